@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# The one door to this repository. `make` alone lists what it can do.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+
+# rustup's cargo is often not on root's PATH; one that is there goes first.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PYTHON
+
+SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
+           $(shell find engine/src -name '*.rs' 2>/dev/null)
+SCRIPTS := .ci/run tools/install-packages $(wildcard benchmarks/*.sh tests/*/*.sh)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test check format bench clean
+
+help: ## list what this Makefile can do
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+setup: $(STAMPS)/installed ## install what is missing (Debian packages when root), build, and put natgauge into .venv/bin
+
+build: $(STAMPS)/installed ## rebuild engine and frame programs after a change
+
+demo: setup ## measure nftables NAT44 in namespaces: connection rate, then throughput (root; under 2 minutes)
+	$(BIN)/natgauge demo
+
+test: setup ## all tests: engine, unit, frames, labs (root for the last two)
+	cargo test --release --locked --quiet
+	$(BIN)/python -m pytest
+
+check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and types of all three languages
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	cargo fmt --check
+	cargo clippy --release --locked --all-targets --quiet -- -D warnings
+	clang-format --dry-run -Werror $(wildcard bpf/*.c bpf/*.h)
+	shellcheck $(SCRIPTS)
+
+format: $(STAMPS)/installed $(STAMPS)/check-packages ## let the formatters have their way
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix-only --quiet
+	cargo fmt
+	clang-format -i $(wildcard bpf/*.c bpf/*.h)
+
+bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
+	$(BIN)/python benchmarks/run.py
+
+clean: ## remove what was built (results stay)
+	rm -rf target $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(STAMPS)/packages: tools/debian-packages.txt tools/install-packages
+	tools/install-packages build run
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"natgauge needs Python >= 3.11, \
+	$(PYTHON) is {sys.version.split()[0]}: make setup PYTHON=/path/to/newer/python3")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/packages
+	tools/install-packages $*
+	@touch $@
+
+# cargo runs first, with its progress shown; pip then finds everything built.
+$(STAMPS)/installed: $(STAMPS)/packages pyproject.toml tools/build_hook.py $(SOURCES)
+	cargo build --release --locked
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
