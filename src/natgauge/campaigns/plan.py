@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what the user asked for to the exact traffic of a trial: which four tuples, how many, what frames.
+
+All that can be refused without touching anything is refused here, one rule one message.
+
+RFC 9693 section 4.1: the source port range should be large (tens of thousands), the destination port range small (from
+one to a few thousands), because together they make the number of connections. Asked only for a number of connections,
+the plan takes source ports 1024 to 65535 of one address and as few destination ports, from 1 upward, as are needed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from natgauge.errors import UsageError
+
+Family = Literal["ipv4", "ipv6"]
+Side = Literal["initiator", "responder"]
+Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: RFC 4814 section 4.5: pseudorandom source ports leave the well-known ones out.
+FIRST_SOURCE_PORT = 1024
+LAST_PORT = 65535
+#: Ports a NAT may give out on one outside address, for one remote endpoint.
+OUTSIDE_PORTS = LAST_PORT - FIRST_SOURCE_PORT + 1
+MAXIMUM_CONNECTIONS = 2**31
+DEFAULT_CONNECTIONS = 100_000
+
+#: Octets with FCS. 64 is Ethernet's least; an IPv6 header is 20 octets longer than an IPv4 one, so the IPv6 frame with
+#: the same payload has 84 (RFC 8219 section 5.1.1 explains why 64 is impossible there).
+LEAST_FRAME: dict[Family, int] = {"ipv4": 64, "ipv6": 84}
+#: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS.
+LARGEST_FRAME = 3412
+#: Ethernet header and FCS: what a frame has beyond its interface's MTU.
+FRAME_OVERHEAD = 18
+
+#: Ranges that may carry test traffic: benchmarking (RFC 2544, RFC 5180 as corrected by RFC 8219 section 14), private,
+#: shared (RFC 6598), documentation and the well-known NAT64 prefix. Anything else might be somebody's.
+TEST_NETWORKS: tuple[Network, ...] = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "198.18.0.0/15",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "100.64.0.0/10",
+        "192.0.2.0/24",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "2001:2::/48",
+        "2001:db8::/32",
+        "fc00::/7",
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Integers or addresses from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    @property
+    def count(self) -> int:
+        """How many values it holds."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Neighbouring addresses of one family, both ends included."""
+
+    first: Address
+    last: Address
+
+    @property
+    def count(self) -> int:
+        """How many addresses it holds."""
+        return int(self.last) - int(self.first) + 1
+
+    def __contains__(self, address: Address) -> bool:
+        """Whether the address is one of them."""
+        return address.version == self.first.version and int(self.first) <= int(address) <= int(self.last)
+
+    def __str__(self) -> str:
+        """As the command line takes it."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkAddresses:
+    """What one link between tester and device offers.
+
+    Attributes:
+        network: the link's subnet; the tester's own addresses must lie in it.
+        device: the device's own address on the link.
+        tester: the tester's first address when none was asked for.
+    """
+
+    network: Network
+    device: Address
+    tester: Address
+
+    @property
+    def family(self) -> Family:
+        """Of the addresses on this link."""
+        return "ipv4" if self.network.version == 4 else "ipv6"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What lab and device fix before any traffic is planned.
+
+    Attributes:
+        inside: the link between Initiator and device.
+        outside: the link between device and Responder.
+        prefix: NAT64 prefix (RFC 6052) in front of the Responder's IPv4 addresses as the Initiator writes them; None
+            when both sides speak the same family.
+        translated: whether the device replaces the Initiator's source.
+        pool: outside addresses the device may use; None = not checked.
+        mtu: of the lab's interfaces, in octets.
+    """
+
+    inside: LinkAddresses
+    outside: LinkAddresses
+    prefix: ipaddress.IPv6Network | None = None
+    translated: bool = True
+    pool: Addresses | None = None
+    mtu: int = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficOptions:
+    """What the user may ask for; None = chosen by the plan.
+
+    Attributes:
+        connections: N, 1 to 2**31.
+        source_addresses: "A" or "A-B", the Initiator's.
+        source_ports: "A" or "A-B".
+        destination_addresses: "A" or "A-B", the Responder's own (NAT64: the IPv4 ones).
+        destination_ports: "A" or "A-B".
+        frame_size: octets with FCS on `frame_side`.
+        frame_side: the side whose frames have `frame_size`.
+        order: how phase 1 enumerates the four tuples (RFC 9693 section 4.4).
+    """
+
+    connections: int | None = None
+    source_addresses: str | None = None
+    source_ports: str | None = None
+    destination_addresses: str | None = None
+    destination_ports: str | None = None
+    frame_size: int | None = None
+    frame_side: Side = "initiator"
+    order: Order = "permutation"
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficPlan:
+    """The four ranges whose product holds the four tuples, how many of them are used, and the frame.
+
+    Attributes:
+        connections: N, the number of connections of phase 1.
+        source_addresses: the Initiator's.
+        source_ports: the Initiator's.
+        destination_addresses: the Responder's as the Initiator writes them.
+        responder_addresses: the Responder's own, as many, in the same order.
+        destination_ports: the Responder's.
+        frame_size: octets with FCS on `frame_side`.
+        frame_side: the side `frame_size` speaks of.
+        order: of phase 1.
+    """
+
+    connections: int
+    source_addresses: Addresses
+    source_ports: Range
+    destination_addresses: Addresses
+    responder_addresses: Addresses
+    destination_ports: Range
+    frame_size: int
+    frame_side: Side
+    order: Order
+
+    @property
+    def space(self) -> int:
+        """How many four tuples the ranges hold."""
+        return (
+            self.source_addresses.count
+            * self.source_ports.count
+            * self.responder_addresses.count
+            * self.destination_ports.count
+        )
+
+
+def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
+    """Turn what was asked for into the traffic of every trial.
+
+    Raises:
+        UsageError: a range is malformed, empty, reversed or of the wrong family, holds the device's own address, is
+            too small for the connections, or the frame does not fit the family or the lab.
+    """
+    sources = _tester_addresses("source addresses", options.source_addresses, around.inside)
+    responders = _tester_addresses("destination addresses", options.destination_addresses, around.outside)
+    source_ports = parse_ports("source ports", options.source_ports or f"{FIRST_SOURCE_PORT}-{LAST_PORT}")
+    connections = _check_connections(options.connections)
+    destination_ports = _destination_ports(options, connections, sources.count * source_ports.count * responders.count)
+    size = frame_size(options.frame_size, options.frame_side, around)
+    plan = TrafficPlan(
+        connections=0,
+        source_addresses=sources,
+        source_ports=source_ports,
+        destination_addresses=_as_initiator_writes(responders, around.prefix),
+        responder_addresses=responders,
+        destination_ports=destination_ports,
+        frame_size=size,
+        frame_side=options.frame_side,
+        order=options.order,
+    )
+    return _with_connections(plan, connections, _ranges_named(options), around)
+
+
+def _ranges_named(options: TrafficOptions) -> bool:
+    """Whether the user drew the space; then all of it is used unless a number was given too."""
+    return any(
+        (options.source_addresses, options.source_ports, options.destination_addresses, options.destination_ports)
+    )
+
+
+def _with_connections(plan: TrafficPlan, connections: int | None, named: bool, around: Surroundings) -> TrafficPlan:
+    from dataclasses import replace
+
+    number = connections if connections is not None else (plan.space if named else DEFAULT_CONNECTIONS)
+    if number > MAXIMUM_CONNECTIONS:
+        raise UsageError(
+            f"connections: the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); "
+            "give --connections or narrower ranges"
+        )
+    if number > plan.space:
+        raise UsageError(
+            f"connections: {number} asked for, but the ranges hold {plan.space} four tuples "
+            f"({plan.source_addresses.count} source addresses x {plan.source_ports.count} source ports x "
+            f"{plan.responder_addresses.count} destination addresses x {plan.destination_ports.count} destination "
+            "ports); widen a range or ask for fewer"
+        )
+    plan = replace(plan, connections=number)
+    _check_port_pool(plan, around)
+    return plan
+
+
+def _check_port_pool(plan: TrafficPlan, around: Surroundings) -> None:
+    """RFC 9693 section 3.2: an outside address has about 64 thousand ports for one remote endpoint, not more."""
+    if not around.translated or around.pool is None:
+        return
+    endpoints = plan.responder_addresses.count * plan.destination_ports.count
+    needed = math.ceil(plan.connections / endpoints)
+    available = around.pool.count * OUTSIDE_PORTS
+    if needed > available:
+        raise UsageError(
+            f"connections: {plan.connections} towards {endpoints} remote endpoints need {needed} outside ports each, "
+            f"the device's {around.pool.count} outside addresses have {available}; use more destination ports or "
+            "addresses"
+        )
+
+
+def _check_connections(connections: int | None) -> int | None:
+    if connections is not None and not 1 <= connections <= MAXIMUM_CONNECTIONS:
+        raise UsageError(f"connections: {connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)")
+    return connections
+
+
+def _destination_ports(options: TrafficOptions, connections: int | None, tuples_per_port: int) -> Range:
+    if options.destination_ports is not None:
+        return parse_ports("destination ports", options.destination_ports)
+    wanted = connections
+    if wanted is None:
+        wanted = 1 if _ranges_named(options) else DEFAULT_CONNECTIONS
+    needed = math.ceil(wanted / tuples_per_port)
+    return Range(1, min(needed, LAST_PORT))
+
+
+_PORTS = re.compile(r"^\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?$")
+
+
+def parse_ports(name: str, text: str) -> Range:
+    """Read "A" or "A-B".
+
+    Raises:
+        UsageError: it is neither, holds port 0 or a port above 65535, or is reversed.
+    """
+    match = _PORTS.match(text)
+    if match is None:
+        raise UsageError(f"{name}: {text!r} is not a port range; write A-B, for example 1024-65535")
+    first = int(match[1])
+    last = int(match[2]) if match[2] is not None else first
+    for port in (first, last):
+        if not 1 <= port <= LAST_PORT:
+            raise UsageError(f"{name}: port {port} in {text!r} is outside of 1 to {LAST_PORT}")
+    if first > last:
+        raise UsageError(f"{name}: {text!r} is reversed; write the lower port first")
+    return Range(first, last)
+
+
+def parse_addresses(name: str, text: str, family: Family) -> Addresses:
+    """Read "A" or "A-B" of one family.
+
+    Raises:
+        UsageError: it is neither, of the other family, reversed, not for test traffic, or (IPv6) spans more than the
+            lower 64 bits.
+    """
+    parts = [part.strip() for part in text.split("-")]
+    if len(parts) > 2 or not all(parts):
+        raise UsageError(f"{name}: {text!r} is not an address range; write A or A-B")
+    first, last = _address(name, parts[0], family), _address(name, parts[-1], family)
+    if int(first) > int(last):
+        raise UsageError(f"{name}: {text!r} is reversed; write the lower address first")
+    if family == "ipv6" and int(first) >> 64 != int(last) >> 64:
+        raise UsageError(f"{name}: {text!r} differs in the upper 64 bits; both ends must share them")
+    return Addresses(first, last)
+
+
+def _address(name: str, text: str, family: Family) -> Address:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise UsageError(f"{name}: {text!r} is not an IP address") from None
+    if address.version != (4 if family == "ipv4" else 6):
+        raise UsageError(f"{name}: {text} is IPv{address.version}, this side of the device speaks {_spoken(family)}")
+    if not any(address in network for network in TEST_NETWORKS if network.version == address.version):
+        raise UsageError(
+            f"{name}: {text} is not a test address; use a benchmarking (198.18.0.0/15, 2001:2::/48), private or "
+            "documentation range"
+        )
+    return address
+
+
+def _spoken(family: Family) -> str:
+    return "IPv4" if family == "ipv4" else "IPv6"
+
+
+def _tester_addresses(name: str, text: str | None, link: LinkAddresses) -> Addresses:
+    """The tester's own addresses on a link: inside its subnet, never the device's own."""
+    if text is None:
+        return Addresses(link.tester, link.tester)
+    addresses = parse_addresses(name, text, link.family)
+    if link.device in addresses:
+        raise UsageError(f"{name}: {addresses} holds {link.device}, which is the device's own address on this side")
+    for end in (addresses.first, addresses.last):
+        if end not in link.network:
+            raise UsageError(f"{name}: {end} is outside of the link's subnet {link.network}")
+    for end, what in ((link.network.network_address, "network"), (link.network.broadcast_address, "broadcast")):
+        if end in addresses and link.network.num_addresses > 2:
+            raise UsageError(f"{name}: {addresses} holds {end}, the {what} address of {link.network}")
+    return addresses
+
+
+def _as_initiator_writes(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
+    """IPv4-embedded IPv6 addresses of RFC 6052 (prefix of 96 bits), or the addresses themselves."""
+    if prefix is None:
+        return responders
+    base = int(prefix.network_address)
+    return Addresses(
+        ipaddress.IPv6Address(base + int(responders.first)), ipaddress.IPv6Address(base + int(responders.last))
+    )
+
+
+def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:
+    """The frame size on the named side, in octets with FCS; the family's least when none was asked for.
+
+    Raises:
+        UsageError: too small for either side's family, or too large for live frames or the lab's MTU.
+    """
+    families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
+    least = LEAST_FRAME[families[side]]
+    largest = min(LARGEST_FRAME, around.mtu + FRAME_OVERHEAD)
+    if asked is None:
+        return least
+    if asked < least:
+        raise UsageError(
+            f"frame size: {asked} octets is too small on the {side} side; the least with {_spoken(families[side])} "
+            f"is {least} (FCS included)"
+        )
+    other: Side = "responder" if side == "initiator" else "initiator"
+    on_other = asked + LEAST_FRAME[families[other]] - least
+    for octets, where in ((asked, side), (on_other, other)):
+        if octets > largest:
+            raise UsageError(
+                f"frame size: {octets} octets on the {where} side is too large; the most this lab carries is "
+                f"{largest} (FCS included)"
+            )
+    return asked
+
+
+def check_rate(name: str, rate: float) -> float:
+    """Accept a rate in frames/s the tester's clock can pace: above 0, at most 200 million.
+
+    Raises:
+        UsageError: 0, negative, not a number, or beyond what the clock can pace.
+    """
+    if math.isnan(rate) or not 0 < rate <= 200_000_000:
+        raise UsageError(f"{name}: {rate:g} frames/s is outside of what can be paced, above 0 up to 200000000")
+    return rate

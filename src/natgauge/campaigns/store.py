@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a measurement's evidence is kept: one folder, plain JSON, every line complete when it is written.
+
+`plan.json` what was asked for, `environment.json` on what, `trials.jsonl` every trial (the invalid ones too) as it ended,
+`measurements.jsonl` one line per repetition, `summary.json` what was printed. Each line and file names its schema version.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from natgauge.errors import UsageError
+
+PLAN_SCHEMA = "natgauge-plan-1"
+ENVIRONMENT_SCHEMA = "natgauge-environment-1"
+TRIAL_SCHEMA = "natgauge-trial-1"
+MEASUREMENT_SCHEMA = "natgauge-measurement-1"
+SUMMARY_SCHEMA = "natgauge-summary-1"
+
+_MAXIMUM_NAMES = 1000
+
+
+class Store:
+    """One results folder, open for appending.
+
+    Attributes:
+        folder: the folder, made by `create`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Use an existing folder; `create` makes a new one."""
+        self.folder = folder
+        self.trials = 0
+
+    @classmethod
+    def create(cls, parent: Path, metric: str, dut: str, *, now: datetime | None = None) -> Store:
+        """Make `parent/<date>-<time>-<metric>-<dut>` and check that it can be written.
+
+        Raises:
+            UsageError: it cannot be made or written; nothing is left then.
+        """
+        stamp = (now or datetime.now(UTC)).strftime("%Y-%m-%d-%H%M%S")
+        name = f"{stamp}-{metric}-{dut}"
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            folder = _make_new(parent, name)
+        except OSError as error:
+            raise UsageError(
+                f"results: cannot make a folder in {parent}: {error.strerror}; name another with --results"
+            ) from error
+        return cls(folder)
+
+    def write_plan(self, plan: Mapping[str, object]) -> None:
+        """Keep what was asked for, with every default filled in."""
+        self._write("plan.json", {"schema": PLAN_SCHEMA, **plan})
+
+    def write_environment(self, environment: Mapping[str, object]) -> None:
+        """Keep machine, kernel, versions and settings of the device."""
+        self._write("environment.json", {"schema": ENVIRONMENT_SCHEMA, **environment})
+
+    def write_summary(self, summary: Mapping[str, object]) -> None:
+        """Keep what was printed at the end."""
+        self._write("summary.json", {"schema": SUMMARY_SCHEMA, **summary})
+
+    def add_trial(self, trial: Mapping[str, object]) -> None:
+        """Append one trial and flush it to the disk: a killed run keeps all that it did."""
+        self.trials += 1
+        self._append("trials.jsonl", {"schema": TRIAL_SCHEMA, "trial": self.trials, **trial})
+
+    def add_measurement(self, measurement: Mapping[str, object]) -> None:
+        """Append one repetition's answer."""
+        self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
+
+    def remove_if_empty(self) -> None:
+        """Take the folder away again when nothing was kept in it."""
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _write(self, name: str, document: Mapping[str, object]) -> None:
+        text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+        path = self.folder / name
+        try:
+            partial = path.with_suffix(".part")
+            partial.write_text(text)
+            partial.replace(path)
+        except OSError as error:
+            raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+
+    def _append(self, name: str, document: Mapping[str, object]) -> None:
+        path = self.folder / name
+        try:
+            with path.open("a") as file:
+                file.write(json.dumps(plain(document), allow_nan=False, separators=(",", ":")) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+
+
+def _make_new(parent: Path, name: str) -> Path:
+    """Two runs in one second get folders of their own."""
+    for number in range(1, _MAXIMUM_NAMES):
+        folder = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise UsageError(f"results: {parent / name} and its {_MAXIMUM_NAMES} successors exist already")
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, enums, mappings, sequences and paths as JSON knows them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", exclude_none=True)
+    return str(value)
+
+
+def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:
+    """Read one of the folder's `.jsonl` files; a last line cut off by a crash is left out.
+
+    Raises:
+        UsageError: the file is missing, a line is not JSON, or of another schema.
+    """
+    try:
+        lines = path.read_text().split("\n")
+    except OSError as error:
+        raise UsageError(f"results: cannot read {path}: {error.strerror}") from error
+    for number, line in enumerate(lines[:-1], start=1):
+        yield _read_object(line, schema, f"{path}:{number}")
+
+
+def read_document(path: Path, schema: str) -> dict[str, Any]:
+    """Read one of the folder's `.json` files.
+
+    Raises:
+        UsageError: the file is missing, not JSON, or of another schema.
+    """
+    try:
+        return _read_object(path.read_text(), schema, str(path))
+    except OSError as error:
+        raise UsageError(f"results: cannot read {path}: {error.strerror}") from error
+
+
+def _read_object(text: str, schema: str, where: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise UsageError(f"results: {where} is not JSON") from None
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != schema:
+        raise UsageError(f"results: {where} is of schema {found!r}, this natgauge reads {schema!r}")
+    result: dict[str, Any] = document
+    return result
