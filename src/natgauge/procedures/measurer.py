@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a procedure may ask for (a trial) and what it gets back (counts and a verdict).
 
 This is the whole of a procedure's world: it knows no lab, no device and no engine. The real measurer lives in
@@ -63,6 +64,8 @@ class TrialPlan:
         order: in which order phase 1 enumerates the four tuples (RFC 9693 section 4.4).
         record_delays: time every frame of phase 2 (of phase 1 when there is no phase 2).
         frame_timeout_seconds: a frame later than this counts as lost; None = no per-frame limit.
+        loss_tolerance: share of the offered frames of a direction that a passing trial may lose; 0 <= share < 1.
+            RFC 9693 wants 0; anything else must be told with the result.
     """
 
     connections: int
@@ -71,6 +74,7 @@ class TrialPlan:
     order: Order = "permutation"
     record_delays: bool = False
     frame_timeout_seconds: float | None = None
+    loss_tolerance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class Counts:
     """Raw frame counts of one direction of one phase; all >= 0.
 
     `received` holds each expected frame once; `reordered` is a part of `received`; the others are not in it.
+    `skipped` frames were intended, but could not be made because no connection was stored where the Responder read.
     """
 
     intended: int
@@ -89,6 +94,7 @@ class Counts:
     damaged: int = 0
     untranslated: int = 0
     mistranslated: int = 0
+    skipped: int = 0
     nominal_seconds: float = 0.0
     sending_seconds: float = 0.0
     worst_lag_seconds: float = 0.0
@@ -126,6 +132,7 @@ class TrialOutcome:
         delays: per direction, when asked for.
         disturbed: True when stalls or stolen time were seen, whatever the verdict.
         limited_by: for FAIL: "device", "table", "port pool"; for INVALID: "tester" or "host"; else None.
+        failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.
         notes: remarks with figures that a reader of the result should see.
     """
 
@@ -138,6 +145,7 @@ class TrialOutcome:
     delays: dict[Direction, Delays] = field(default_factory=dict)
     disturbed: bool = False
     limited_by: str | None = None
+    failed_phase: Literal[1, 2] | None = None
     notes: tuple[str, ...] = ()
 
 
