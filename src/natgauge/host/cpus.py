@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cores: which there are, how a list of them is written, and which choices are refused."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from natgauge.errors import UsageError
+
+_ONLINE = Path("/sys/devices/system/cpu/online")
+_PART = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """Read a list of cores as the kernel writes it: "0", "0,2", "0-3,8".
+
+    Returns:
+        The cores, ascending.
+
+    Raises:
+        UsageError: not such a list, a range is reversed, or a core is named twice.
+    """
+    cpus: list[int] = []
+    for part in text.strip().split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise UsageError(f'cores "{text}": "{part}" is neither a core nor a range of cores; write e.g. 0,2-3')
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        if last < first:
+            raise UsageError(f'cores "{text}": range "{part}" is reversed; write {last}-{first}')
+        cpus.extend(range(first, last + 1))
+    if len(set(cpus)) != len(cpus):
+        raise UsageError(f'cores "{text}": a core is named twice; name each once')
+    return tuple(sorted(cpus))
+
+
+def format_cpus(cpus: Iterable[int]) -> str:
+    """Write cores as a plain comma list, e.g. "0,2,3"."""
+    return ",".join(str(cpu) for cpu in cpus)
+
+
+def online_cpus() -> tuple[int, ...]:
+    """Cores the kernel runs on now, ascending."""
+    try:
+        return parse_cpus(_ONLINE.read_text())
+    except OSError:
+        return tuple(range(os.cpu_count() or 1))
+
+
+def usable_cpus() -> tuple[int, ...]:
+    """Online cores this process may be pinned to (cpusets and taskset narrow them), ascending."""
+    return tuple(sorted(os.sched_getaffinity(0) & set(online_cpus())))
+
+
+def check_cpus(cpus: Sequence[int], what: str) -> tuple[int, ...]:
+    """Refuse a choice of cores that this process cannot use.
+
+    Args:
+        cpus: the choice, at least one core, each once.
+        what: how messages call it, e.g. "sender cores".
+
+    Raises:
+        UsageError: the choice is empty, names a core twice or one that cannot be used.
+    """
+    if not cpus:
+        raise UsageError(f"{what}: none chosen; name at least one of {format_cpus(usable_cpus())}")
+    if len(set(cpus)) != len(cpus):
+        raise UsageError(f"{what} {format_cpus(cpus)}: a core is named twice; name each once")
+    usable = usable_cpus()
+    for cpu in cpus:
+        if cpu not in usable:
+            raise UsageError(f"{what}: core {cpu} cannot be used here; choose from {format_cpus(usable)}")
+    return tuple(cpus)

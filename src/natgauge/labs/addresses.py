@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The address plan of the labs natgauge makes, as data.
+
+Private addresses inside and the benchmarking blocks outside: 198.18.0.0/15 (RFC 2544 appendix C.2.2), 2001:2::/48
+(RFC 5180 section 8, used by RFC 8219), a range of hosts on both sides (RFC 9693 section 3.1). Links between two devices
+of a chain use 192.0.2.0/24 (RFC 5737), cut in /30 networks, and one /64 each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+from typing import Final
+
+from natgauge.errors import UsageError
+from natgauge.labs.base import Family
+
+Address = IPv4Address | IPv6Address
+Interface = IPv4Interface | IPv6Interface
+
+#: Links between devices that the plan has addresses for.
+INNER_LINKS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One family on one side of the chain: the device's own address and the tester's hosts behind the port.
+
+    Attributes:
+        device: address and prefix length of the device's interface; the first address of its network.
+    """
+
+    device: Interface
+
+    @property
+    def hosts(self) -> int:
+        """Addresses the tester may use: all of the network but the network's, the device's and the last one."""
+        return self.device.network.num_addresses - 3
+
+    def host(self, index: int) -> Address:
+        """Host `index` (0 .. hosts - 1) of the tester.
+
+        Raises:
+            UsageError: there are not so many.
+        """
+        if not 0 <= index < self.hosts:
+            raise UsageError(
+                f"host {index} of {self.device.network}: the lab has hosts 0 to {self.hosts - 1}; use fewer addresses"
+            )
+        return self.device.ip + 1 + index
+
+    def range(self, count: int) -> tuple[Address, Address]:
+        """First and last of the first `count` hosts, `count` >= 1.
+
+        Raises:
+            UsageError: fewer than one, or more than `hosts`.
+        """
+        return self.host(0), self.host(count - 1)
+
+
+INSIDE: Final[dict[Family, Side]] = {
+    "ipv4": Side(IPv4Interface("10.0.0.1/16")),
+    "ipv6": Side(IPv6Interface("2001:2::1/64")),
+}
+OUTSIDE: Final[dict[Family, Side]] = {
+    "ipv4": Side(IPv4Interface("198.19.0.1/16")),
+    "ipv6": Side(IPv6Interface("2001:2:0:8000::1/64")),
+}
+
+#: Where a NAT64 finds the IPv4 hosts of the outside (RFC 6052 section 2.2, a prefix of 96 bits).
+NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")
+
+_INNER4: Final = IPv4Network("192.0.2.0/24")
+_INNER6: Final = IPv6Network("2001:2:0:64::/64")
+
+
+def embed(address: IPv4Address, prefix: IPv6Network = NAT64_PREFIX) -> IPv6Address:
+    """The IPv6 address under which a NAT64 offers an IPv4 host (RFC 6052 section 2.2).
+
+    Raises:
+        UsageError: the prefix is not 96 bits long.
+    """
+    if prefix.prefixlen != 96:  # noqa: PLR2004 - the only length in which the address is not cut in two
+        raise UsageError(f"NAT64 prefix {prefix}: has {prefix.prefixlen} bits; only prefixes of 96 bits are supported")
+    return prefix.network_address + int(address)
+
+
+def destinations(count: int, initiator: Family, responder: Family) -> tuple[Address, Address]:
+    """First and last of `count` Responder addresses as the Initiator writes them.
+
+    The same as the Responder's own addresses, except through a NAT64, where they stand in its prefix.
+
+    Raises:
+        UsageError: more than the lab has, or an IPv4 Initiator with an IPv6 Responder (no stateless mapping is planned).
+    """
+    first, last = OUTSIDE[responder].range(count)
+    if initiator == responder:
+        return first, last
+    if isinstance(first, IPv4Address) and isinstance(last, IPv4Address):
+        return embed(first), embed(last)
+    raise UsageError(
+        "families ipv4 to ipv6: the lab has no IPv4 addresses for IPv6 Responders; use an ipv4 or ipv6 Initiator "
+        "with a Responder of the same family, or ipv6 to ipv4"
+    )
+
+
+def inner_link(index: int, family: Family) -> tuple[Interface, Interface]:
+    """Addresses of link `index` (0 .. INNER_LINKS - 1) of a chain: of the device nearer the Initiator, of the next one.
+
+    Raises:
+        UsageError: the chain is too long for the plan.
+    """
+    if not 0 <= index < INNER_LINKS:
+        raise UsageError(f"link {index} between devices: the plan has links 0 to {INNER_LINKS - 1}; use fewer devices")
+    if family == "ipv4":
+        base4 = _INNER4.network_address + 4 * index
+        return IPv4Interface((base4 + 1, 30)), IPv4Interface((base4 + 2, 30))
+    # The fourth group counts the links: 2001:2:0:64::, 2001:2:0:65:: ...
+    base6 = _INNER6.network_address + (index << 64)
+    return IPv6Interface((base6 + 1, 64)), IPv6Interface((base6 + 2, 64))

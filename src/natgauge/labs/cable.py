@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `cable` lab: the tester's two ports joined by one virtual cable, no device. It shows what the tester itself can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from natgauge.labs.base import Device, Port
+from natgauge.labs.links import Cable, End
+from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
+from natgauge.labs.register import check_name
+
+
+class CableLab(MadeLab):
+    """Both ports in one namespace; each port's gateway is the other port."""
+
+    kind = "cable"
+    placement = "shared"
+    devices: ClassVar[Sequence[Device]] = ()
+
+    def __init__(self, name: str = "cable") -> None:
+        """Plan the lab; nothing is made before `up` or the `with` block.
+
+        Raises:
+            UsageError: the name is not 1 to 32 of a-z, 0-9 and "-".
+        """
+        super().__init__(check_name(name), {})
+        first, second = self._cables()[0].ends
+        self.initiator = Port(first.interface, first.netns, second.mac, None)
+        self.responder = Port(second.interface, second.netns, first.mac, None)
+
+    def _cables(self) -> Sequence[Cable]:
+        return (
+            Cable(
+                (
+                    End(self.tester, INITIATOR_PORT, "02:6e:67:00:ff:01"),
+                    End(self.tester, RESPONDER_PORT, "02:6e:67:00:ff:02"),
+                ),
+                FIRST_INDEX,
+            ),
+        )

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running snippets in a device's namespace."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Final
+
+from natgauge.errors import BrokenError
+from natgauge.labs.base import CommandResult
+from natgauge.labs.namespaces import inside
+
+_CLONE_NEWNS = 0x00020000
+_MS_SLAVE_ALL = (1 << 19) | (1 << 14)  # MS_SLAVE | MS_REC
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: Octets kept of each stream of a snippet: its beginning.
+_KEPT_OCTETS = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceDevice:
+    """A device whose home is a network namespace of this machine (see `natgauge.labs.base.Device`).
+
+    Attributes:
+        netns: the namespace's name.
+    """
+
+    name: str
+    netns: str
+    inside: str
+    outside: str
+    environment: Mapping[str, str]
+
+    def run(self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0) -> CommandResult:
+        """Run a POSIX shell snippet (`sh -eu`) in the namespace, as we are, in the device's private directory.
+
+        Programs it leaves running live on in the namespace until the lab goes; they need not close their output.
+        It sees PATH, LC_ALL=C, `self.environment` and `environment`, and nothing else of ours.
+
+        Args:
+            snippet: the shell text.
+            environment: more variables; they win over `self.environment`.
+            timeout: seconds, > 0.
+
+        Raises:
+            BrokenError: it did not end within `timeout` seconds (it is killed then), or the namespace is gone.
+        """
+        variables = {"PATH": _PATH, "LC_ALL": "C", **self.environment, **(environment or {})}
+        # Files, not pipes: a daemon started by the snippet would hold a pipe open for ever.
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            begin = time.perf_counter()
+            process = inside(self.netns, lambda: self._start(snippet, variables, out, err))
+            try:
+                ended = _wait(process, timeout)
+            finally:
+                _kill_group(process)
+            seconds = time.perf_counter() - begin
+            if not ended:
+                raise BrokenError(
+                    f"device {self.name}: snippet {_title(snippet)!r} did not end within {timeout:g} s and was killed"
+                )
+            return CommandResult(process.returncode, _text(out), _text(err), seconds)
+
+    def _start(
+        self, snippet: str, variables: Mapping[str, str], out: IO[bytes], err: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        """Start the shell from a thread that is in the namespace: the child inherits it."""
+        _see_own_sysfs()
+        return subprocess.Popen(
+            ["/bin/sh", "-eu", "-c", snippet],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=variables,
+            cwd=variables.get("NG_WORK", "/"),
+            # Ctrl-C is for natgauge, which then ends the snippet itself.
+            start_new_session=True,
+        )
+
+
+def _see_own_sysfs() -> None:
+    """Give the calling thread a /sys that shows the interfaces of its namespace (/sys/class/net is fixed at mounting).
+
+    Raises:
+        BrokenError: the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if (
+        libc.unshare(_CLONE_NEWNS)
+        or libc.mount(b"none", b"/", None, _MS_SLAVE_ALL, None)
+        or libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None)
+    ):
+        raise BrokenError(f"/sys of the device's namespace cannot be mounted ({os.strerror(ctypes.get_errno())})")
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
+    """Wait for the end without the polling of `Popen.wait`, which would add up to 50 ms to what is measured."""
+    handle = os.pidfd_open(process.pid)
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        if not poll.poll(timeout * 1000):
+            return False
+    finally:
+        os.close(handle)
+    process.wait()
+    return True
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a snippet that has not ended, with what it started in the foreground."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _title(snippet: str) -> str:
+    """The first line of a snippet that says something."""
+    return next((line.strip() for line in snippet.splitlines() if line.strip()), "")[:60]
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_KEPT_OCTETS).decode(errors="replace")

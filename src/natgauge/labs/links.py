@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual cables between namespaces, and how each of their ends is set."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import IPv6Interface
+from pathlib import Path
+from typing import Final
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from natgauge.errors import BrokenError, HostError
+from natgauge.host.cpus import online_cpus
+from natgauge.labs.addresses import Interface
+from natgauge.labs.namespaces import inside, write_sysctls
+
+#: Octets of an IP packet on every cable. A live frame has at most 3408 octets with its Ethernet header, a translator
+#: adds up to 20 to that, and XDP on a veth wants at most 3504.
+MTU: Final = 3498
+
+_SIOCETHTOOL = 0x8946
+_GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
+_GET_GRO, _SET_GRO = 0x2B, 0x2C
+_NO_DUPLICATE_CHECK = 0x02  # IFA_F_NODAD
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a cable.
+
+    Attributes:
+        netns: namespace it is in.
+        interface: its name there.
+        mac: its address, "02:...".
+        addresses: IP addresses with prefix lengths; a tester port has none.
+    """
+
+    netns: str
+    interface: str
+    mac: str
+    addresses: tuple[Interface, ...] = ()
+
+    @property
+    def speaks_ipv6(self) -> bool:
+        """Whether IPv6 is used on this end."""
+        return any(isinstance(address, IPv6Interface) for address in self.addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """Two ends.
+
+    Attributes:
+        ends: the first is nearer the Initiator.
+        index: interface number of the first end, from 100; the second gets a small one from the kernel. Two ends of
+            one number would look like a physical interface to the kernel, which reports their carrier a second late.
+    """
+
+    ends: tuple[End, End]
+    index: int
+
+
+def prepare_namespace(*, forwards: bool) -> None:
+    """Set the calling thread's namespace, still empty, so that interfaces made in it never speak by themselves.
+
+    Args:
+        forwards: whether it is a device's.
+    """
+    write_sysctls(
+        {
+            "net/ipv4/ip_forward": int(forwards),
+            "net/ipv6/conf/all/forwarding": int(forwards),
+            # An end gets IPv6 only when it is known to use it.
+            "net/ipv6/conf/default/disable_ipv6": 1,
+            "net/ipv4/conf/all/rp_filter": 0,
+            "net/ipv4/conf/default/rp_filter": 0,
+        }
+    )
+    with IPRoute() as routes:
+        routes.link("set", index=1, state="up")
+
+
+def make(cable: Cable) -> None:
+    """Lay a cable between two namespaces and bring both ends up.
+
+    Raises:
+        HostError: the kernel refuses something.
+    """
+    left, right = cable.ends
+    # The sender's core number chooses the queue, so there are as many as the highest core asks for.
+    queues = max(online_cpus()) + 1
+    with _netlink(f"cable {left.netns} {left.interface} to {right.netns} {right.interface}"):
+        inside(left.netns, lambda: _lay(cable, queues))
+        for end in cable.ends:
+            inside(end.netns, lambda end=end: _configure(end))  # type: ignore[misc]
+        for end in cable.ends:
+            inside(end.netns, lambda end=end: _bring_up(end))  # type: ignore[misc]
+        for end in cable.ends:
+            inside(end.netns, lambda end=end: _wait_running(end))  # type: ignore[misc]
+
+
+def _lay(cable: Cable, queues: int) -> None:
+    left, right = cable.ends
+    shape = {"num_tx_queues": queues, "num_rx_queues": queues, "mtu": MTU}
+    peer = {"ifname": right.interface, "address": right.mac, "net_ns_fd": right.netns, **shape}
+    with IPRoute() as routes:
+        routes.link("add", ifname=left.interface, index=cable.index, kind="veth", address=left.mac, peer=peer, **shape)
+
+
+def _configure(end: End) -> None:
+    """Silence an end, set its off-loads and give it its addresses, while it is still down."""
+    write_sysctls(_sysctls(end))
+    # A packet that the device itself makes would reach the tester with an unfinished checksum.
+    _set_offload(end.interface, _SET_TX_CHECKSUM, _GET_TX_CHECKSUM, wanted=False)
+    # GRO is what gives a veth the NAPI that frames redirected to its peer need; distinct test frames are not merged.
+    _set_offload(end.interface, _SET_GRO, _GET_GRO, wanted=True)
+    with IPRoute() as routes:
+        index = _index(routes, end)
+        for address in end.addresses:
+            flags = _NO_DUPLICATE_CHECK if isinstance(address, IPv6Interface) else 0
+            routes.addr("add", index=index, address=str(address.ip), prefixlen=address.network.prefixlen, flags=flags)
+
+
+def _sysctls(end: End) -> Mapping[str, int]:
+    ipv6 = f"net/ipv6/conf/{end.interface}"
+    return {
+        f"net/ipv4/conf/{end.interface}/rp_filter": 0,
+        f"net/ipv4/conf/{end.interface}/arp_notify": 0,
+        f"{ipv6}/accept_dad": 0,
+        f"{ipv6}/dad_transmits": 0,
+        f"{ipv6}/accept_ra": 0,
+        f"{ipv6}/autoconf": 0,
+        f"{ipv6}/router_solicitations": 0,
+        f"{ipv6}/ndisc_notify": 0,
+        # No link-local address: the plan's own addresses are enough for neighbour discovery.
+        f"{ipv6}/addr_gen_mode": 1,
+        # The repetition of the first multicast report is put off past every measurement (largest value, in ms).
+        f"{ipv6}/mldv1_unsolicited_report_interval": 2_000_000_000,
+        f"{ipv6}/mldv2_unsolicited_report_interval": 2_000_000_000,
+        f"{ipv6}/disable_ipv6": int(not end.speaks_ipv6),
+    }
+
+
+def _index(routes: IPRoute, end: End) -> int:
+    return int(routes.link_lookup(ifname=end.interface)[0])
+
+
+def _bring_up(end: End) -> None:
+    with IPRoute() as routes:
+        routes.link("set", index=_index(routes, end), state="up")
+
+
+def _wait_running(end: End) -> None:
+    """Wait until the kernel calls an end operational: IPv6 does not speak before.
+
+    Raises:
+        BrokenError: it does not within 5 seconds.
+    """
+    deadline = time.monotonic() + 5.0
+    with IPRoute() as routes:
+        index = _index(routes, end)
+        while routes.get_links(index)[0].get_attr("IFLA_OPERSTATE") != "UP":
+            if time.monotonic() > deadline:
+                raise BrokenError(f"interface {end.interface} in namespace {end.netns}: has no carrier after 5 s")
+            time.sleep(0.005)
+
+
+def _set_offload(interface: str, set_command: int, get_command: int, *, wanted: bool) -> None:
+    """Switch an off-load by the ethtool ioctl and read it back.
+
+    Raises:
+        HostError: it cannot be switched.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        _ethtool(handle, interface, set_command, int(wanted))
+        found = bool(_ethtool(handle, interface, get_command, 0))
+    if found is not wanted:
+        state = "on" if wanted else "off"
+        raise HostError(f"interface {interface}: ethtool setting {set_command:#x} cannot be switched {state}")
+
+
+def _ethtool(handle: socket.socket, interface: str, command: int, value: int) -> int:
+    # struct ifreq with a pointer to struct ethtool_value { __u32 cmd; __u32 data; }
+    data = bytearray(struct.pack("=II", command, value))
+    with _address_of(data) as pointer:
+        fcntl.ioctl(handle, _SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), pointer))
+    return int(struct.unpack("=II", data)[1])
+
+
+@contextmanager
+def _address_of(data: bytearray) -> Iterator[int]:
+    buffer = (ctypes.c_char * len(data)).from_buffer(data)
+    yield ctypes.addressof(buffer)
+    del buffer
+
+
+@contextmanager
+def _netlink(what: str) -> Iterator[None]:
+    """Turn what netlink and the ioctl refuse into one line."""
+    try:
+        yield
+    except (NetlinkError, OSError) as error:
+        raise HostError(f"{what}: the kernel refuses ({error})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Frames an interface dropped so far, received and sent."""
+
+    received: int
+    sent: int
+
+
+def drop_counters(netns: str) -> Mapping[str, Dropped]:
+    """Drop counters of all interfaces of a namespace but the loopback.
+
+    Raises:
+        BrokenError: the namespace is gone, or the kernel's table is not as known.
+    """
+    # thread-self: /proc/net is /proc/self/net, the main thread's namespace.
+    text = inside(netns, lambda: Path("/proc/thread-self/net/dev").read_text())
+    counters = {}
+    for line in text.splitlines()[2:]:
+        interface, _, figures = line.partition(":")
+        if interface.strip() == "lo":
+            continue
+        columns = figures.split()
+        try:
+            counters[interface.strip()] = Dropped(received=int(columns[3]), sent=int(columns[11]))
+        except (IndexError, ValueError) as error:
+            raise BrokenError(f"namespace {netns}: drop counters cannot be read from {line!r}") from error
+    return counters

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What labs made of network namespaces have in common: a register, and a way up and down."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from natgauge.host import capabilities
+from natgauge.labs import namespaces
+from natgauge.labs.base import Device, Placement, Port
+from natgauge.labs.links import Cable, drop_counters, make, prepare_namespace
+from natgauge.labs.register import Register
+
+#: The tester's ports, in its namespace.
+INITIATOR_PORT = "ng0i"
+RESPONDER_PORT = "ng0r"
+#: Interface numbers of the first ends of a lab's cables count from here.
+FIRST_INDEX = 100
+
+
+class MadeLab(ABC):
+    """A lab that natgauge makes and takes down. Use it as a context manager, or `up` and `down`.
+
+    Attributes:
+        name: the lab's; its namespaces are ng-<name>-...
+        settings: the arguments it was made with.
+    """
+
+    kind: ClassVar[str]
+    placement: Placement
+    initiator: Port
+    responder: Port
+    devices: Sequence[Device]
+
+    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+        self.name = name
+        self.settings = dict(settings)
+        self.tester = f"{namespaces.PREFIX}{name}-tester"
+        self._register: Register | None = None
+
+    @abstractmethod
+    def _cables(self) -> Sequence[Cable]:
+        """Every cable, from the Initiator to the Responder."""
+
+    def _finish(self) -> None:
+        """What is left to do once all cables lie."""
+
+    def up(self) -> Self:
+        """Make the lab; when that fails half way, it is undone.
+
+        Raises:
+            HostError: a capability is missing, another process uses the lab, or the kernel refuses something.
+            UsageError: a kept lab has the name.
+        """
+        capabilities.require(
+            "making network namespaces", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_KILL"
+        )
+        self._register = Register.begin(self.name, self.kind, self.settings)
+        try:
+            self._make(self._register)
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def _make(self, register: Register) -> None:
+        cables = self._cables()
+        forwarding = [device.environment["NG_WORK"] for device in self.devices]
+        for directory in [str(register.directory), *forwarding] if forwarding else []:
+            register.record("directory", path=directory)
+            Path(directory).mkdir(exist_ok=True)
+        for name in dict.fromkeys(end.netns for cable in cables for end in cable.ends):
+            self._make_namespace(register, name)
+        for cable in cables:
+            make(cable)
+        self._finish()
+
+    def _make_namespace(self, register: Register, name: str) -> None:
+        namespaces.refuse_existing(name)
+        register.record("namespace", name=name)
+        namespaces.create(name)
+        namespaces.inside(name, lambda: prepare_namespace(forwards=name != self.tester))
+
+    def down(self) -> list[str]:
+        """Undo all that was made, last first; nothing happens when nothing is up.
+
+        Returns:
+            What was done, one sentence each.
+
+        Raises:
+            BrokenError: something could not be undone.
+        """
+        register, self._register = self._register, None
+        if register is None:
+            return []
+        try:
+            return register.undo()
+        finally:
+            register.release()
+
+    def keep(self) -> None:
+        """Let the lab stay up when this process ends; `natgauge lab down` takes it down."""
+        self.register.keep()
+
+    @property
+    def register(self) -> Register:
+        """The list of what the lab made.
+
+        Raises:
+            RuntimeError: the lab is not up.
+        """
+        if self._register is None:
+            message = f"lab {self.name} is not up"
+            raise RuntimeError(message)
+        return self._register
+
+    def remember_global(self, path: str | Path, value: str) -> None:
+        """Write down the present value of a global setting before it is changed; `down` restores it."""
+        self.register.remember_global(path, value)
+
+    def set_global(self, path: str | Path, value: str | int) -> None:
+        """Remember a global setting's present value, then change it; `down` restores it."""
+        self.register.set_global(path, value)
+
+    def dropped(self) -> Mapping[str, int]:
+        """Frames dropped so far, by place: "initiator port received", "dut inside sent" ...
+
+        A frame that finds a full ring between two veths may be counted at both ends.
+
+        Raises:
+            BrokenError: a namespace is gone.
+        """
+        figures = {}
+        places = {INITIATOR_PORT: "initiator port", RESPONDER_PORT: "responder port"}
+        for netns, prefix in self._counted().items():
+            for interface, dropped in drop_counters(netns).items():
+                if place := places.get(interface) if netns == self.tester else interface:
+                    figures[f"{prefix}{place} received"] = dropped.received
+                    figures[f"{prefix}{place} sent"] = dropped.sent
+        return figures
+
+    def _counted(self) -> Mapping[str, str]:
+        """Namespaces whose drop counters are read, with what precedes the interface's name in the result."""
+        return {self.tester: ""}
+
+    def __enter__(self) -> Self:
+        return self if self._register else self.up()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._register and self._register.kept:
+            self._register.release()
+            self._register = None
+        else:
+            self.down()

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `netns` lab: tester and devices in network namespaces of this machine, veths between them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.cpus import check_cpus, format_cpus, usable_cpus
+from natgauge.labs import programs
+from natgauge.labs.addresses import INNER_LINKS, INSIDE, NAT64_PREFIX, OUTSIDE, Interface, Side, inner_link
+from natgauge.labs.base import Family, Port
+from natgauge.labs.device import NamespaceDevice
+from natgauge.labs.links import Cable, End
+from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
+from natgauge.labs.namespaces import PREFIX
+from natgauge.labs.register import Register, check_name, directory_of
+
+#: The device's interfaces, in its namespace.
+INSIDE_INTERFACE: Final = "inside"
+OUTSIDE_INTERFACE: Final = "outside"
+#: The program that plays a device's network card in the `isolated` placement.
+FRONT: Final = "natgauge-front"
+#: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
+MAXIMUM_RING: Final = 16384
+
+_DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
+_FAMILIES: Final[tuple[Family, Family]] = ("ipv4", "ipv6")
+_FRONT_SECONDS = 20.0
+
+
+class NetnsLab(MadeLab):
+    """A tester namespace with both ports, and a chain of devices, each in a namespace of its own.
+
+    Placement `shared`: a device works in the sender's context, on the sender's core. It cannot lose frames; overload
+    shows as lateness. Placement `isolated`: an XDP program in front of each device plays its network card: it hands
+    frames to rings of set depth on the device's own cores, hashed over the four tuple. Overload shows as loss.
+    """
+
+    kind = "netns"
+
+    def __init__(
+        self,
+        name: str = "default",
+        *,
+        initiator_family: Family,
+        responder_family: Family,
+        devices: Sequence[str] = ("dut",),
+        placement: Literal["shared", "isolated"] = "shared",
+        sender_cpus: Sequence[int] | None = None,
+        device_cpus: Sequence[int] | None = None,
+        ring: int = 512,
+        hosts: int = 1,
+    ) -> None:
+        """Plan a lab; nothing is made before `up` or the `with` block.
+
+        Args:
+            name: 1 to 32 of a-z, 0-9 and "-".
+            initiator_family: family on the Initiator's side, "ipv4" or "ipv6".
+            responder_family: family on the Responder's side.
+            devices: names of the devices from the Initiator to the Responder, 1 to 65, each 1 to 16 of a-z and 0-9.
+            placement: "shared" or "isolated".
+            sender_cpus: cores of the tester's senders; default: the first usable one.
+            device_cpus: cores of the devices. `shared`: the senders' (default). `isolated`: others; default: all others.
+            ring: frames that wait in front of each core of an isolated device, 1 to 16384.
+            hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
+                tables, whose limits are global settings of the machine: raised when too low, restored at the end.
+
+        Raises:
+            UsageError: a name, family, placement, core, ring or number of hosts is wrong.
+        """
+        check_name(name)
+        for family in (initiator_family, responder_family):
+            if family not in _FAMILIES:
+                raise UsageError(f'family "{family}": choose ipv4 or ipv6')
+        self.families: tuple[Family, Family] = (initiator_family, responder_family)
+        self._names = _check_devices(devices)
+        self.placement = placement
+        self.sender_cpus, self.device_cpus = _choose_cpus(placement, sender_cpus, device_cpus)
+        if not 1 <= ring <= MAXIMUM_RING:
+            raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames")
+        self.ring = ring
+        if hosts < 1:
+            raise UsageError(f"hosts {hosts}: the tester uses at least one address")
+        self.hosts = hosts
+        settings: Mapping[str, Any] = {
+            "initiator_family": initiator_family,
+            "responder_family": responder_family,
+            "devices": list(self._names),
+            "placement": placement,
+            "sender_cpus": list(self.sender_cpus),
+            "device_cpus": list(self.device_cpus),
+            "ring": ring,
+            "hosts": hosts,
+        }
+        super().__init__(name, settings)
+        self._plan()
+
+    @classmethod
+    def adopt(cls, name: str) -> Self:
+        """Use a lab that was kept (`natgauge lab up`); it stays up afterwards.
+
+        Raises:
+            HostError: another process uses it.
+            UsageError: there is none of this name and kind, or it was left behind by a killed run.
+        """
+        register = Register.reopen(name)
+        try:
+            if register.kind != cls.kind or not register.kept:
+                raise UsageError(f'lab {name}: is no kept {cls.kind} lab; "natgauge lab clean" removes what is left of it')
+            lab = cls(name, **register.settings)
+        except BaseException:
+            register.release()
+            raise
+        lab._register = register
+        return lab
+
+    def _plan(self) -> None:
+        """Name all ends, ports and devices. Pure arithmetic: the same arguments give the same lab."""
+        cables = self._cables()
+        first, last = cables[0], cables[-1]
+        self.initiator = _port(first.ends[0], first.ends[1])
+        self.responder = _port(last.ends[1], last.ends[0])
+        self.devices: Sequence[NamespaceDevice] = tuple(
+            self._device(index, cables[index].ends, cables[index + 1].ends) for index in range(len(self._names))
+        )
+
+    def _cables(self) -> Sequence[Cable]:
+        count = len(self._names) + 1
+        return tuple(Cable((self._end(index, 0), self._end(index, 1)), FIRST_INDEX + index) for index in range(count))
+
+    def _end(self, link: int, end: int) -> End:
+        """End 0 (towards the Initiator) or 1 of link 0 (at the Initiator) to len(devices) (at the Responder)."""
+        owner = link - 1 + end
+        # "ng" in the second and third octet; locally administered, so no manufacturer's.
+        mac = f"02:6e:67:00:{link:02x}:{end + 1:02x}"
+        if owner < 0:
+            return End(self.tester, INITIATOR_PORT, mac)
+        if owner == len(self._names):
+            return End(self.tester, RESPONDER_PORT, mac)
+        interface = INSIDE_INTERFACE if end else OUTSIDE_INTERFACE
+        return End(self._netns(self._names[owner]), interface, mac, self._addresses(link, end))
+
+    def _addresses(self, link: int, end: int) -> tuple[Interface, ...]:
+        if link == 0:
+            return (INSIDE[self.families[0]].device,)
+        if link == len(self._names):
+            return (OUTSIDE[self.families[1]].device,)
+        return tuple(inner_link(link - 1, family)[end] for family in _FAMILIES)
+
+    def _netns(self, device: str) -> str:
+        return f"{PREFIX}{self.name}-{device}"
+
+    def _device(self, index: int, before: tuple[End, End], after: tuple[End, End]) -> NamespaceDevice:
+        name = self._names[index]
+        environment = {
+            "NG_NAME": f"{self.name}-{name}",
+            "NG_WORK": str(directory_of(self.name) / name),
+            "NG_CPUS": format_cpus(self.device_cpus),
+            "NG_INSIDE": INSIDE_INTERFACE,
+            "NG_OUTSIDE": OUTSIDE_INTERFACE,
+            "NG_NAT64_PREFIX": str(NAT64_PREFIX),
+            **_network("NG_INITIATOR_NETWORK", INSIDE[self.families[0]]),
+            **_network("NG_RESPONDER_NETWORK", OUTSIDE[self.families[1]]),
+            **_plain_addresses("NG_INSIDE_ADDRESS", before[1]),
+            **_plain_addresses("NG_INSIDE_PEER", before[0]),
+            **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
+            **_plain_addresses("NG_OUTSIDE_PEER", after[1]),
+        }
+        return NamespaceDevice(name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment)
+
+    def _finish(self) -> None:
+        self._raise_neighbour_limits()
+        if self.placement == "isolated":
+            for device, interface in self._cards():
+                arguments = ["--cpus", format_cpus(self.device_cpus), "--ring", str(self.ring)]
+                _front("attach", device, interface, *arguments)
+
+    def _raise_neighbour_limits(self) -> None:
+        """See that a device can know all the tester's hosts at once (arp(7): gc_thresh1 to gc_thresh3)."""
+        for family in set(self.families):
+            for number, factor in ((3, 4), (2, 3), (1, 2)):
+                path = Path(f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}")
+                if path.exists() and int(path.read_text()) < self.hosts * factor:
+                    self.set_global(path, self.hosts * factor)
+
+    def _cards(self) -> Iterator[tuple[NamespaceDevice, str]]:
+        return ((device, card) for device in self.devices for card in (device.inside, device.outside))
+
+    def dropped(self) -> Mapping[str, int]:
+        """Frames dropped so far, by place: ports, interfaces of devices and, when isolated, the rings before them.
+
+        A frame that finds a full ring between two veths may be counted at both ends.
+
+        Raises:
+            BrokenError: a namespace is gone, or the card's counters cannot be read.
+        """
+        figures = dict(super().dropped())
+        if self.placement == "isolated":
+            for device, card in self._cards():
+                figures[f"{device.name} {card} card ring"] = self._ring_drops(device, card)
+        return figures
+
+    @staticmethod
+    def _ring_drops(device: NamespaceDevice, card: str) -> int:
+        answer = _front("read", device, card)
+        try:
+            return int(json.loads(answer)["dropped"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise BrokenError(f"{FRONT} read {device.netns} {card}: answered {answer[:80]!r}") from error
+
+    def _counted(self) -> Mapping[str, str]:
+        return {self.tester: "", **{device.netns: f"{device.name} " for device in self.devices}}
+
+
+def _check_devices(devices: Sequence[str]) -> tuple[str, ...]:
+    if not 1 <= len(devices) <= INNER_LINKS + 1:
+        raise UsageError(f"{len(devices)} devices: a chain has 1 to {INNER_LINKS + 1}")
+    for device in devices:
+        if not _DEVICE_NAME.fullmatch(device) or device == "tester":
+            raise UsageError(f'device name "{device}": use 1 to 16 of a-z and 0-9, and not "tester"')
+    if len(set(devices)) != len(devices):
+        raise UsageError(f"devices {', '.join(devices)}: a name stands twice; name each device differently")
+    return tuple(devices)
+
+
+def _choose_cpus(
+    placement: str, sender_cpus: Sequence[int] | None, device_cpus: Sequence[int] | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sender and device cores; `shared` means the same ones, `isolated` means different ones."""
+    if placement not in ("shared", "isolated"):
+        raise UsageError(f'placement "{placement}": choose shared or isolated')
+    senders = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
+    if placement == "shared":
+        chosen = check_cpus(senders if device_cpus is None else device_cpus, "device cores")
+        if set(chosen) != set(senders):
+            raise UsageError(
+                f"device cores {format_cpus(chosen)}: in the shared placement a device works on the senders' cores "
+                f"({format_cpus(senders)}); leave them out, or choose placement isolated"
+            )
+        return senders, senders
+    others = tuple(cpu for cpu in usable_cpus() if cpu not in senders)
+    if not others:
+        raise UsageError(
+            f"sender cores {format_cpus(senders)}: leave none for an isolated device; use fewer, or placement shared"
+        )
+    chosen = check_cpus(others if device_cpus is None else device_cpus, "device cores")
+    if both := set(chosen) & set(senders):
+        raise UsageError(
+            f"device cores {format_cpus(chosen)}: core {min(both)} is a sender's; "
+            "in the isolated placement a device has cores of its own"
+        )
+    return senders, chosen
+
+
+def _port(own: End, peer: End) -> Port:
+    return Port(own.interface, own.netns, peer.mac, str(peer.addresses[0].ip))
+
+
+def _network(variable: str, side: Side) -> Mapping[str, str]:
+    return {f"{variable}{side.device.version}": str(side.device.network)}
+
+
+def _plain_addresses(variable: str, end: End) -> Mapping[str, str]:
+    return {f"{variable}{address.version}": str(address.ip) for address in end.addresses}
+
+
+def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) -> str:
+    """Call the program that plays the card.
+
+    Raises:
+        BrokenError: it did not answer in time.
+        HostError: it is not installed, or refuses; its own line is handed on.
+    """
+    command = [str(programs.find(FRONT)), verb, "--netns", device.netns, "--interface", interface, *arguments]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_FRONT_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise BrokenError(f"{FRONT} {verb} {device.netns} {interface}: no answer within {_FRONT_SECONDS:g} s") from error
+    if answer.returncode:
+        lines = answer.stderr.strip().splitlines() or [f"exit status {answer.returncode}"]
+        raise HostError(f"{FRONT} {verb} {device.netns} {interface}: {lines[-1]}")
+    return answer.stdout

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where natgauge's own compiled programs are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from natgauge.errors import HostError
+
+#: Names a directory that holds the programs, for those who keep them elsewhere.
+VARIABLE = "NATGAUGE_PROGRAMS"
+
+
+def find(name: str) -> Path:
+    """Find a compiled program of natgauge, e.g. "natgauge-engine".
+
+    Looked for beside the Python interpreter (where the wheel puts it), in $NATGAUGE_PROGRAMS, in target/release of the
+    checkout, then in PATH.
+
+    Raises:
+        HostError: it is nowhere.
+    """
+    for candidate in _candidates(name):
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return candidate
+    raise HostError(
+        f"program {name}: not found beside {sys.executable}, in ${VARIABLE}, in target/release or in PATH; "
+        'build it with "make setup"'
+    )
+
+
+def _candidates(name: str) -> Iterator[Path]:
+    # Not resolved: in a virtual environment the interpreter is a symbolic link, and the programs lie beside the link.
+    yield Path(sys.executable).parent / name
+    if directory := os.environ.get(VARIABLE):
+        yield Path(directory) / name
+    yield Path(__file__).resolve().parents[3] / "target" / "release" / name
+    if found := shutil.which(name):
+        yield Path(found)
