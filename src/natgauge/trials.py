@@ -15,14 +15,15 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.labs import programs
 
-REQUEST_VERSION = 1
-RESULT_VERSION = 1
+REQUEST_VERSION: Final = 1
+RESULT_VERSION: Final = 1
 
 Family = Literal["ipv4", "ipv6"]
 Side = Literal["initiator", "responder"]
@@ -335,7 +336,7 @@ def run(
         HostError: this host cannot do it (3), or there is no engine.
         BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
     """
-    program = engine if engine is not None else _find_engine()
+    program = engine if engine is not None else programs.find("natgauge-engine")
     limit = seconds if seconds is not None else request.nominal_seconds * 2 + _SLACK_SECONDS
     with tempfile.TemporaryFile() as errors:
         process = _start(program, errors)
@@ -356,12 +357,6 @@ def run(
     if result is None:
         raise BrokenError("trial: natgauge-engine ended with status 0 but gave no result")
     return result
-
-
-def _find_engine() -> Path:
-    from natgauge.labs import programs
-
-    return programs.find("natgauge-engine")
 
 
 def _start(program: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -416,7 +411,7 @@ def parse_line(line: bytes | str) -> TrialResult | Progress:
             f"trial: natgauge-engine speaks version {document.get('version')!r} of the result, "
             f"this natgauge version {RESULT_VERSION}; rebuild both with `make build`"
         )
-    models: dict[object, type[TrialResult] | type[Progress]] = {"result": TrialResult, "progress": Progress}
+    models: dict[object, type[TrialResult | Progress]] = {"result": TrialResult, "progress": Progress}
     model = models.get(event)
     if model is None:
         raise BrokenError(f"trial: natgauge-engine wrote an unknown event: {_shorten(line)}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from natgauge.errors import UsageError
@@ -209,7 +209,8 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
     """
     sources = _tester_addresses("source addresses", options.source_addresses, around.inside)
     responders = _tester_addresses("destination addresses", options.destination_addresses, around.outside)
-    source_ports = parse_ports("source ports", options.source_ports or f"{FIRST_SOURCE_PORT}-{LAST_PORT}")
+    wide = f"{FIRST_SOURCE_PORT}-{LAST_PORT}"
+    source_ports = parse_ports("source ports", wide if options.source_ports is None else options.source_ports)
     connections = _check_connections(options.connections)
     destination_ports = _destination_ports(options, connections, sources.count * source_ports.count * responders.count)
     size = frame_size(options.frame_size, options.frame_side, around)
@@ -224,19 +225,16 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
         frame_side=options.frame_side,
         order=options.order,
     )
-    return _with_connections(plan, connections, _ranges_named(options), around)
+    return _with_connections(plan, connections, around, named=_ranges_named(options))
 
 
 def _ranges_named(options: TrafficOptions) -> bool:
     """Whether the user drew the space; then all of it is used unless a number was given too."""
-    return any(
-        (options.source_addresses, options.source_ports, options.destination_addresses, options.destination_ports)
-    )
+    named = (options.source_addresses, options.source_ports, options.destination_addresses, options.destination_ports)
+    return any(text is not None for text in named)
 
 
-def _with_connections(plan: TrafficPlan, connections: int | None, named: bool, around: Surroundings) -> TrafficPlan:
-    from dataclasses import replace
-
+def _with_connections(plan: TrafficPlan, connections: int | None, around: Surroundings, *, named: bool) -> TrafficPlan:
     number = connections if connections is not None else (plan.space if named else DEFAULT_CONNECTIONS)
     if number > MAXIMUM_CONNECTIONS:
         raise UsageError(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a measurement's evidence is kept: one folder, plain JSON, every line complete when it is written.
 
-`plan.json` what was asked for, `environment.json` on what, `trials.jsonl` every trial (the invalid ones too) as it ended,
-`measurements.jsonl` one line per repetition, `summary.json` what was printed. Each line and file names its schema version.
+`plan.json` what was asked for, `environment.json` on what, `trials.jsonl` every trial (the invalid ones too) as it
+ended, `measurements.jsonl` one line per repetition, `summary.json` what was printed. Each names its schema version.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from natgauge.errors import UsageError
 
@@ -126,11 +128,9 @@ def plain(value: Any) -> Any:
         return {str(plain(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(inner) for inner in value]
-    if isinstance(value, (str, int, float, bool)) or value is None:
-        return value
-    if hasattr(value, "model_dump"):
+    if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
-    return str(value)
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
 def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:

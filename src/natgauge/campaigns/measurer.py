@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real measurer: performs a procedure's trials on one device in one lab, with the engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from natgauge.campaigns.plan import Addresses, TrafficPlan
+from natgauge.campaigns.watch import Silent, Watch
+from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.labs.base import Family, Placement, Port
+from natgauge.procedures.measurer import Counts, Delays, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.trials import (
+    AddressRange,
+    DelayCounts,
+    Frame,
+    GatewaySide,
+    InitiatorSide,
+    Limits,
+    Phase1,
+    Phase2,
+    Phase2Stream,
+    PortCounters,
+    PortRange,
+    Progress,
+    ResponderSide,
+    Senders,
+    StreamCounts,
+    Translation,
+    TrialRequest,
+    TrialResult,
+    run,
+)
+from natgauge.verdicts import CpuStalls, Judgement, PortFacts, TrialEvidence, judge
+
+#: Frames each way that prove that the device forwards at all, and their rate: slow enough for any device.
+_PROBES: Final = 8
+_PROBE_RATE: Final = 100.0
+#: Beyond twice its nominal length a trial is broken off after this many seconds more.
+_SLACK_SECONDS: Final = 60.0
+_GAP_MS: Final = 100
+
+
+class Place(Protocol):
+    """What the measurer needs of a lab."""
+
+    placement: Placement
+    initiator: Port
+    responder: Port
+
+    def dropped(self) -> Mapping[str, int]:
+        """Frames dropped so far at places of the lab."""
+
+
+class TableControl(Protocol):
+    """What the measurer needs of a device."""
+
+    def empty(self) -> None:
+        """Empty the connection tracking table.
+
+        Raises:
+            BrokenError: it is not empty afterwards.
+        """
+
+    def count(self) -> int | None:
+        """Connections in the table; None where the device cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is the same for every trial of a measurement.
+
+    Attributes:
+        initiator_family: of the Initiator's port.
+        responder_family: of the Responder's port.
+        translated: whether the device replaces the Initiator's source.
+        pool: outside addresses the device may use; None = not checked.
+        sender_cpus: the tester's sending CPUs.
+        watch_cpus: the device's other CPUs, whose stalls are recorded.
+        seed: of all pseudorandom choices: same seed, same frames.
+        first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
+        grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 wants 2 s on a wire).
+        table_limit: the most connections the device is set to hold; None where unknown.
+        highest_phase1_rate: the tester's own, frames/s.
+        highest_phase2_rate: the tester's own, frames/s, all directions together.
+        batch: frames that leave together; None = the engine's choice.
+    """
+
+    initiator_family: Family
+    responder_family: Family
+    translated: bool
+    pool: Addresses | None
+    sender_cpus: tuple[int, ...]
+    watch_cpus: tuple[int, ...]
+    seed: int
+    first_mark: int
+    grace_seconds: float
+    table_limit: int | None
+    highest_phase1_rate: float
+    highest_phase2_rate: float
+    batch: int | None = None
+
+
+class Recorder(Protocol):
+    """Where trials are written as they end."""
+
+    def add_trial(self, trial: Mapping[str, object]) -> None:
+        """Keep one trial."""
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What one trial left, before it is judged."""
+
+    result: TrialResult
+    count_before: int | None
+    count_after: int | None
+    dropped_before: Mapping[str, int]
+    dropped_after: Mapping[str, int]
+    alive: bool
+
+
+Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
+
+
+def _run_engine(request: TrialRequest, progress: Callable[[Progress], None], seconds: float) -> TrialResult:
+    return run(request, progress=progress, seconds=seconds)
+
+
+@dataclass(slots=True)
+class LabMeasurer:
+    """Performs trials: empties the device's table, runs the engine, reads the device's count, judges, records.
+
+    Attributes:
+        place: the lab.
+        device: controls of the device whose table holds the connections; None = it cannot be reached.
+        traffic: the four tuples and the frame.
+        settings: what all trials share.
+        recorder: keeps every trial, the invalid ones too.
+        watch: is told.
+        phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
+        runner: performs one request; the tests hand in their own.
+        verdicts: how many trials ended how, so far.
+        fastest: largest rate, all directions together, of a trial that passed.
+    """
+
+    place: Place
+    device: TableControl | None
+    traffic: TrafficPlan
+    settings: Settings
+    recorder: Recorder
+    watch: Watch = field(default_factory=Silent)
+    phase1_only: bool = False
+    runner: Runner = _run_engine
+    verdicts: dict[Verdict, int] = field(default_factory=lambda: dict.fromkeys(Verdict, 0))
+    number: int = 0
+
+    @property
+    def highest_rate(self) -> float:
+        """The tester's own highest rate in frames/s, all directions together."""
+        return self.settings.highest_phase1_rate if self.phase1_only else self.settings.highest_phase2_rate
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run one trial.
+
+        Raises:
+            NatgaugeError: it could not be run at all.
+        """
+        self.number += 1
+        request = self.request(plan)
+        self.watch.trial_starts(self.number, plan, request.nominal_seconds)
+        began = time.time()
+        evidence = self._perform(request)
+        outcome = self._judged(plan, evidence)
+        self.verdicts[outcome.verdict] += 1
+        self._record(plan, request, evidence, outcome, began)
+        self.watch.trial_ends(self.number, outcome)
+        return outcome
+
+    def check_forwarding(self) -> None:
+        """Prove with a handful of frames each way that the device forwards, then empty its table again.
+
+        Raises:
+            BrokenError: frames are lost or come back wrong; the message says which way and how many.
+        """
+        connections = min(_PROBES, self.traffic.connections)
+        probe = Phase2Plan(_PROBE_RATE, _PROBE_RATE, connections / _PROBE_RATE)
+        request = self.request(TrialPlan(connections, _PROBE_RATE, probe))
+        result = self._perform(request).result
+        self._empty()
+        phase2 = result.phase2
+        streams = {
+            "phase 1, Initiator to Responder": result.phase1,
+            "phase 2, Initiator to Responder": phase2.initiator if phase2 else None,
+            "phase 2, Responder to Initiator": phase2.responder if phase2 else None,
+        }
+        for name, counts in streams.items():
+            if counts is not None and counts.received_frames < counts.offered_frames:
+                raise BrokenError(f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}")
+
+    def request(self, plan: TrialPlan) -> TrialRequest:
+        """The engine's request for a trial of this plan; each call's frames carry the next run mark."""
+        settings = self.settings
+        grace = round(settings.grace_seconds * 1000)
+        request = TrialRequest(
+            mark=(settings.first_mark - 1 + self.number) % 0xFFFF_FFFF + 1,
+            seed=settings.seed,
+            initiator=self._initiator(),
+            responder=self._responder(),
+            translation=Translation(
+                source="translated" if settings.translated else "unchanged",
+                pool=_range(settings.pool) if settings.pool is not None else None,
+            ),
+            connections=plan.connections,
+            order=plan.order,
+            frame=Frame(size=self.traffic.frame_size, side=self.traffic.frame_side),
+            phase1=Phase1(rate=plan.phase1_rate, grace_ms=grace),
+            gap_ms=None if plan.phase2 is None else _GAP_MS,
+            phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, grace),
+            record_delays=plan.record_delays,
+            frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
+            senders=Senders(cpus=settings.sender_cpus, batch=settings.batch),
+            watch_cpus=settings.watch_cpus,
+        )
+        return request.model_copy(update={"limits": Limits(seconds=_limit(request))})
+
+    def _initiator(self) -> InitiatorSide:
+        port, traffic = self.place.initiator, self.traffic
+        return InitiatorSide(
+            interface=port.interface,
+            netns=port.netns,
+            family=self.settings.initiator_family,
+            gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
+            source_addresses=_range(traffic.source_addresses),
+            source_ports=PortRange(first=traffic.source_ports.first, last=traffic.source_ports.last),
+            destination_addresses=_range(traffic.destination_addresses),
+            destination_ports=PortRange(first=traffic.destination_ports.first, last=traffic.destination_ports.last),
+        )
+
+    def _responder(self) -> ResponderSide:
+        port = self.place.responder
+        return ResponderSide(
+            interface=port.interface,
+            netns=port.netns,
+            family=self.settings.responder_family,
+            gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
+            addresses=_range(self.traffic.responder_addresses),
+        )
+
+    def _perform(self, request: TrialRequest) -> _Evidence:
+        before = self._empty()
+        dropped_before = dict(self.place.dropped())
+        result = self.runner(request, self.watch.trial_runs, _limit(request) + _SLACK_SECONDS)
+        dropped_after = dict(self.place.dropped())
+        count, alive = self._count_after()
+        return _Evidence(result, before, count, dropped_before, dropped_after, alive)
+
+    def _empty(self) -> int | None:
+        """Each trial starts with an empty table (RFC 9693 section 4.4)."""
+        if self.device is None:
+            return None
+        self.device.empty()
+        return self.device.count()
+
+    def _count_after(self) -> tuple[int | None, bool]:
+        """The device's own count. Both phases ran in one go, but its timeouts were checked to outlast the trial."""
+        if self.device is None:
+            return None, True
+        try:
+            return self.device.count(), True
+        except NatgaugeError:
+            return None, False
+
+    def _judged(self, plan: TrialPlan, evidence: _Evidence) -> TrialOutcome:
+        result = evidence.result
+        phase1, phase2 = counts_of(result.phase1), _phase2_counts(result)
+        judgement = judge(
+            TrialEvidence(
+                placement=self.place.placement,
+                connections=plan.connections,
+                stored=result.state_table.stored,
+                phase1=phase1,
+                phase2=phase2,
+                preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
+                each_once=plan.order != "with-replacement",
+                table_count_before=evidence.count_before,
+                table_count_after=evidence.count_after,
+                table_limit=self.settings.table_limit,
+                cpus=stalls_of(result),
+                ports={
+                    "Initiator": _facts(result.ports.initiator),
+                    "Responder": _facts(result.ports.responder),
+                },
+                dropped_before=evidence.dropped_before,
+                dropped_after=evidence.dropped_after,
+                loss_tolerance=plan.loss_tolerance,
+                device_alive=evidence.alive if self.device is not None else None,
+            )
+        )
+        return _outcome(judgement, evidence, phase1, phase2)
+
+    def _record(
+        self, plan: TrialPlan, request: TrialRequest, evidence: _Evidence, outcome: TrialOutcome, began: float
+    ) -> None:
+        self.recorder.add_trial(
+            {
+                "began": began,
+                "seconds": time.time() - began,
+                "verdict": outcome.verdict,
+                "reason": outcome.reason,
+                "limited_by": outcome.limited_by,
+                "disturbed": outcome.disturbed,
+                "notes": outcome.notes,
+                "placement": self.place.placement,
+                "plan": plan,
+                "device_count_before": evidence.count_before,
+                "device_count_after": evidence.count_after,
+                "dropped": {
+                    place: count - evidence.dropped_before.get(place, 0)
+                    for place, count in evidence.dropped_after.items()
+                },
+                "request": request,
+                "result": evidence.result,
+            }
+        )
+
+
+def _limit(request: TrialRequest) -> float:
+    return min(86_400.0, request.nominal_seconds * 2 + _SLACK_SECONDS)
+
+
+def _range(addresses: Addresses) -> AddressRange:
+    return AddressRange(first=str(addresses.first), last=str(addresses.last))
+
+
+def _phase2(plan: TrialPlan, phase2: Phase2Plan, grace_ms: int) -> Phase2:
+    """Frames of each direction from rate and seconds; "once" is one frame per connection (RFC 9693 section 4.6)."""
+    initiator = responder = None
+    if phase2.initiator_rate > 0:
+        frames = max(1, round(phase2.initiator_rate * phase2.seconds))
+        initiator = Phase2Stream(rate=phase2.initiator_rate, frames=frames)
+    if phase2.responder_rate > 0:
+        frames = max(1, round(phase2.responder_rate * phase2.seconds))
+        responder = Phase2Stream(
+            rate=phase2.responder_rate,
+            frames=plan.connections if phase2.reading_order == "once" else frames,
+            reading_order=phase2.reading_order,
+        )
+    return Phase2(initiator=initiator, responder=responder, grace_ms=grace_ms)
+
+
+def counts_of(stream: StreamCounts) -> Counts:
+    """The engine's integers as a procedure sees them."""
+    return Counts(
+        intended=stream.intended_frames,
+        offered=stream.offered_frames,
+        received=stream.received_frames,
+        duplicates=stream.duplicates,
+        reordered=stream.reordered,
+        late=stream.late,
+        damaged=stream.damaged,
+        untranslated=stream.untranslated,
+        mistranslated=stream.mistranslated,
+        skipped=stream.skipped or 0,
+        nominal_seconds=(stream.nominal_ns or 0) / 1e9,
+        sending_seconds=(stream.sending_ns or 0) / 1e9,
+        worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
+        final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
+    )
+
+
+def _phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
+    if result.phase2 is None:
+        return {}
+    both = {Direction.INITIATOR: result.phase2.initiator, Direction.RESPONDER: result.phase2.responder}
+    return {direction: stream for direction, stream in both.items() if stream is not None}
+
+
+def _phase2_counts(result: TrialResult) -> dict[Direction, Counts]:
+    return {direction: counts_of(stream) for direction, stream in _phase2_streams(result).items()}
+
+
+def delays_of(delay: DelayCounts) -> Delays | None:
+    """Delays in seconds; None when no frame was timed."""
+    if not delay.frames or delay.minimum_ns is None or delay.maximum_ns is None or delay.sum_ns is None:
+        return None
+    return Delays(
+        frames=delay.frames,
+        minimum=delay.minimum_ns / 1e9,
+        maximum=delay.maximum_ns / 1e9,
+        mean=delay.sum_ns / delay.frames / 1e9,
+        negative=delay.negative,
+        buckets=tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in delay.buckets),
+    )
+
+
+def _delays(result: TrialResult) -> dict[Direction, Delays]:
+    """Of phase 2, or of phase 1 when there was no phase 2."""
+    streams = _phase2_streams(result) or {Direction.INITIATOR: result.phase1}
+    found = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
+    return {direction: delays for direction, delays in found.items() if delays is not None}
+
+
+def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
+    """What each CPU missed, in seconds."""
+    return tuple(
+        CpuStalls(
+            cpu=cpu.cpu,
+            role=cpu.role,
+            stalls=cpu.stalls,
+            stalled_seconds=cpu.stalled_ns / 1e9,
+            worst_stall_seconds=cpu.worst_stall_ns / 1e9,
+            stolen_seconds=(cpu.stolen_ns or 0) / 1e9,
+        )
+        for cpu in result.cpus
+    )
+
+
+def _facts(port: PortCounters) -> PortFacts:
+    return PortFacts(
+        refused=port.refused,
+        redirect_errors=port.redirect_errors,
+        rx_dropped=port.rx_dropped or 0,
+        tx_dropped=port.tx_dropped or 0,
+    )
+
+
+def _outcome(
+    judgement: Judgement, evidence: _Evidence, phase1: Counts, phase2: dict[Direction, Counts]
+) -> TrialOutcome:
+    return TrialOutcome(
+        verdict=judgement.verdict,
+        reason=judgement.reason,
+        phase1=phase1,
+        phase2=phase2,
+        stored=evidence.result.state_table.stored,
+        table_count=evidence.count_after,
+        delays=_delays(evidence.result),
+        disturbed=judgement.disturbed,
+        limited_by=judgement.limited_by,
+        failed_phase=judgement.failed_phase,
+        notes=judgement.notes,
+    )
+
+
+def _received_of(counts: StreamCounts) -> str:
+    wrong = {
+        "late": counts.late,
+        "damaged": counts.damaged,
+        "untranslated": counts.untranslated,
+        "mistranslated": counts.mistranslated,
+    }
+    found = "".join(f", {number} {name}" for name, number in wrong.items() if number)
+    return f"{counts.received_frames} of {counts.offered_frames} frames came back{found}"
+
+
+def _port_facts(result: TrialResult) -> str:
+    sides: Sequence[tuple[str, PortCounters]] = (
+        ("Initiator", result.ports.initiator),
+        ("Responder", result.ports.responder),
+    )
+    return "; ".join(
+        f"{name} port: {port.refused} refused, {port.redirect_errors} redirect errors, {port.foreign} foreign frames"
+        for name, port in sides
+    )

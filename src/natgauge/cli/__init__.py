@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: one file per subcommand, which reads arguments, calls the rest of natgauge and prints.
+
+Errors are one line on standard error. Exit status: 0 done, 2 the question is wrong, 3 this host cannot do it, 4 broke
+on the way, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; in every case all that was made has been undone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Final
+
+import click
+
+from natgauge.errors import NatgaugeError
+
+#: Subcommand -> the function in the module of the same name.
+SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "demo")
+
+
+class _Subcommands(click.Group):
+    """Imports a subcommand when it is called for, so that `--help` and wrong arguments are answered at once."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        command = importlib.import_module(f"natgauge.cli.{cmd_name}").command
+        return command if isinstance(command, click.Command) else None
+
+
+def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        import natgauge
+
+        click.echo(f"natgauge {natgauge.__version__}")
+        ctx.exit()
+
+
+@click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def app() -> None:
+    """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
+
+
+class _EndedBySignal(KeyboardInterrupt):
+    """A signal that asks us to end, raised so that everything made is undone on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _raise_on_signal(number: int, _frame: FrameType | None) -> None:
+    """The first signal begins the undoing, a second one must not break that off half way, a third one may."""
+    for each in _SIGNALS:
+        signal.signal(each, _warn_on_signal)
+    raise _EndedBySignal(number)
+
+
+def _warn_on_signal(_number: int, _frame: FrameType | None) -> None:
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_DFL)
+    click.echo("natgauge: undoing what was made; once more ends at once (then run `natgauge lab clean`)", err=True)
+
+
+def main() -> None:
+    """Entry point of `natgauge`."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _raise_on_signal)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return the exit status; errors are shown as one line on standard error."""
+    try:
+        status = app.main(list(arguments), prog_name="natgauge", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        return _complain(error.format_message(), error.exit_code)
+    except NatgaugeError as error:
+        return _complain(str(error), error.exit_status)
+    except _EndedBySignal as error:
+        return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
+    except (KeyboardInterrupt, click.Abort):
+        return _complain("ended by SIGINT; everything is undone", 130)
+    except BrokenPipeError:
+        # Who read our output has left (`natgauge ... | head`); there is nobody to tell.
+        sys.stderr.close()
+        return 141
+    return status if isinstance(status, int) else 0
+
+
+def _complain(message: str, status: int) -> int:
+    line = " ".join(message.split())
+    click.echo(f"natgauge: {line}", err=True)
+    return status

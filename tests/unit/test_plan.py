@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what the user asks for to four tuples and frames, and every refusal on the way."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natgauge.campaigns.plan import (
+    DEFAULT_CONNECTIONS,
+    MAXIMUM_CONNECTIONS,
+    Addresses,
+    LinkAddresses,
+    Range,
+    Surroundings,
+    TrafficOptions,
+    check_rate,
+    make_plan,
+    parse_ports,
+)
+from natgauge.errors import UsageError
+
+
+def link(network: str, device: str, tester: str) -> LinkAddresses:
+    return LinkAddresses(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
+
+
+def pool(first: str, last: str | None = None) -> Addresses:
+    return Addresses(ipaddress.ip_address(first), ipaddress.ip_address(last or first))
+
+
+INSIDE4 = link("10.0.0.0/16", "10.0.0.1", "10.0.0.2")
+OUTSIDE4 = link("198.19.0.0/16", "198.19.0.1", "198.19.0.2")
+INSIDE6 = link("2001:2::/64", "2001:2::1", "2001:2::2")
+NAT44 = Surroundings(INSIDE4, OUTSIDE4, pool=pool("198.19.0.1"), mtu=3498)
+NAT64 = Surroundings(
+    INSIDE6, OUTSIDE4, prefix=ipaddress.IPv6Network("2001:2:0:1::/96"), pool=pool("198.19.0.1"), mtu=3498
+)
+
+
+def refusal(options: TrafficOptions, around: Surroundings = NAT44) -> str:
+    with pytest.raises(UsageError) as caught:
+        make_plan(options, around)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_number_alone_takes_wide_source_ports_and_as_few_destination_ports_as_needed() -> None:
+    plan = make_plan(TrafficOptions(connections=100_000), NAT44)
+    assert plan.source_ports == Range(1024, 65535)
+    assert plan.destination_ports == Range(1, 2)
+    assert plan.connections == 100_000
+    assert str(plan.source_addresses) == "10.0.0.2"
+    assert str(plan.responder_addresses) == "198.19.0.2"
+
+
+@given(st.integers(min_value=1, max_value=MAXIMUM_CONNECTIONS))
+def test_a_number_alone_always_fits_and_wastes_less_than_one_destination_port(connections: int) -> None:
+    plan = make_plan(TrafficOptions(connections=connections), NAT44)
+    assert plan.connections == connections <= plan.space < connections + 64512
+
+
+def test_nothing_asked_for_is_the_default_number() -> None:
+    assert make_plan(TrafficOptions(), NAT44).connections == DEFAULT_CONNECTIONS
+
+
+def test_ranges_alone_use_the_whole_space() -> None:
+    options = TrafficOptions(
+        source_ports="2000-2999",
+        destination_ports="80-81",
+        source_addresses="10.0.0.2-10.0.0.5",
+        destination_addresses="198.19.0.2-198.19.0.4",
+    )
+    assert make_plan(options, NAT44).connections == 1000 * 2 * 4 * 3
+
+
+def test_source_ports_alone_go_to_one_destination_port() -> None:
+    plan = make_plan(TrafficOptions(source_ports="2000-2999"), NAT44)
+    assert (plan.connections, plan.destination_ports) == (1000, Range(1, 1))
+
+
+def test_an_initiator_behind_nat64_writes_the_responder_inside_the_prefix() -> None:
+    plan = make_plan(TrafficOptions(destination_addresses="198.19.0.2-198.19.0.9"), NAT64)
+    assert str(plan.destination_addresses) == "2001:2:0:1::c613:2-2001:2:0:1::c613:9"
+    assert str(plan.responder_addresses) == "198.19.0.2-198.19.0.9"
+    assert plan.destination_addresses.count == plan.responder_addresses.count
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (TrafficOptions(connections=0), ("connections", "0", "1 to")),
+        (TrafficOptions(connections=-5), ("connections", "-5")),
+        (TrafficOptions(connections=2**31 + 1), ("connections", str(2**31 + 1), "2^31")),
+        (TrafficOptions(source_ports="0-100"), ("source ports", "port 0")),
+        (TrafficOptions(destination_ports="0"), ("destination ports", "port 0")),
+        (TrafficOptions(source_ports="1-65536"), ("source ports", "65536")),
+        (TrafficOptions(source_ports="2000-1000"), ("source ports", "reversed")),
+        (TrafficOptions(source_ports=""), ("source ports", "not a port range")),
+        (TrafficOptions(source_addresses=""), ("source addresses", "not an address range")),
+        (TrafficOptions(source_ports="-"), ("source ports", "not a port range")),
+        (TrafficOptions(source_ports="1-2-3"), ("source ports", "not a port range")),
+        (TrafficOptions(source_ports="http"), ("source ports", "not a port range")),
+        (TrafficOptions(source_addresses="10.0.0.9-10.0.0.2"), ("source addresses", "reversed")),
+        (TrafficOptions(source_addresses="10.0.0.1-10.0.0.9"), ("source addresses", "10.0.0.1", "device's own")),
+        (TrafficOptions(destination_addresses="198.19.0.1"), ("destination addresses", "device's own")),
+        (TrafficOptions(source_addresses="10.0.0.300"), ("source addresses", "not an IP address")),
+        (TrafficOptions(source_addresses="2001:2::5"), ("source addresses", "IPv6", "speaks IPv4")),
+        (TrafficOptions(source_addresses="10.9.0.2"), ("source addresses", "10.0.0.0/16")),
+        (TrafficOptions(destination_addresses="8.8.8.8"), ("destination addresses", "not a test address")),
+        (TrafficOptions(source_addresses="10.0.255.255"), ("source addresses", "broadcast")),
+        (TrafficOptions(source_ports="1-10", connections=11, destination_ports="5"), ("11", "hold 10 four tuples")),
+        (TrafficOptions(frame_size=63), ("frame size", "63", "64")),
+        (TrafficOptions(frame_size=0), ("frame size", "0 octets")),
+        (TrafficOptions(frame_size=3413), ("frame size", "3413", "3412")),
+    ],
+)
+def test_each_wrong_wish_is_refused_in_one_line_that_names_it(options: TrafficOptions, words: tuple[str, ...]) -> None:
+    message = refusal(options)
+    for word in words:
+        assert word in message
+
+
+def test_ipv6_frames_have_at_least_84_octets() -> None:
+    around = Surroundings(INSIDE6, link("2001:2:0:8000::/64", "2001:2:0:8000::1", "2001:2:0:8000::2"), mtu=3498)
+    assert make_plan(TrafficOptions(), around).frame_size == 84
+    assert "84" in refusal(TrafficOptions(frame_size=83), around)
+
+
+def test_the_size_of_a_nat64_frame_is_checked_on_both_sides() -> None:
+    assert make_plan(TrafficOptions(), NAT64).frame_size == 84
+    assert make_plan(TrafficOptions(frame_size=64, frame_side="responder"), NAT64).frame_size == 64
+    message = refusal(TrafficOptions(frame_size=3400, frame_side="responder"), NAT64)
+    assert "3420" in message
+    assert "initiator" in message
+
+
+def test_a_frame_larger_than_the_labs_mtu_is_refused() -> None:
+    narrow = Surroundings(INSIDE4, OUTSIDE4, mtu=1500)
+    assert make_plan(TrafficOptions(frame_size=1518), narrow).frame_size == 1518
+    assert "1518" in refusal(TrafficOptions(frame_size=1519), narrow)
+
+
+def test_more_sources_than_the_outside_address_has_ports_are_refused() -> None:
+    options = TrafficOptions(source_addresses="10.0.0.2-10.0.0.3", destination_ports="1")
+    message = refusal(options)
+    assert "129024" in message
+    assert "64512" in message
+    routed = Surroundings(INSIDE4, OUTSIDE4, translated=False)
+    assert make_plan(options, routed).connections == 129024
+
+
+def test_a_space_beyond_the_largest_number_needs_a_number() -> None:
+    message = refusal(TrafficOptions(destination_ports="1-65535"))
+    assert "2^31" in message
+    assert "--connections" in message
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, 200_000_001.0])
+def test_rates_the_clock_cannot_pace_are_refused(rate: float) -> None:
+    with pytest.raises(UsageError, match="frames/s is outside"):
+        check_rate("rate", rate)
+
+
+def test_a_single_port_is_a_range_of_one() -> None:
+    assert parse_ports("source ports", " 53 ") == Range(53, 53)
