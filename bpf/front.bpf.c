@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/*
+ * The device's network card, for the `isolated` placement: frames are hashed onto CPUs, each of which has a ring of set
+ * depth (a cpumap entry) and takes its frames through the device in a kernel thread of its own. A full ring loses
+ * frames, as a card does.
+ *
+ * A frame that a full ring refuses is counted by no interface, so both ends of the ring count: dropped is what was
+ * redirected and never processed.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define MAX_CPUS	  256
+#define IPV4_FRAGMENT	  0x3fff /* more fragments, or an offset */
+#define IPV4_PLAIN_HEADER 0x45	 /* version 4, no options */
+
+/* Set by natgauge-front before loading. */
+const volatile __u32 cpu_count = 1;
+const volatile __u32 cpus[MAX_CPUS];
+
+/* Of one CPU's ring; frames. */
+struct ring_counts {
+	__u64 redirected; /* handed to the ring, whether or not it had room */
+	__u64 processed;  /* taken from the ring by its kernel thread */
+};
+
+/* Both maps are indexed by CPU number; user space sets their size to the possible CPUs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_cpumap_val));
+	__uint(max_entries, 1);
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct ring_counts);
+	__uint(max_entries, 1);
+} ring_counts SEC(".maps");
+
+/* The finalizer of MurmurHash3: every input bit reaches every output bit. */
+static __always_inline __u64 mixed(__u64 value)
+{
+	value ^= value >> 33;
+	value *= 0xff51afd7ed558ccdULL;
+	value ^= value >> 33;
+	value *= 0xc4ceb9fe1a85ec53ULL;
+	return value ^ value >> 33;
+}
+
+/* Both ports as one number; 0 when the frame carries none. */
+static __always_inline __u32 ports_of(const void *transport, const void *end)
+{
+	const struct udphdr *udp = transport;
+
+	return (const void *)(udp + 1) <= end ? (__u32)udp->source << 16 | udp->dest : 0;
+}
+
+static __always_inline __u64 ipv4_hash(const struct iphdr *ip, const void *end)
+{
+	__u32 ports = 0;
+
+	if ((const void *)(ip + 1) > end)
+		return 0;
+	/* Fragments after the first have no ports: all of a datagram go by address, to one CPU. */
+	if (*(const __u8 *)ip == IPV4_PLAIN_HEADER && ip->protocol == IPPROTO_UDP &&
+	    !(ip->frag_off & bpf_htons(IPV4_FRAGMENT)))
+		ports = ports_of(ip + 1, end);
+	return mixed(mixed((__u64)ip->saddr << 32 | ip->daddr) ^ ports);
+}
+
+static __always_inline __u64 ipv6_hash(const struct ipv6hdr *ip, const void *end)
+{
+	const __u32 *source = ip->saddr.in6_u.u6_addr32;
+	const __u32 *destination = ip->daddr.in6_u.u6_addr32;
+	__u64 hash = 0;
+	__u32 ports = 0;
+
+	if ((const void *)(ip + 1) > end)
+		return 0;
+	/* Neighbour discovery keeps to the first CPU, as ARP does. */
+	if (ip->nexthdr == IPPROTO_ICMPV6)
+		return 0;
+	if (ip->nexthdr == IPPROTO_UDP)
+		ports = ports_of(ip + 1, end);
+	for (int word = 0; word < 4; word++)
+		hash = mixed(hash ^ ((__u64)source[word] << 32 | destination[word]));
+	return mixed(hash ^ ports);
+}
+
+static __always_inline __u64 hash_of(const struct xdp_md *ctx)
+{
+	const void *end = (const void *)(long)ctx->data_end;
+	const struct ethhdr *ethernet = (const void *)(long)ctx->data;
+
+	if ((const void *)(ethernet + 1) > end)
+		return 0;
+	if (ethernet->h_proto == bpf_htons(ETH_P_IP))
+		return ipv4_hash((const void *)(ethernet + 1), end);
+	if (ethernet->h_proto == bpf_htons(ETH_P_IPV6))
+		return ipv6_hash((const void *)(ethernet + 1), end);
+	return 0;
+}
+
+SEC("xdp")
+int natgauge_front(struct xdp_md *ctx)
+{
+	/* Multiply and shift spreads 32 bits of hash over any number of CPUs without a division. */
+	__u32 slot = (hash_of(ctx) >> 32) * cpu_count >> 32;
+	struct ring_counts *counts;
+	__u32 cpu;
+
+	if (slot >= MAX_CPUS)
+		return XDP_DROP;
+	cpu = cpus[slot];
+	counts = bpf_map_lookup_elem(&ring_counts, &cpu);
+	if (counts)
+		counts->redirected++;
+	return bpf_redirect_map(&rings, cpu, 0);
+}
+
+/* Runs in the ring's kernel thread, on the ring's CPU. */
+SEC("xdp/cpumap")
+int natgauge_ring(struct xdp_md *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct ring_counts *counts = bpf_map_lookup_elem(&ring_counts, &cpu);
+
+	if (counts)
+		counts->processed++;
+	return XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

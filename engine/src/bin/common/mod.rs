@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `natgauge-front` and `natgauge-calibrator` share: where an interface is, which BPF program sits on it and which
+//! maps that program has, and how a failure is told.
+
+use std::fmt::{self, Display};
+use std::fs::File;
+use std::process::ExitCode;
+
+use clap::Parser;
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
+use libbpf_rs::{MapCore, MapHandle};
+use nix::net::if_::if_nametoindex;
+use nix::sched::{setns, CloneFlags};
+
+/// Why the program did not do what was asked; one line, and the exit status by its kind.
+#[derive(Debug)]
+pub enum Failure {
+    /// The request is wrong: 2.
+    Request(String),
+    /// This host cannot do it: 3.
+    Host(String),
+    /// It broke on the way: 4.
+    Broken(String),
+}
+
+impl Failure {
+    fn status(&self) -> u8 {
+        match self {
+            Self::Request(_) => 2,
+            Self::Host(_) => 3,
+            Self::Broken(_) => 4,
+        }
+    }
+
+    /// For reading back what the kernel holds: it can fail only when something is taken away meanwhile.
+    pub fn reading(error: impl Display) -> Self {
+        Self::Broken(format!("the counts cannot be read: {error}"))
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Request(text) | Self::Host(text) | Self::Broken(text)) = self;
+        f.write_str(text)
+    }
+}
+
+/// Read the command line, do `work`, and tell a failure in one line on standard error.
+pub fn run<T: Parser>(work: impl FnOnce(T) -> Result<(), Failure>) -> ExitCode {
+    // libbpf's own remarks would stand beside the one line that says what is wrong.
+    libbpf_rs::set_print(None);
+    let arguments = match T::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refused(&error),
+    };
+    match work(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// clap's message on one line (help and version as they are).
+fn refused(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let said = text
+        .split("\nUsage:")
+        .next()
+        .unwrap_or(&text)
+        .split("\nFor more")
+        .next()
+        .unwrap_or(&text);
+    eprintln!(
+        "{}",
+        said.trim_start_matches("error: ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    );
+    ExitCode::from(2)
+}
+
+/// Where a program is or will be.
+#[derive(Debug, clap::Args)]
+pub struct Place {
+    /// Network namespace of the interface, a name below /run/netns; the caller's own when absent
+    #[arg(long)]
+    pub netns: Option<String>,
+    /// Interface inside that namespace
+    #[arg(long)]
+    pub interface: String,
+}
+
+impl Place {
+    /// Enter the namespace and look the interface up.
+    pub fn enter(&self) -> Result<i32, Failure> {
+        enter(self.netns.as_deref())?;
+        index_of(&self.interface)
+    }
+}
+
+/// Move this thread into a network namespace; stay when there is none to enter.
+pub fn enter(netns: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = netns else { return Ok(()) };
+    if name.is_empty() || name.contains('/') {
+        return Err(Failure::Request(format!(
+            "--netns {name}: must be a name below /run/netns, not a path"
+        )));
+    }
+    let file = File::open(format!("/run/netns/{name}")).map_err(|error| {
+        Failure::Request(format!(
+            "--netns {name}: there is no such namespace ({error}); see: ip netns list"
+        ))
+    })?;
+    setns(file, CloneFlags::CLONE_NEWNET)
+        .map_err(|error| Failure::Host(format!("--netns {name}: cannot be entered ({error}); root is needed")))
+}
+
+/// The number of an interface of the namespace this thread is in.
+pub fn index_of(interface: &str) -> Result<i32, Failure> {
+    let unknown = |error: nix::Error| {
+        Failure::Request(format!(
+            "interface {interface}: there is none of this name in the namespace ({error})"
+        ))
+    };
+    let index = if_nametoindex(interface).map_err(unknown)?;
+    i32::try_from(index).map_err(|_| Failure::Broken(format!("interface {interface}: its number {index} is too large")))
+}
+
+/// A BPF program that is loaded, by its number.
+pub fn program(id: u32) -> Result<ProgramInfo, Failure> {
+    ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true))
+        .find(|info| info.id == id)
+        .ok_or_else(|| Failure::Host(format!("BPF program {id}: cannot be looked at; root is needed")))
+}
+
+/// The program's map of this name.
+pub fn map_of(program: &ProgramInfo, name: &str) -> Result<MapHandle, Failure> {
+    for &id in &program.map_ids {
+        let map = MapHandle::from_map_id(id).map_err(Failure::reading)?;
+        if map.name() == name {
+            return Ok(map);
+        }
+    }
+    Err(Failure::Broken(format!(
+        "BPF program {}: has no map {name}; is it of another version?",
+        program.id
+    )))
+}
+
+/// Integer at an offset of a map's value, which the kernel gives in its own byte order.
+pub fn u64_at(value: &[u8], offset: usize) -> Result<u64, Failure> {
+    value
+        .get(offset..offset + 8)
+        .and_then(|octets| octets.try_into().ok())
+        .map(u64::from_ne_bytes)
+        .ok_or_else(|| Failure::Broken(format!("a map's value has {} octets, too few", value.len())))
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The device's network card for the `isolated` placement: puts `bpf/front.bpf.c` on an interface, reads what it counted,
+//! takes it away. Nothing is pinned and no link is held, so the program lives exactly as long as the interface.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::mem::{offset_of, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use common::{map_of, program, run, u64_at, Failure, Place};
+use libbpf_rs::query::ProgramInfo;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{num_possible_cpus, ErrorKind, MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
+use serde::Serialize;
+
+#[allow(
+    missing_docs,
+    unsafe_op_in_unsafe_fn,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::unwrap_used
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/front.skel.rs"));
+}
+use skeleton::types::ring_counts;
+use skeleton::{FrontSkel, FrontSkelBuilder};
+
+/// The name of the program on the interface, as the kernel shows it (at most 15 characters).
+const NAME: &str = "natgauge_front";
+
+/// The device's network card, in the kernel: hashes frames onto CPUs, each with a ring of set depth.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = false)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Put the card on an interface
+    Attach {
+        #[command(flatten)]
+        place: Place,
+        /// CPUs that process the frames, e.g. 1,2
+        #[arg(long, value_delimiter = ',', required = true)]
+        cpus: Vec<u32>,
+        /// Frames that each CPU's ring holds, 1 to 16384
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16384))]
+        ring: u32,
+    },
+    /// Print what the card counted since it was attached, as one JSON object
+    Read {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take the card off the interface
+    Detach {
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Frame counts since the card was attached.
+#[derive(Serialize)]
+struct Counts {
+    /// Frames a CPU's ring holds.
+    ring: u32,
+    redirected: u64,
+    processed: u64,
+    /// Lost in full rings (frames that are in a ring at this moment are in here too).
+    dropped: u64,
+    per_cpu: Vec<CpuCounts>,
+}
+
+/// Frame counts of one CPU's ring.
+#[derive(Serialize)]
+struct CpuCounts {
+    cpu: u32,
+    redirected: u64,
+    processed: u64,
+}
+
+fn main() -> ExitCode {
+    run(|arguments: Arguments| match arguments.verb {
+        Verb::Attach { place, cpus, ring } => attach(&place, &cpus, ring),
+        Verb::Read { place } => read(&place),
+        Verb::Detach { place } => detach(&place),
+    })
+}
+
+fn attach(place: &Place, cpus: &[u32], ring: u32) -> Result<(), Failure> {
+    check_cpus(cpus)?;
+    let index = place.enter()?;
+    if let Some(other) = attached(index)? {
+        let name = other.name.to_string_lossy();
+        return Err(Failure::Request(format!(
+            "interface {}: has the XDP program {name} already; detach it first",
+            place.interface
+        )));
+    }
+    let mut storage = MaybeUninit::uninit();
+    let skeleton = load(&mut storage, cpus).map_err(|error| {
+        Failure::Host(format!(
+            "the card's BPF programs cannot be loaded ({error:#}); needs root and Linux 6.6 or newer"
+        ))
+    })?;
+    fill_rings(&skeleton, cpus, ring)?;
+    let program = skeleton.progs.natgauge_front.as_fd();
+    Xdp::new(program)
+        .attach(index, XdpFlags::DRV_MODE | XdpFlags::UPDATE_IF_NOEXIST)
+        .map_err(|error| {
+            Failure::Host(format!(
+                "interface {}: its driver takes no XDP program ({error:#})",
+                place.interface
+            ))
+        })
+}
+
+fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
+    let online = online_cpus()?;
+    let mut seen = BTreeSet::new();
+    for cpu in cpus {
+        if !online.contains(cpu) {
+            let text = online.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            return Err(Failure::Request(format!(
+                "--cpus {cpu}: is not online; online are {text}"
+            )));
+        }
+        if !seen.insert(cpu) {
+            return Err(Failure::Request(format!("--cpus {cpu}: is named twice")));
+        }
+    }
+    Ok(())
+}
+
+fn online_cpus() -> Result<BTreeSet<u32>, Failure> {
+    let path = "/sys/devices/system/cpu/online";
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::Host(format!("{path}: {error}")))?;
+    parse_cpus(text.trim()).ok_or_else(|| Failure::Host(format!("{path}: holds {:?}, no list of CPUs", text.trim())))
+}
+
+/// "0-3,8" as a set.
+fn parse_cpus(text: &str) -> Option<BTreeSet<u32>> {
+    let mut cpus = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
+    }
+    Some(cpus)
+}
+
+fn load<'a>(
+    storage: &'a mut MaybeUninit<libbpf_rs::OpenObject>,
+    cpus: &[u32],
+) -> Result<FrontSkel<'a>, libbpf_rs::Error> {
+    let mut skeleton = FrontSkelBuilder::default().open(storage)?;
+    let too_many = |_| libbpf_rs::Error::from_raw_os_error(libc::E2BIG);
+    let possible = u32::try_from(num_possible_cpus()?).map_err(too_many)?;
+    skeleton.maps.rings.set_max_entries(possible)?;
+    skeleton.maps.ring_counts.set_max_entries(possible)?;
+    let constants = skeleton
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::EINVAL))?;
+    let places = constants
+        .cpus
+        .get_mut(..cpus.len())
+        .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::E2BIG))?;
+    places.copy_from_slice(cpus);
+    constants.cpu_count = u32::try_from(cpus.len()).map_err(too_many)?;
+    skeleton.load()
+}
+
+/// Give each CPU its ring, with the program that counts what comes out of it.
+fn fill_rings(skeleton: &FrontSkel<'_>, cpus: &[u32], ring: u32) -> Result<(), Failure> {
+    let counter = skeleton.progs.natgauge_ring.as_fd().as_raw_fd();
+    // struct bpf_cpumap_val of linux/bpf.h: the depth, then the program's descriptor.
+    let mut value = [0; 8];
+    value[..4].copy_from_slice(&ring.to_ne_bytes());
+    value[4..].copy_from_slice(&counter.to_ne_bytes());
+    for cpu in cpus {
+        skeleton
+            .maps
+            .rings
+            .update(&cpu.to_ne_bytes(), &value, MapFlags::ANY)
+            .map_err(|error| Failure::Host(format!("CPU {cpu}: cannot have a ring of {ring} frames ({error:#})")))?;
+    }
+    Ok(())
+}
+
+/// The XDP program on an interface, native or generic.
+fn attached(index: i32) -> Result<Option<ProgramInfo>, Failure> {
+    let mut opts = libbpf_sys::bpf_xdp_query_opts {
+        sz: size_of::<libbpf_sys::bpf_xdp_query_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    // SAFETY: `opts` is a whole structure of the size it states, alive and ours alone during the call.
+    let outcome = unsafe { libbpf_sys::bpf_xdp_query(index, 0, &mut opts) };
+    if outcome < 0 {
+        let error = libbpf_rs::Error::from_raw_os_error(-outcome);
+        return Err(Failure::Broken(format!(
+            "interface {index}: its XDP programs cannot be asked for ({error})"
+        )));
+    }
+    match [opts.prog_id, opts.drv_prog_id, opts.skb_prog_id, opts.hw_prog_id]
+        .into_iter()
+        .find(|&id| id != 0)
+    {
+        Some(id) => program(id).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Our program on an interface.
+fn card(place: &Place, index: i32) -> Result<ProgramInfo, Failure> {
+    match attached(index)? {
+        Some(program) if program.name == NAME => Ok(program),
+        Some(other) => Err(Failure::Request(format!(
+            "interface {}: its XDP program is {}, not {NAME}",
+            place.interface,
+            other.name.to_string_lossy()
+        ))),
+        None => Err(Failure::Request(format!(
+            "interface {}: has no card; attach one first",
+            place.interface
+        ))),
+    }
+}
+
+fn read(place: &Place) -> Result<(), Failure> {
+    let index = place.enter()?;
+    let card = card(place, index)?;
+    let counts = counts(&map_of(&card, "rings")?, &map_of(&card, "ring_counts")?)?;
+    println!("{}", serde_json::to_string(&counts).map_err(Failure::reading)?);
+    Ok(())
+}
+
+fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Result<Counts, Failure> {
+    let mut sum = Counts {
+        ring: 0,
+        redirected: 0,
+        processed: 0,
+        dropped: 0,
+        per_cpu: Vec::new(),
+    };
+    for cpu in 0..rings.max_entries() {
+        // A CPU without a ring has no entry.
+        let Some(ring) = looked_up(rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY))? else {
+            continue;
+        };
+        let counts = cpu_counts(ring_counts, cpu)?;
+        sum.ring = ring
+            .get(..4)
+            .and_then(|octets| octets.try_into().ok())
+            .map_or(0, u32::from_ne_bytes);
+        sum.redirected += counts.redirected;
+        sum.processed += counts.processed;
+        sum.per_cpu.push(counts);
+    }
+    sum.dropped = sum.redirected.saturating_sub(sum.processed);
+    Ok(sum)
+}
+
+fn looked_up<T>(outcome: libbpf_rs::Result<Option<T>>) -> Result<Option<T>, Failure> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        other => other.map_err(Failure::reading),
+    }
+}
+
+fn cpu_counts(ring_counts: &MapHandle, cpu: u32) -> Result<CpuCounts, Failure> {
+    let mut sum = CpuCounts {
+        cpu,
+        redirected: 0,
+        processed: 0,
+    };
+    let shares = looked_up(ring_counts.lookup_percpu(&cpu.to_ne_bytes(), MapFlags::ANY))?.unwrap_or_default();
+    for share in shares {
+        sum.redirected += u64_at(&share, offset_of!(ring_counts, redirected))?;
+        sum.processed += u64_at(&share, offset_of!(ring_counts, processed))?;
+    }
+    Ok(sum)
+}
+
+fn detach(place: &Place) -> Result<(), Failure> {
+    let index = place.enter()?;
+    let card = card(place, index)?;
+    let program = libbpf_rs::Program::fd_from_id(card.id).map_err(|error| {
+        Failure::Broken(format!(
+            "interface {}: its card cannot be taken hold of ({error:#})",
+            place.interface
+        ))
+    })?;
+    Xdp::new(program.as_fd())
+        .detach(index, XdpFlags::DRV_MODE)
+        .map_err(|error| {
+            Failure::Broken(format!(
+                "interface {}: its card cannot be detached ({error:#})",
+                place.interface
+            ))
+        })
+}
