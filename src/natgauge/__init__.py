@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""natgauge measures NAT gateways the way RFC 9693 and RFC 8219 prescribe.
+
+`measure` answers one question about one gateway, `selftest` says what the tester itself can do, `doctor` what this host
+can do. Gateways are described by the recipes of `natgauge.duts`. Errors are `natgauge.errors.NatgaugeError`s.
+
+Names are loaded when they are first used, so `import natgauge` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from natgauge.campaigns.measure import Answer, measure
+    from natgauge.campaigns.selftest import SelfTest
+    from natgauge.campaigns.selftest import run_selftest as selftest
+    from natgauge.host.doctor import examine as doctor
+
+__all__ = ["Answer", "SelfTest", "__version__", "doctor", "measure", "selftest"]
+
+try:
+    __version__ = version("natgauge")
+except PackageNotFoundError:
+    # Used from a checkout that was never installed.
+    __version__ = "0+unknown"
+
+#: Public name -> the module that has it, and its name there.
+_LAZY: Final = {
+    "Answer": ("natgauge.campaigns.measure", "Answer"),
+    "SelfTest": ("natgauge.campaigns.selftest", "SelfTest"),
+    "doctor": ("natgauge.host.doctor", "examine"),
+    "measure": ("natgauge.campaigns.measure", "measure"),
+    "selftest": ("natgauge.campaigns.selftest", "run_selftest"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        message = f"module 'natgauge' has no attribute {name!r}"
+        raise AttributeError(message)
+    module, attribute = _LAZY[name]
+    return getattr(import_module(module), attribute)

@@ -116,19 +116,24 @@ class Phase1(_Model):
     grace_ms: GraceMs | None = None
 
 
-class Phase2Stream(_Model):
-    """What one side sends in phase 2."""
+class InitiatorStream(_Model):
+    """What the Initiator sends in phase 2: `rate` in frames/s."""
 
     rate: Rate
     frames: Annotated[int, Field(ge=1, le=1_099_511_627_775)]
+
+
+class ResponderStream(InitiatorStream):
+    """What the Responder sends in phase 2, and how it reads its state table (RFC 9693 section 4.10)."""
+
     reading_order: ReadingOrder | None = None
 
 
 class Phase2(_Model):
     """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent."""
 
-    initiator: Phase2Stream | None = None
-    responder: Phase2Stream | None = None
+    initiator: InitiatorStream | None = None
+    responder: ResponderStream | None = None
     grace_ms: GraceMs | None = None
 
 

@@ -19,14 +19,15 @@ from natgauge.trials import (
     Frame,
     GatewaySide,
     InitiatorSide,
+    InitiatorStream,
     Limits,
     Phase1,
     Phase2,
-    Phase2Stream,
     PortCounters,
     PortRange,
     Progress,
     ResponderSide,
+    ResponderStream,
     Senders,
     StreamCounts,
     Translation,
@@ -42,6 +43,8 @@ _PROBE_RATE: Final = 100.0
 #: Beyond twice its nominal length a trial is broken off after this many seconds more.
 _SLACK_SECONDS: Final = 60.0
 _GAP_MS: Final = 100
+#: How labs name the tester's own ports.
+_TESTER_PLACES: Final = ("initiator port", "responder port")
 
 
 class Place(Protocol):
@@ -252,11 +255,15 @@ class LabMeasurer:
 
     def _perform(self, request: TrialRequest) -> _Evidence:
         before = self._empty()
-        dropped_before = dict(self.place.dropped())
+        dropped_before = self._dropped()
         result = self.runner(request, self.watch.trial_runs, _limit(request) + _SLACK_SECONDS)
-        dropped_after = dict(self.place.dropped())
+        dropped_after = self._dropped()
         count, alive = self._count_after()
         return _Evidence(result, before, count, dropped_before, dropped_after, alive)
+
+    def _dropped(self) -> dict[str, int]:
+        """Drops at the device's places; those at the tester's own ports are in the engine's result already."""
+        return {place: count for place, count in self.place.dropped().items() if not place.startswith(_TESTER_PLACES)}
 
     def _empty(self) -> int | None:
         """Each trial starts with an empty table (RFC 9693 section 4.4)."""
@@ -341,10 +348,10 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, grace_ms: int) -> Phase2:
     initiator = responder = None
     if phase2.initiator_rate > 0:
         frames = max(1, round(phase2.initiator_rate * phase2.seconds))
-        initiator = Phase2Stream(rate=phase2.initiator_rate, frames=frames)
+        initiator = InitiatorStream(rate=phase2.initiator_rate, frames=frames)
     if phase2.responder_rate > 0:
         frames = max(1, round(phase2.responder_rate * phase2.seconds))
-        responder = Phase2Stream(
+        responder = ResponderStream(
             rate=phase2.responder_rate,
             frames=plan.connections if phase2.reading_order == "once" else frames,
             reading_order=phase2.reading_order,

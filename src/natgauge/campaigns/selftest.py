@@ -21,16 +21,18 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import addresses, programs
 from natgauge.labs.base import Family, Port
+from natgauge.labs.cable import CableLab
 from natgauge.trials import (
     AddressRange,
     Frame,
     GatewaySide,
     InitiatorSide,
+    InitiatorStream,
     Phase1,
     Phase2,
-    Phase2Stream,
     PortRange,
     ResponderSide,
     Senders,
@@ -122,7 +124,7 @@ class SelfTest:
 def run_selftest(
     *,
     frames_at_90: int | None = None,
-    sender_cpus: Sequence[int] = (0,),
+    sender_cpus: Sequence[int] | None = None,
     quick: bool = False,
     told: Callable[[CableFigures], None] | None = None,
 ) -> SelfTest:
@@ -130,29 +132,29 @@ def run_selftest(
 
     Args:
         frames_at_90: frames of each loss check; by default what 0.7 s hold.
-        sender_cpus: CPUs to send from.
+        sender_cpus: CPUs to send from; by default the first usable one.
         quick: only the least frame size of each family.
         told: called with each cell as it is done.
 
     Raises:
-        UsageError: `frames_at_90` below 1 or above 2**40 - 1.
+        UsageError: `frames_at_90` below 1 or above 2**40 - 1, or a CPU that cannot be used.
         HostError: a capability, the engine or a CPU is missing.
         BrokenError: the cable passed nothing, or the engine broke.
     """
     if frames_at_90 is not None and not 1 <= frames_at_90 <= MAXIMUM_FRAMES:
         raise UsageError(f"frames at 90 %: {frames_at_90} is outside of 1 to {MAXIMUM_FRAMES}")
+    cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
+    programs.find("natgauge-engine")
     figures: list[CableFigures] = []
     clock = ""
-    from natgauge.labs.cable import CableLab
-
-    with CableLab(sender_cpus=tuple(sender_cpus)) as cable:
-        tester = CableTester(cable, tuple(sender_cpus))
+    with CableLab("selftest") as cable:
+        tester = CableTester(cable, cpus)
         for profile in _profiles(quick=quick):
             figures.append(tester.figures(profile, frames_at_90))
             clock = tester.clock_source
             if told is not None:
                 told(figures[-1])
-    return SelfTest(tuple(figures), clock, tuple(sender_cpus))
+    return SelfTest(tuple(figures), clock, cpus)
 
 
 def _profiles(*, quick: bool) -> list[Profile]:
@@ -251,7 +253,7 @@ class CableTester:
             frame=Frame(size=profile.frame_size, side="initiator"),
             phase1=Phase1(rate=rate, grace_ms=_GRACE_MS),
             gap_ms=10,
-            phase2=Phase2(initiator=Phase2Stream(rate=rate, frames=frames), grace_ms=_GRACE_MS),
+            phase2=Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS),
             record_delays=profile.delays,
             senders=Senders(cpus=self._cpus),
         )
@@ -285,9 +287,7 @@ def highest_rates(profile: Profile, sender_cpus: Sequence[int]) -> HighestRates:
     known = _read_cache()
     if (found := _rates_from(known.get(key))) is not None:
         return found
-    from natgauge.labs.cable import CableLab
-
-    with CableLab(sender_cpus=tuple(sender_cpus)) as cable:
+    with CableLab("selftest") as cable:
         rates = HighestRates(*CableTester(cable, tuple(sender_cpus)).highest(profile))
     _write_cache({**known, key: [rates.phase1, rates.phase2]})
     return rates

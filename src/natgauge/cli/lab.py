@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge lab`: places to measure in, kept up for work by hand, and what killed runs left."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group("lab")
+def command() -> None:
+    """Keep a lab up, take it down, list labs, clean up after killed runs."""
+
+
+@command.command("up")
+@click.argument("name", default="default")
+@click.option("--dut", metavar="NAME", help="Gateway whose families and chain of devices the lab gets.")
+@click.option("--placement", type=click.Choice(["shared", "isolated"]), default="shared", show_default=True)
+@click.option("--cores", metavar="LIST", help="The device's cores, e.g. 0,2-3.")
+def up(name: str, dut: str | None, placement: str, cores: str | None) -> None:
+    """Make a lab of network namespaces and keep it; `natgauge lab down` takes it down."""
+    from natgauge.campaigns.places import keep_lab
+
+    lab = keep_lab(name, dut=dut, placement=placement, cores=cores)
+    click.echo(f"lab {lab.name} is up: tester namespace {lab.initiator.netns}")
+    for port, side in ((lab.initiator, "Initiator"), (lab.responder, "Responder")):
+        click.echo(f"  {side} port {port.interface}, the device's side is {port.gateway_address} ({port.gateway_mac})")
+    for device in lab.devices:
+        click.echo(f"  device {device.name}: {device.inside} towards the Initiator, {device.outside} the Responder")
+
+
+@command.command("down")
+@click.argument("name", default="default")
+def down(name: str) -> None:
+    """Undo everything of one lab."""
+    from natgauge.labs import register
+
+    _tell(register.take_down(name), f"lab {name} had nothing left to undo")
+
+
+@command.command("clean")
+def clean() -> None:
+    """Undo what killed runs left, and labs that were kept; labs in use are left alone."""
+    from natgauge.labs import register
+
+    _tell(register.clean(), "nothing to clean")
+
+
+@command.command("status")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(as_json: bool) -> None:
+    """List the labs of this machine."""
+    from natgauge.labs import register
+
+    labs = register.status()
+    if as_json:
+        import json
+
+        from natgauge.campaigns.store import plain
+
+        click.echo(json.dumps({"labs": plain(labs)}))
+        return
+    if not labs:
+        click.echo("no labs")
+    for lab in labs:
+        user = f" by process {lab.pid}" if lab.pid else ""
+        click.echo(f"{lab.name}: {lab.kind}, {lab.state}{user}; namespaces {', '.join(lab.namespaces) or 'none'}")
+        for path, value in lab.changed.items():
+            click.echo(f"  changed {path}, was {value}")
+
+
+def _tell(done: list[str], otherwise: str) -> None:
+    for line in done or [otherwise]:
+        click.echo(line)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge selftest`: what the tester itself can do, on a cable of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from natgauge.campaigns.selftest import CableFigures, SelfTest
+
+
+@click.command("selftest")
+@click.option("--frames-at-90", type=int, metavar="N", help="Frames of each loss check at 90 % of the highest rate.")
+@click.option("--cores", metavar="LIST", help="The tester's sending cores, e.g. 0 or 0,1.  [default: the first]")
+@click.option("--quick", is_flag=True, help="Only the least frame size of each family.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(frames_at_90: int | None, cores: str | None, quick: bool, as_json: bool) -> None:
+    """Measure the tester on a cable of its own: highest rate, loss at 90 % of it, clock, pacing."""
+    from natgauge.campaigns.selftest import run_selftest
+    from natgauge.host.cpus import parse_cpus
+
+    test = run_selftest(
+        frames_at_90=frames_at_90,
+        sender_cpus=None if cores is None else parse_cpus(cores),
+        quick=quick,
+        told=None if as_json else _tell,
+    )
+    if as_json:
+        import json
+
+        from natgauge.campaigns.store import plain
+
+        click.echo(json.dumps(plain(test)))
+    else:
+        _summarize(test)
+
+
+def _tell(figures: CableFigures) -> None:
+    size = f"{figures.frame_size} octets"
+    delays = "every frame timed" if figures.delays else "not timed"
+    lag = "" if figures.worst_lag_ns is None else f", lag at worst {figures.worst_lag_ns / 1e3:,.0f} µs"
+    mean = "" if figures.mean_lag_ns is None else f", on average {figures.mean_lag_ns / 1e3:,.2f} µs"
+    click.echo(
+        f"{figures.family} {size:>11}, {delays:<17}: {figures.frames_per_second:>12,.0f} frames/s "
+        f"(phase 1: {figures.phase1_frames_per_second:,.0f}); at 90 % {figures.lost_at_90_percent:,} of "
+        f"{figures.frames_at_90_percent:,} lost{lag}{mean}"
+    )
+
+
+def _summarize(test: SelfTest) -> None:
+    lost = sum(figures.lost_at_90_percent for figures in test.cable)
+    verdict = "no frame was lost at 90 %" if lost == 0 else f"{lost:,} frames were lost at 90 %"
+    cpus = ", ".join(map(str, test.sender_cpus))
+    click.echo(f"Sent from CPU {cpus}; clock source {test.clock_source}; {verdict} of the highest rates.")

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agreement with the engine: models beside the published schemas, and how the engine's end is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.trials import Progress, TrialRequest, TrialResult, parse_line, run
+
+TRIAL = Path(__file__).resolve().parents[2] / "trial"
+REQUEST_SCHEMA = json.loads((TRIAL / "request-1.schema.json").read_text())
+RESULT_SCHEMA = json.loads((TRIAL / "result-1.schema.json").read_text())
+EXAMPLE = json.loads((TRIAL / "examples" / "nat44-both-phases.json").read_text())
+
+STREAM = {
+    "intended_frames": 10,
+    "intended_rate": 5.0,
+    "offered_frames": 10,
+    "received_frames": 9,
+    "duplicates": 0,
+    "reordered": 0,
+    "late": 1,
+    "damaged": 0,
+    "untranslated": 0,
+    "mistranslated": 0,
+}
+PORT = {"refused": 0, "redirect_errors": 0, "foreign": 0, "neighbour_replies": 0}
+RESULT: dict[str, Any] = {
+    "event": "result",
+    "version": 1,
+    "engine": "test",
+    "mark": 1,
+    "seed": 2,
+    "phase1": STREAM,
+    "state_table": {"connections": 10, "stored": 9, "octets": 80},
+    "ports": {"initiator": PORT, "responder": PORT},
+    "cpus": [{"cpu": 0, "role": "sender", "stalls": 0, "stalled_ns": 0, "worst_stall_ns": 0}],
+    "clock": {"source": "tsc"},
+}
+PROGRESS = {
+    "event": "progress",
+    "phase": "phase1",
+    "seconds": 0.5,
+    "intended_frames": 10,
+    "made_frames": 5,
+    "received_frames": 4,
+}
+
+
+def request() -> TrialRequest:
+    return TrialRequest.model_validate(EXAMPLE)
+
+
+def engine(folder: Path, script: str) -> Path:
+    """A stand-in for the engine: a shell script that is handed the request on standard input."""
+    path = folder / "natgauge-engine"
+    path.write_text("#!/bin/sh\n" + script)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_the_worked_example_is_a_request_and_comes_back_unchanged() -> None:
+    assert json.loads(request().to_json()) == EXAMPLE
+
+
+def test_what_is_written_obeys_the_published_schema() -> None:
+    jsonschema.validate(json.loads(request().to_json()), REQUEST_SCHEMA)
+
+
+def test_the_results_of_these_tests_obey_the_published_schema() -> None:
+    jsonschema.validate(RESULT, RESULT_SCHEMA)
+    jsonschema.validate(PROGRESS, RESULT_SCHEMA)
+
+
+def properties(schema: dict[str, Any], name: str = "") -> dict[str, set[str]]:
+    """Every object of a schema by its path, with the names of its properties."""
+    found: dict[str, set[str]] = {}
+    if "properties" in schema:
+        found[name] = set(schema["properties"])
+        for key, inner in schema["properties"].items():
+            found |= properties(inner, f"{name}.{key}")
+    if isinstance(schema.get("items"), dict):
+        found |= properties(schema["items"], f"{name}[]")
+    return found
+
+
+def resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
+    """The schema with its references put in place and optional values taken as their type."""
+    if "$ref" in schema:
+        return resolved(definitions[schema["$ref"].rsplit("/", 1)[1]], definitions)
+    for alternative in schema.get("anyOf", []):
+        if alternative.get("type") != "null":
+            return resolved(alternative, definitions)
+    plain = dict(schema)
+    if "properties" in schema:
+        plain["properties"] = {key: resolved(inner, definitions) for key, inner in schema["properties"].items()}
+    if isinstance(schema.get("items"), dict):
+        plain["items"] = resolved(schema["items"], definitions)
+    return plain
+
+
+@pytest.mark.parametrize(
+    ("model", "schema"),
+    [
+        (TrialRequest, REQUEST_SCHEMA),
+        (TrialResult, RESULT_SCHEMA["$defs"]["result"]),
+        (Progress, RESULT_SCHEMA["$defs"]["progress"]),
+    ],
+)
+def test_models_have_exactly_the_fields_of_the_published_schemas(model: Any, schema: dict[str, Any]) -> None:
+    own = model.model_json_schema()
+    assert properties(resolved(own, own.get("$defs", {}))) == properties(schema)
+
+
+def test_a_result_comes_back_with_progress_on_the_way(tmp_path: Path) -> None:
+    program = engine(tmp_path, f"cat > {tmp_path}/request; echo '{json.dumps(PROGRESS)}'; echo '{json.dumps(RESULT)}'")
+    told: list[Progress] = []
+    result = run(request(), engine=program, progress=told.append)
+    assert result.phase1.received_frames == 9
+    assert result.phase1.worst_lag_ns is None
+    assert [event.made_frames for event in told] == [5]
+    assert (tmp_path / "request").read_text().count("\n") == 1
+    assert json.loads((tmp_path / "request").read_text()) == EXAMPLE
+
+
+@pytest.mark.parametrize(("status", "kind"), [(2, UsageError), (3, HostError), (4, BrokenError), (1, BrokenError)])
+def test_the_engines_exit_status_decides_the_kind_and_its_last_line_the_message(
+    tmp_path: Path, status: int, kind: type[NatgaugeError]
+) -> None:
+    program = engine(tmp_path, f"cat > /dev/null; echo chatter >&2; echo 'frame: 3 is too small' >&2; exit {status}")
+    with pytest.raises(kind) as caught:
+        run(request(), engine=program)
+    assert str(caught.value) == "frame: 3 is too small"
+
+
+def test_an_engine_that_refuses_without_reading_is_told_by_its_status(tmp_path: Path) -> None:
+    program = engine(tmp_path, "exec 0<&-; echo 'no capability' >&2; exit 3")
+    with pytest.raises(HostError, match="no capability"):
+        run(request(), engine=program)
+
+
+def test_an_engine_that_was_killed_is_named_with_its_signal(tmp_path: Path) -> None:
+    with pytest.raises(BrokenError, match="SIGKILL"):
+        run(request(), engine=engine(tmp_path, "cat > /dev/null; kill -9 $$"))
+
+
+def test_success_without_a_result_is_broken(tmp_path: Path) -> None:
+    with pytest.raises(BrokenError, match="no result"):
+        run(request(), engine=engine(tmp_path, "cat > /dev/null"))
+
+
+def test_a_missing_engine_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="make build"):
+        run(request(), engine=tmp_path / "nothing")
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_an_engine_that_does_not_end_is_stopped_in_time(tmp_path: Path) -> None:
+    program = engine(tmp_path, f"echo $$ > {tmp_path}/pid; cat > /dev/null; exec sleep 100")
+    began = time.monotonic()
+    with pytest.raises(BrokenError, match="did not end within"):
+        run(request(), engine=program, seconds=0.5)
+    assert time.monotonic() - began < 5
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_ctrl_c_ends_the_engine_before_it_reaches_the_caller(tmp_path: Path) -> None:
+    program = engine(tmp_path, f"echo $$ > {tmp_path}/pid; cat > /dev/null; exec sleep 100")
+    killer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(request(), engine=program, seconds=30)
+    killer.join()
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("nonsense", "not JSON"),
+        ("[1]", "unknown event"),
+        ('{"event": "weather"}', "unknown event"),
+        (json.dumps({**RESULT, "version": 2}), "version 2"),
+        (json.dumps({**RESULT, "surprise": 1}), "surprise"),
+        (json.dumps({**RESULT, "phase1": {**STREAM, "late": -1}}), "phase1.late"),
+        (json.dumps({key: value for key, value in RESULT.items() if key != "ports"}), "ports"),
+    ],
+)
+def test_lines_outside_the_agreement_are_refused_with_their_place(line: str, words: str) -> None:
+    with pytest.raises(BrokenError, match=words) as caught:
+        parse_line(line)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_trials_nominal_length_is_both_phases_with_waits() -> None:
+    # 100000 frames at 200000/s, 0.5 s grace, 0.1 s gap, 600000 frames at 300000/s each way, 0.5 s grace.
+    assert request().nominal_seconds == pytest.approx(0.5 + 0.5 + 0.1 + 2.0 + 0.5)
