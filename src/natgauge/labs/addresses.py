@@ -80,7 +80,7 @@ def embed(address: IPv4Address, prefix: IPv6Network = NAT64_PREFIX) -> IPv6Addre
     Raises:
         UsageError: the prefix is not 96 bits long.
     """
-    if prefix.prefixlen != 96:  # noqa: PLR2004 - the only length in which the address is not cut in two
+    if prefix.prefixlen != 96:
         raise UsageError(f"NAT64 prefix {prefix}: has {prefix.prefixlen} bits; only prefixes of 96 bits are supported")
     return prefix.network_address + int(address)
 
@@ -91,7 +91,7 @@ def destinations(count: int, initiator: Family, responder: Family) -> tuple[Addr
     The same as the Responder's own addresses, except through a NAT64, where they stand in its prefix.
 
     Raises:
-        UsageError: more than the lab has, or an IPv4 Initiator with an IPv6 Responder (no stateless mapping is planned).
+        UsageError: more than the lab has, or an IPv4 Initiator with an IPv6 Responder, for which nothing is planned.
     """
     first, last = OUTSIDE[responder].range(count)
     if initiator == responder:

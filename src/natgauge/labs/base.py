@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a lab gives: two tester ports, a chain of devices between them, and a way to run a snippet on each device."""
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Device(Protocol):
     outside: str
     environment: Mapping[str, str]
 
-    def run(self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0) -> CommandResult:
+    def run(
+        self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
+    ) -> CommandResult:
         """Run a POSIX shell snippet on the device (in its namespace, as root).
 
         Raises:
@@ -72,4 +75,4 @@ class Lab(Protocol):
     def __exit__(self, *exception: object) -> None: ...
 
     def dropped(self) -> Mapping[str, int]:
-        """Frames dropped so far at places of the lab, by a readable name (device's own card ring, tester's port ...)."""
+        """Frames dropped so far at places of the lab, by a readable name (a device's card ring, a tester's port)."""

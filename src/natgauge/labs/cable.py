@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `cable` lab: the tester's two ports joined by one virtual cable, no device. It shows what the tester itself can do."""
+"""The `cable` lab: the tester's two ports joined by one virtual cable, no device. It shows what the tester can do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from natgauge.labs.base import Device, Port
 from natgauge.labs.links import Cable, End
@@ -17,7 +16,7 @@ class CableLab(MadeLab):
 
     kind = "cable"
     placement = "shared"
-    devices: ClassVar[Sequence[Device]] = ()
+    devices: Sequence[Device] = ()
 
     def __init__(self, name: str = "cable") -> None:
         """Plan the lab; nothing is made before `up` or the `with` block.

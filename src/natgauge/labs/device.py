@@ -26,7 +26,7 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT_OCTETS = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NamespaceDevice:
     """A device whose home is a network namespace of this machine (see `natgauge.labs.base.Device`).
 
@@ -40,7 +40,9 @@ class NamespaceDevice:
     outside: str
     environment: Mapping[str, str]
 
-    def run(self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0) -> CommandResult:
+    def run(
+        self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
+    ) -> CommandResult:
         """Run a POSIX shell snippet (`sh -eu`) in the namespace, as we are, in the device's private directory.
 
         Programs it leaves running live on in the namespace until the lab goes; they need not close their output.

@@ -220,8 +220,8 @@ class Dropped:
     sent: int
 
 
-def drop_counters(netns: str) -> Mapping[str, Dropped]:
-    """Drop counters of all interfaces of a namespace but the loopback.
+def drop_counters(netns: str | None) -> Mapping[str, Dropped]:
+    """Drop counters of all interfaces of a namespace (None = ours) but the loopback.
 
     Raises:
         BrokenError: the namespace is gone, or the kernel's table is not as known.
@@ -237,5 +237,7 @@ def drop_counters(netns: str) -> Mapping[str, Dropped]:
         try:
             counters[interface.strip()] = Dropped(received=int(columns[3]), sent=int(columns[11]))
         except (IndexError, ValueError) as error:
-            raise BrokenError(f"namespace {netns}: drop counters cannot be read from {line!r}") from error
+            raise BrokenError(
+                f"namespace {netns or 'of the host'}: drop counters cannot be read from {line!r}"
+            ) from error
     return counters

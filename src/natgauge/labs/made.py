@@ -45,7 +45,7 @@ class MadeLab(ABC):
     def _cables(self) -> Sequence[Cable]:
         """Every cable, from the Initiator to the Responder."""
 
-    def _finish(self) -> None:
+    def _finish(self) -> None:  # noqa: B027 - most labs have nothing left to do
         """What is left to do once all cables lie."""
 
     def up(self) -> Self:
@@ -68,15 +68,19 @@ class MadeLab(ABC):
 
     def _make(self, register: Register) -> None:
         cables = self._cables()
-        forwarding = [device.environment["NG_WORK"] for device in self.devices]
-        for directory in [str(register.directory), *forwarding] if forwarding else []:
-            register.record("directory", path=directory)
-            Path(directory).mkdir(exist_ok=True)
+        self._make_directories(register)
         for name in dict.fromkeys(end.netns for cable in cables for end in cable.ends):
             self._make_namespace(register, name)
         for cable in cables:
             make(cable)
         self._finish()
+
+    def _make_directories(self, register: Register) -> None:
+        """Give each device the directory its environment names."""
+        private = [device.environment["NG_WORK"] for device in self.devices]
+        for directory in [str(register.directory), *private] if private else []:
+            register.record("directory", path=directory)
+            Path(directory).mkdir(exist_ok=True)
 
     def _make_namespace(self, register: Register, name: str) -> None:
         namespaces.refuse_existing(name)

@@ -131,7 +131,7 @@ def processes(name: str) -> tuple[int, ...]:
     except OSError:
         return ()
     found = []
-    for pid in _all_processes():
+    for pid in all_processes():
         with suppress(OSError):
             here = Path(f"/proc/{pid}/ns/net").stat()
             if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino):
@@ -139,8 +139,11 @@ def processes(name: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _all_processes() -> Iterable[int]:
-    return (int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) != os.getpid())
+def all_processes() -> Iterable[int]:
+    """List all processes but our own."""
+    return (
+        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and entry.name != str(os.getpid())
+    )
 
 
 def end_processes(pids: Sequence[int], patience: float = 1.0) -> None:

@@ -44,7 +44,7 @@ class NetnsLab(MadeLab):
 
     kind = "netns"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword
         self,
         name: str = "default",
         *,
@@ -66,7 +66,7 @@ class NetnsLab(MadeLab):
             devices: names of the devices from the Initiator to the Responder, 1 to 65, each 1 to 16 of a-z and 0-9.
             placement: "shared" or "isolated".
             sender_cpus: cores of the tester's senders; default: the first usable one.
-            device_cpus: cores of the devices. `shared`: the senders' (default). `isolated`: others; default: all others.
+            device_cpus: cores of the devices. `shared`: the senders' (default). `isolated`: others (default: all).
             ring: frames that wait in front of each core of an isolated device, 1 to 16384.
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
@@ -111,8 +111,7 @@ class NetnsLab(MadeLab):
         """
         register = Register.reopen(name)
         try:
-            if register.kind != cls.kind or not register.kept:
-                raise UsageError(f'lab {name}: is no kept {cls.kind} lab; "natgauge lab clean" removes what is left of it')
+            register.require_kept(cls.kind)
             lab = cls(name, **register.settings)
         except BaseException:
             register.release()
@@ -126,9 +125,10 @@ class NetnsLab(MadeLab):
         first, last = cables[0], cables[-1]
         self.initiator = _port(first.ends[0], first.ends[1])
         self.responder = _port(last.ends[1], last.ends[0])
-        self.devices: Sequence[NamespaceDevice] = tuple(
+        self._homes = tuple(
             self._device(index, cables[index].ends, cables[index + 1].ends) for index in range(len(self._names))
         )
+        self.devices = self._homes
 
     def _cables(self) -> Sequence[Cable]:
         count = len(self._names) + 1
@@ -190,7 +190,7 @@ class NetnsLab(MadeLab):
                     self.set_global(path, self.hosts * factor)
 
     def _cards(self) -> Iterator[tuple[NamespaceDevice, str]]:
-        return ((device, card) for device in self.devices for card in (device.inside, device.outside))
+        return ((device, card) for device in self._homes for card in (device.inside, device.outside))
 
     def dropped(self) -> Mapping[str, int]:
         """Frames dropped so far, by place: ports, interfaces of devices and, when isolated, the rings before them.
@@ -215,7 +215,7 @@ class NetnsLab(MadeLab):
             raise BrokenError(f"{FRONT} read {device.netns} {card}: answered {answer[:80]!r}") from error
 
     def _counted(self) -> Mapping[str, str]:
-        return {self.tester: "", **{device.netns: f"{device.name} " for device in self.devices}}
+        return {self.tester: "", **{device.netns: f"{device.name} " for device in self._homes}}
 
 
 def _check_devices(devices: Sequence[str]) -> tuple[str, ...]:
@@ -281,7 +281,9 @@ def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) 
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_FRONT_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
-        raise BrokenError(f"{FRONT} {verb} {device.netns} {interface}: no answer within {_FRONT_SECONDS:g} s") from error
+        raise BrokenError(
+            f"{FRONT} {verb} {device.netns} {interface}: no answer within {_FRONT_SECONDS:g} s"
+        ) from error
     if answer.returncode:
         lines = answer.stderr.strip().splitlines() or [f"exit status {answer.returncode}"]
         raise HostError(f"{FRONT} {verb} {device.netns} {interface}: {lines[-1]}")

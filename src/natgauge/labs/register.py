@@ -2,7 +2,7 @@
 """What labs made, written down before it is made, so that a killed run's remains can be found and undone.
 
 A register is one file, /run/natgauge/<lab>.json, and a lock beside it that the process using the lab holds. The kernel
-releases the lock however the process ends, so a register without a live holder is either kept on purpose or left behind.
+releases the lock however that process ends, so a register without a holder is either kept on purpose or left behind.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def check_name(name: str) -> str:
         UsageError: not 1 to 32 of a-z, 0-9 and "-" with a letter or digit at both ends.
     """
     if not _NAME.fullmatch(name):
-        raise UsageError(
-            f'lab name "{name}": use 1 to 32 characters of a-z, 0-9 and "-", beginning and ending with a letter or digit'
-        )
+        raise UsageError(f'lab name "{name}": use 1 to 32 of a-z, 0-9 and "-", with a letter or digit at both ends')
     return name
 
 
@@ -56,8 +54,14 @@ def directory_of(name: str) -> Path:
 class Lock:
     """The right to use a name; held by one process at a time, and let go whenever that process ends."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, what: str | None = None) -> None:
+        """Name the lock.
+
+        Args:
+            name: of its file.
+            what: how messages call what it protects; default: the lab of this name.
+        """
+        self._what = what or f"lab {name}"
         self._path = RUN / f"{name}.lock"
         self._handle: int | None = None
 
@@ -72,8 +76,8 @@ class Lock:
             # Listing and cleaning hold locks for a moment; only a lasting holder is a second user.
             if time.monotonic() > deadline:
                 raise HostError(
-                    f"lab {self._name}: in use by process {self.holder() or 'unknown'}; "
-                    "wait until it has ended, or choose another lab name"
+                    f"{self._what}: in use by process {self.holder() or 'unknown'}; "
+                    "wait until it has ended, or use another"
                 )
             time.sleep(0.02)
 
@@ -147,11 +151,7 @@ class Register:
         lock.take()
         try:
             if old := cls._load(name, lock):
-                if old.kept:
-                    raise UsageError(
-                        f'lab {name}: is up and kept; use it, take it down with "natgauge lab down {name}", '
-                        "or choose another name"
-                    )
+                old.refuse_kept()
                 old.undo()
             return cls(name, kind, settings, lock=lock)
         except BaseException:
@@ -197,6 +197,29 @@ class Register:
         """Write down what is about to be made: "namespace" (name=), "directory" (path=)."""
         self._items.append({"what": what, **values})
         self._write()
+
+    def refuse_kept(self) -> None:
+        """Refuse to make a lab anew that somebody keeps.
+
+        Raises:
+            UsageError: it is kept.
+        """
+        if self.kept:
+            raise UsageError(
+                f'lab {self.name}: is up and kept; use it, take it down with "natgauge lab down {self.name}", '
+                "or choose another name"
+            )
+
+    def require_kept(self, kind: str) -> None:
+        """Refuse to use a lab that nobody keeps, or of another kind.
+
+        Raises:
+            UsageError: it is not kept, or not of this kind.
+        """
+        if not self.kept or self.kind != kind:
+            raise UsageError(
+                f'lab {self.name}: is no kept {kind} lab; "natgauge lab down {self.name}" removes what is left of it'
+            )
 
     def keep(self) -> None:
         """Let the lab stay up when this process ends."""
@@ -467,14 +490,14 @@ def take_down(name: str) -> list[str]:
 
 def _end_orphans() -> list[str]:
     """End our programs whose parent is gone: they were handed to the init process."""
-    orphans = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_orphan(pid)]
+    orphans = [pid for pid in namespaces.all_processes() if _is_orphan(pid)]
     namespaces.end_processes(orphans)
     return [f"ended process {pid}" for pid in orphans]
 
 
 def _is_orphan(pid: int) -> bool:
     try:
-        program = Path(os.readlink(f"/proc/{pid}/exe")).name.removesuffix(" (deleted)")
+        program = Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
         if program not in PROGRAMS:
             return False
         # The name in parentheses may hold anything, so what follows is counted from the last one.

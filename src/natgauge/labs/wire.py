@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `wire` lab: two existing ports of this machine; what is between them is not ours to touch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from pyroute2 import IPRoute
+
+from natgauge.errors import HostError, UsageError
+from natgauge.host import capabilities
+from natgauge.labs import xdp
+from natgauge.labs.base import Device, Placement, Port
+from natgauge.labs.links import drop_counters
+from natgauge.labs.namespaces import exists, inside
+from natgauge.labs.register import Lock
+
+_UP = 0x1  # IFF_UP
+
+
+class WireLab:
+    """Two named ports. They are examined and locked, nothing of them is changed.
+
+    Attributes:
+        notes: remarks on the ports that a reader of the result should see.
+    """
+
+    placement: Placement = "external"
+    devices: Sequence[Device] = ()
+
+    def __init__(self, initiator: Port, responder: Port, *, name: str = "wire", allow_addresses: bool = False) -> None:
+        """Choose the ports; they are looked at by the `with` block.
+
+        Args:
+            initiator: the port on the Initiator's side, with the device's MAC or IP address there.
+            responder: the port on the Responder's side, likewise.
+            name: how results call the lab.
+            allow_addresses: whether ports may carry IP addresses. Their packets would stand beside the test's frames,
+                and while a trial runs the host does not get the packets sent to them.
+
+        Raises:
+            UsageError: both ports are the same one, or a port's gateway is missing.
+        """
+        if (initiator.interface, initiator.netns) == (responder.interface, responder.netns):
+            raise UsageError(f"interface {initiator.interface}: is named for both ports; name two different ones")
+        for port in (initiator, responder):
+            if port.gateway_mac is None and port.gateway_address is None:
+                raise UsageError(
+                    f"interface {port.interface}: the device's MAC or IP address on this link is missing; name one"
+                )
+        self.name = name
+        self.initiator = initiator
+        self.responder = responder
+        self.notes: tuple[str, ...] = ()
+        self._allow_addresses = allow_addresses
+        self._locks: list[Lock] = []
+
+    def up(self) -> Self:
+        """Examine and lock both ports.
+
+        Raises:
+            HostError: a port cannot be used (down, without XDP, in use by another process), or a capability is missing.
+            UsageError: a port does not exist, has the default route or an IP address.
+        """
+        capabilities.require("using ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+        try:
+            for port in (self.initiator, self.responder):
+                if port.netns is not None and not exists(port.netns):
+                    raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')  # noqa: TRY301
+                self._lock(port)
+                self.notes += inside(port.netns, lambda port=port: self._examine(port))  # type: ignore[misc]
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def _lock(self, port: Port) -> None:
+        place = f"{port.netns}-" if port.netns else ""
+        lock = Lock(f"port-{place}{port.interface}", f"port {place}{port.interface}")
+        lock.take()
+        self._locks.append(lock)
+
+    def _examine(self, port: Port) -> tuple[str, ...]:
+        """Refuse a port that cannot or should not be used; called in its namespace.
+
+        Returns:
+            Remarks.
+        """
+        with IPRoute() as routes:
+            found = routes.link_lookup(ifname=port.interface)
+            if not found:
+                raise UsageError(f'interface {port.interface}: does not exist; "ip link" lists those there are')
+            index = int(found[0])
+            _refuse_down(port.interface, routes.get_links(index)[0])
+            if index in _default_route_interfaces(routes):
+                raise UsageError(
+                    f"interface {port.interface}: has the default route; a test would cut the machine off, use another"
+                )
+            if not self._allow_addresses:
+                _refuse_addresses(port.interface, routes, index)
+        return _judge_features(port.interface, xdp.features(index))
+
+    def down(self) -> None:
+        """Let go of the ports."""
+        while self._locks:
+            self._locks.pop().release()
+
+    def dropped(self) -> Mapping[str, int]:
+        """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ...
+
+        Raises:
+            BrokenError: a port is gone.
+        """
+        figures = {}
+        for side, port in (("initiator", self.initiator), ("responder", self.responder)):
+            counters = drop_counters(port.netns)
+            if port.interface not in counters:
+                raise HostError(f"interface {port.interface}: is gone; plug it in and begin again")
+            figures[f"{side} port received"] = counters[port.interface].received
+            figures[f"{side} port sent"] = counters[port.interface].sent
+        return figures
+
+    def __enter__(self) -> Self:
+        return self.up()
+
+    def __exit__(self, *exception: object) -> None:
+        self.down()
+
+
+def _refuse_down(interface: str, link: Any) -> None:
+    if not link["flags"] & _UP:
+        raise HostError(f"interface {interface}: is down; run: ip link set {interface} up")
+    if not link.get_attr("IFLA_CARRIER"):
+        raise HostError(f"interface {interface}: has no carrier; see to the cable and the device's port")
+
+
+def _default_route_interfaces(routes: IPRoute) -> set[int]:
+    found = set()
+    for route in routes.get_default_routes():
+        hops = route.get_attr("RTA_MULTIPATH") or ()
+        found |= {route.get_attr("RTA_OIF"), *(hop["oif"] for hop in hops)}
+    return found
+
+
+def _refuse_addresses(interface: str, routes: IPRoute, index: int) -> None:
+    addresses = [address.get_attr("IFA_ADDRESS") for address in routes.get_addr(index=index)]
+    if addresses:
+        raise UsageError(
+            f"interface {interface}: carries IP address {addresses[0]}; run: ip addr flush dev {interface}; "
+            f"sysctl net.ipv6.conf.{interface}.disable_ipv6=1 (or allow addresses)"
+        )
+
+
+def _judge_features(interface: str, features: xdp.Features | None) -> tuple[str, ...]:
+    """Refuse a port whose driver has no XDP; a driver that may gain redirect later is remarked on."""
+    if features is None:
+        return (f"interface {interface}: this kernel cannot tell whether it takes redirected frames",)
+    if xdp.Features.NDO_XMIT in features:
+        return ()
+    if xdp.Features.BASIC not in features:
+        raise HostError(f"interface {interface}: its driver has no XDP; use a port whose driver has (natgauge doctor)")
+    return (f"interface {interface}: its driver takes redirected frames only once a program is attached",)
