@@ -12,7 +12,7 @@ from natgauge.campaigns.plan import Addresses, TrafficPlan
 from natgauge.campaigns.watch import Silent, Watch
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.base import Family, Placement, Port
-from natgauge.procedures.measurer import Counts, Delays, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.measurer import Counts, Delays, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.trials import (
     AddressRange,
     DelayCounts,
@@ -146,8 +146,7 @@ class LabMeasurer:
         watch: is told.
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
         runner: performs one request; the tests hand in their own.
-        verdicts: how many trials ended how, so far.
-        fastest: largest rate, all directions together, of a trial that passed.
+        number: of the last trial, from 1.
     """
 
     place: Place
@@ -158,7 +157,6 @@ class LabMeasurer:
     watch: Watch = field(default_factory=Silent)
     phase1_only: bool = False
     runner: Runner = _run_engine
-    verdicts: dict[Verdict, int] = field(default_factory=lambda: dict.fromkeys(Verdict, 0))
     number: int = 0
 
     @property
@@ -174,13 +172,10 @@ class LabMeasurer:
         """
         self.number += 1
         request = self.request(plan)
-        self.watch.trial_starts(self.number, plan, request.nominal_seconds)
         began = time.time()
         evidence = self._perform(request)
         outcome = self._judged(plan, evidence)
-        self.verdicts[outcome.verdict] += 1
         self._record(plan, request, evidence, outcome, began)
-        self.watch.trial_ends(self.number, outcome)
         return outcome
 
     def check_forwarding(self) -> None:
@@ -256,7 +251,7 @@ class LabMeasurer:
     def _perform(self, request: TrialRequest) -> _Evidence:
         before = self._empty()
         dropped_before = self._dropped()
-        result = self.runner(request, self.watch.trial_runs, _limit(request) + _SLACK_SECONDS)
+        result = self.runner(request, self.watch.running, _limit(request) + _SLACK_SECONDS)
         dropped_after = self._dropped()
         count, alive = self._count_after()
         return _Evidence(result, before, count, dropped_before, dropped_after, alive)

@@ -3,32 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
-from natgauge.procedures.measurer import TrialOutcome, TrialPlan
+from natgauge.procedures.progress import Event
 from natgauge.trials import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class SearchState:
-    """Where a repetition's search is.
-
-    Attributes:
-        quantity: what is searched for, for example "connections/s".
-        repetition: 1 to `repetitions`.
-        repetitions: how many there will be.
-        lower: highest rate that passed so far; 0 = none yet.
-        upper: lowest rate that failed so far; None = none yet.
-        trials_left: trials until this search ends, as far as can be told; None = cannot be told.
-    """
-
-    quantity: str
-    repetition: int
-    repetitions: int
-    lower: float
-    upper: float | None
-    trials_left: int | None = None
 
 
 class Watch(Protocol):
@@ -37,17 +15,11 @@ class Watch(Protocol):
     def stage(self, text: str) -> None:
         """A new part of the work begins, for example "building the lab"."""
 
-    def trial_starts(self, number: int, plan: TrialPlan, seconds: float) -> None:
-        """Trial `number` begins; it will take about `seconds`."""
+    def running(self, progress: Progress) -> None:
+        """The engine told where the present trial is."""
 
-    def trial_runs(self, progress: Progress) -> None:
-        """The engine told where the trial is."""
-
-    def trial_ends(self, number: int, outcome: TrialOutcome) -> None:
-        """Trial `number` ended."""
-
-    def search(self, state: SearchState) -> None:
-        """The search's bounds moved."""
+    def event(self, event: Event) -> None:
+        """A trial of a procedure starts or has ended."""
 
 
 class Silent:
@@ -56,14 +28,8 @@ class Silent:
     def stage(self, text: str) -> None:
         """Shown nowhere."""
 
-    def trial_starts(self, number: int, plan: TrialPlan, seconds: float) -> None:
+    def running(self, progress: Progress) -> None:
         """Shown nowhere."""
 
-    def trial_runs(self, progress: Progress) -> None:
-        """Shown nowhere."""
-
-    def trial_ends(self, number: int, outcome: TrialOutcome) -> None:
-        """Shown nowhere."""
-
-    def search(self, state: SearchState) -> None:
+    def event(self, event: Event) -> None:
         """Shown nowhere."""

@@ -87,11 +87,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit status; errors are shown as one line on standard error."""
     try:
         status = app.main(list(arguments), prog_name="natgauge", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return error.exit_code
     except click.ClickException as error:
-        return _complain(error.format_message(), error.exit_code)
+        return _refused(error)
     except NatgaugeError as error:
         return _complain(str(error), error.exit_status)
     except _EndedBySignal as error:
@@ -103,6 +100,14 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.close()
         return 141
     return status if isinstance(status, int) else 0
+
+
+def _refused(error: click.ClickException) -> int:
+    """Wrong arguments in one line; a group without a subcommand shows its help, as `--help` does."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    return _complain(error.format_message(), error.exit_code)
 
 
 def _complain(message: str, status: int) -> int:

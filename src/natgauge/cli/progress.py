@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from types import TracebackType
 from typing import Final, Self
 
@@ -11,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from natgauge.campaigns.watch import SearchState
 from natgauge.procedures.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.progress import Bounds, Event
 from natgauge.trials import Progress
 
 _COLOURS: Final = {
@@ -21,7 +20,7 @@ _COLOURS: Final = {
     Verdict.INVALID: "yellow",
     Verdict.COLLAPSED: "bold red",
 }
-_REFRESHES_PER_SECOND = 8
+_REFRESHES_PER_SECOND: Final = 8
 
 
 class ProgressDisplay:
@@ -30,11 +29,7 @@ class ProgressDisplay:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
         self._live: Live | None = None
-        self._search: SearchState | None = None
-        self._trial = ""
-        self._trial_began = 0.0
-        self._trials_done = 0
-        self._trial_seconds = 0.0
+        self._now: Event | None = None
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -52,55 +47,50 @@ class ProgressDisplay:
         """Say which part of the work begins."""
         self._console.print(Text(text, style="dim"))
 
-    def trial_starts(self, number: int, plan: TrialPlan, seconds: float) -> None:
-        """Remember what the live line says of the trial."""
-        self._trial = f"trial {number}: {describe(plan)}"
-        self._trial_began = time.monotonic()
-        self._show(f"{self._trial}, about {seconds:.1f} s")
-
-    def trial_runs(self, progress: Progress) -> None:
+    def running(self, progress: Progress) -> None:
         """Bring the live line up to date."""
+        phase = progress.phase.replace("phase", "phase ")
         self._show(
-            f"{self._trial}; {progress.phase.replace('phase', 'phase ')} {progress.seconds:.1f} s, "
-            f"sent {progress.made_frames:,} of {progress.intended_frames:,}, received {progress.received_frames:,}"
+            f"{phase} {progress.seconds:.1f} s: sent {progress.made_frames:,} of {progress.intended_frames:,}, "
+            f"received {progress.received_frames:,}"
         )
 
-    def trial_ends(self, number: int, outcome: TrialOutcome) -> None:
-        """One line that stays for every trial."""
-        self._trials_done += 1
-        self._trial_seconds += time.monotonic() - self._trial_began
-        line = Text(f"trial {number:3d} ")
-        line.append(f"{outcome.verdict:<9}", style=_COLOURS[outcome.verdict])
-        line.append(f" {self._trial.partition(': ')[2]}: {_figures(outcome)}")
-        if outcome.reason:
-            line.append(f" ({outcome.reason})", style="dim")
-        self._console.print(line)
+    def event(self, event: Event) -> None:
+        """A trial's start changes the live line, its end leaves a line."""
+        self._now = event
+        if event.outcome is None:
+            self._show("starting")
+        else:
+            self._console.print(_line(event, event.outcome))
 
-    def search(self, state: SearchState) -> None:
-        """Take the search's new bounds into the live line."""
-        self._search = state
-        self._show(self._trial)
+    def _show(self, where: str) -> None:
+        if self._live is None or self._now is None:
+            return
+        event = self._now
+        left = "" if event.seconds_left is None else f"about {duration(event.seconds_left)} left"
+        parts = (f"{_number(event)} {describe(event.plan)}", where, _searched(event.bounds), left)
+        self._live.update(Text("; ".join(part for part in parts if part)))
 
-    def _show(self, text: str) -> None:
-        if self._live is not None:
-            self._live.update(Text("; ".join(part for part in (text, self._bounds(), self._left()) if part)))
 
-    def _bounds(self) -> str:
-        state = self._search
-        if state is None:
-            return ""
-        upper = f"{state.upper:,.0f}" if state.upper is not None else "?"
-        where = f"between {state.lower:,.0f} and {upper} {state.quantity}"
-        return f"repetition {state.repetition}/{state.repetitions}, {where}"
+def _number(event: Event) -> str:
+    return f"{event.metric} {event.repetition}/{event.repetitions} trial {event.trial}:"
 
-    def _left(self) -> str:
-        state = self._search
-        if state is None or state.trials_left is None or not self._trials_done:
-            return ""
-        later = state.repetitions - state.repetition
-        per_repetition = self._trials_done / max(1, state.repetition - 1) if state.repetition > 1 else state.trials_left
-        seconds = (state.trials_left + later * per_repetition) * self._trial_seconds / self._trials_done
-        return f"about {duration(seconds)} left"
+
+def _line(event: Event, outcome: TrialOutcome) -> Text:
+    line = Text(f"{_number(event)} ")
+    line.append(f"{outcome.verdict:<9}", style=_COLOURS[outcome.verdict])
+    line.append(f" {describe(event.plan)}, {_figures(outcome)}")
+    if outcome.reason:
+        line.append(f" ({outcome.reason})", style="dim")
+    return line
+
+
+def _searched(bounds: Bounds) -> str:
+    if bounds.lower is None and bounds.upper is None:
+        return ""
+    lower = "?" if bounds.lower is None else f"{bounds.lower:,.0f}"
+    upper = "?" if bounds.upper is None else f"{bounds.upper:,.0f}"
+    return f"between {lower} and {upper}"
 
 
 def describe(plan: TrialPlan) -> str:
