@@ -13,6 +13,7 @@ export PYTHON
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
 SCRIPTS := .ci/run tools/install-packages $(wildcard benchmarks/*.sh tests/*/*.sh)
+C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test check format bench clean
@@ -37,17 +38,17 @@ check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and t
 	$(BIN)/mypy
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets --quiet -- -D warnings
-	clang-format --dry-run -Werror $(wildcard bpf/*.c bpf/*.h)
+	clang-format --dry-run -Werror $(C_FILES)
 	shellcheck $(SCRIPTS)
 
 format: $(STAMPS)/installed $(STAMPS)/check-packages ## let the formatters have their way
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix-only --quiet
 	cargo fmt
-	clang-format -i $(wildcard bpf/*.c bpf/*.h)
+	clang-format -i $(C_FILES)
 
 bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 clean: ## remove what was built (results stay)
 	rm -rf target $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
