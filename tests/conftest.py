@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a test says which privilege it needs: unit none, frames CAP_BPF, labs root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PRIVILEGED = {"frames": "loads BPF programs", "labs": "makes network namespaces"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs root where there is none; CI runs as root, so nothing is skipped there."""
+    if os.geteuid() == 0:
+        return
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder in PRIVILEGED:
+            item.add_marker(pytest.mark.skip(reason=f"tests/{folder} {PRIVILEGED[folder]}: run `sudo make test`"))
