@@ -24,7 +24,7 @@ Role = Literal["sender", "watched"]
 #: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a
 #: search (1 %), so it does not blur the answer; far above the few batches a healthy sender is ever behind.
 LAG_SHARE = 0.001
-#: Floor of the same in seconds: four batches of 64 frames at 1 M frames/s, below which lag is the batch, not the device.
+#: Floor of the same in seconds: three batches of 64 frames at 1 M frames/s; below it lag is the batch, not the device.
 LEAST_LAG_SECONDS = 200e-6
 #: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
 #: at: a sender is never without work, a watched CPU is sampled more coarsely.

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Procedures: which trials answer one question. Each knows a measurer only, no lab, no device, no engine.
+
+A module in this folder that has a `PROCEDURE` is a metric; nothing else has to be edited to add one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from natgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from natgauge.procedures.procedure import Procedure
+
+
+@functools.cache
+def procedures() -> Mapping[str, Procedure[Any]]:
+    """Every procedure by its metric's name, in alphabetical order."""
+    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    known: list[Procedure[Any]] = [module.PROCEDURE for module in modules if hasattr(module, "PROCEDURE")]
+    return {procedure.metric: procedure for procedure in sorted(known, key=lambda one: one.metric)}
+
+
+def get(metric: str) -> Procedure[Any]:
+    """The procedure that measures this metric.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    found = procedures().get(metric)
+    if found is None:
+        raise UsageError(f"metric: {metric!r} is unknown; choose one of {', '.join(procedures())}")
+    return found

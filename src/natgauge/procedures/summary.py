@@ -120,8 +120,9 @@ def _coverage(number: int, rank: int) -> float:
 
 def _notes(number: int) -> list[str]:
     notes = []
+    plural = "repetition" if number == 1 else "repetitions"
     if number < VALUES_FOR_PERCENTILES:
-        notes.append(f"with {number} repetitions the 1st and 99th percentiles are the minimum and the maximum")
+        notes.append(f"with {number} {plural} the 1st and 99th percentiles are the minimum and the maximum")
     if number == 1:
         notes.append("a single repetition says nothing about spread; RFC 9693 section 6 wants several")
     return notes

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the trials of a measurement one by one and tells an observer where it stands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from natgauge.procedures.measurer import Measurer, TrialOutcome, TrialPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a search stands: rates in frames/s, None = not known yet; estimated trials to its end."""
+
+    lower: float | None = None
+    upper: float | None = None
+    trials_left: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A trial starts (`outcome` is None) or has ended.
+
+    Attributes:
+        metric: whose trial it is; a measurement may need another one first.
+        repetition: 1 to `repetitions`.
+        repetitions: of the whole measurement.
+        trial: number of the trial, counted from 1 through all repetitions.
+        plan: what is tried.
+        load: the rate the search is about, frames/s (per direction where there are two).
+        bounds: of the search before (or, with an outcome, still before) this trial is counted.
+        outcome: None at the start.
+        seconds_left: estimate for all that is still to do; None while there is nothing to estimate from.
+    """
+
+    metric: str
+    repetition: int
+    repetitions: int
+    trial: int
+    plan: TrialPlan
+    load: float
+    bounds: Bounds
+    outcome: TrialOutcome | None = None
+    seconds_left: float | None = None
+
+
+Observer = Callable[[Event], None]
+
+
+def ignore(_event: Event) -> None:
+    """An observer that does not look."""
+
+
+@dataclass(slots=True)
+class TrialRunner:
+    """Hands trials to the measurer and events to the observer.
+
+    Attributes:
+        measurer: performs the trials.
+        metric: named in the events.
+        repetitions: planned.
+        observe: called before and after each trial.
+        clock: seconds, monotonic; only for the estimate of the time left.
+    """
+
+    measurer: Measurer
+    metric: str
+    repetitions: int = 1
+    observe: Observer = ignore
+    clock: Callable[[], float] = time.monotonic
+    repetition: int = 1
+    trials: int = 0
+    _spent_seconds: float = 0.0
+    _trials_of_repetition: list[int] = field(default_factory=list)
+
+    def start_repetition(self, number: int) -> None:
+        """Count what follows to this repetition (from 1)."""
+        if number > 1:
+            self._trials_of_repetition.append(self.trials - sum(self._trials_of_repetition))
+        self.repetition = number
+
+    def run(self, plan: TrialPlan, load: float, bounds: Bounds) -> TrialOutcome:
+        """Run one trial.
+
+        Raises:
+            NatgaugeError: as the measurer does.
+        """
+        self.trials += 1
+        self.observe(self._event(plan, load, bounds, None))
+        begin = self.clock()
+        outcome = self.measurer.measure(plan)
+        self._spent_seconds += self.clock() - begin
+        self.observe(self._event(plan, load, bounds, outcome))
+        return outcome
+
+    def _event(self, plan: TrialPlan, load: float, bounds: Bounds, outcome: TrialOutcome | None) -> Event:
+        return Event(
+            metric=self.metric,
+            repetition=self.repetition,
+            repetitions=self.repetitions,
+            trial=self.trials,
+            plan=plan,
+            load=load,
+            bounds=bounds,
+            outcome=outcome,
+            seconds_left=self._seconds_left(bounds, ended=outcome is not None),
+        )
+
+    def _seconds_left(self, bounds: Bounds, *, ended: bool) -> float | None:
+        done = self.trials if ended else self.trials - 1
+        if done == 0 or bounds.trials_left is None:
+            return None
+        here = max(bounds.trials_left - ended, 0)
+        finished = self._trials_of_repetition
+        begun = self.trials - sum(finished)
+        each = sum(finished) / len(finished) if finished else begun + here
+        left = here + each * (self.repetitions - self.repetition)
+        return left * self._spent_seconds / done

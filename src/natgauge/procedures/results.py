@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a procedure returns: every repetition with its evidence, and what they come to together."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from natgauge.procedures.measurer import TrialOutcome, Verdict
+from natgauge.procedures.summary import Summary, summarize
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One trial of a search: at which load, whether it was a short probe, and how it ended."""
+
+    load: float
+    short: bool
+    outcome: TrialOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One repetition.
+
+    Attributes:
+        value: the answer, in the metric's unit; 0 when no trial passed.
+        upper: the lowest rate found too high; None when even the tester's highest passed.
+        limited_by: "device", "table", "port pool", "tester" or "host".
+        trials: how many trials ended with each verdict.
+        attempts: every trial in order, also the invalid ones.
+        figures: further figures of this repetition by name, units in the names.
+        notes: what a reader must know.
+    """
+
+    value: float
+    upper: float | None
+    limited_by: str
+    trials: Mapping[str, int]
+    attempts: tuple[Attempt, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> float | None:
+        """Distance between the bounds in the metric's unit; None without an upper bound."""
+        return None if self.upper is None else self.upper - self.value
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementResult:
+    """All repetitions of one measurement.
+
+    Attributes:
+        metric: the procedure's name.
+        unit: of the values.
+        parameters: the settings as run.
+        measurements: the repetitions.
+        summary: of their values.
+        notes: of the whole measurement, each once.
+    """
+
+    metric: str
+    unit: str
+    parameters: Mapping[str, Any]
+    measurements: tuple[Measurement, ...]
+    summary: Summary
+    notes: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> float | None:
+        """The largest error of a repetition; None when one has no upper bound."""
+        errors = [measurement.error for measurement in self.measurements]
+        known = [error for error in errors if error is not None]
+        return max(known) if len(known) == len(errors) else None
+
+    @property
+    def limited_by(self) -> str:
+        """What limited most repetitions."""
+        return Counter(measurement.limited_by for measurement in self.measurements).most_common(1)[0][0]
+
+    @property
+    def trials(self) -> dict[str, int]:
+        """Trials per verdict, all repetitions together."""
+        total: Counter[str] = Counter(dict.fromkeys(Verdict, 0))
+        for measurement in self.measurements:
+            total.update(measurement.trials)
+        return {str(verdict): count for verdict, count in total.items()}
+
+    @property
+    def disturbed(self) -> int:
+        """Trials in which stalls or stolen time were seen, whatever their verdict."""
+        return sum(attempt.outcome.disturbed for one in self.measurements for attempt in one.attempts)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Median of each further figure."""
+        names = dict.fromkeys(name for measurement in self.measurements for name in measurement.figures)
+        return {
+            name: statistics.median(m.figures[name] for m in self.measurements if name in m.figures) for name in names
+        }
+
+    def as_document(self) -> dict[str, Any]:
+        """The result as plain JSON values; the placement is among the parameters."""
+        summary = self.summary
+        interval = summary.interval
+        return {
+            "metric": self.metric,
+            "unit": self.unit,
+            "median": summary.median,
+            "p1": summary.p1,
+            "p99": summary.p99,
+            "minimum": summary.minimum,
+            "maximum": summary.maximum,
+            "mean": summary.mean,
+            "standard_deviation": summary.standard_deviation,
+            "median_interval": None
+            if interval is None
+            else {"lower": interval.lower, "upper": interval.upper, "coverage": interval.coverage},
+            "repetitions": list(summary.repetitions),
+            "error": self.error,
+            "limited_by": self.limited_by,
+            "placement": self.parameters.get("placement"),
+            "parameters": dict(self.parameters),
+            "trials": self.trials,
+            "disturbed": self.disturbed,
+            "figures": self.figures,
+            "notes": list(self.notes),
+        }
+
+
+def make_result(
+    metric: str,
+    unit: str,
+    parameters: Mapping[str, Any],
+    measurements: Sequence[Measurement],
+    notes: Iterable[str] = (),
+) -> MeasurementResult:
+    """Put the repetitions together; the same note is told once."""
+    summary = summarize([measurement.value for measurement in measurements])
+    told = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
+    return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(told)))

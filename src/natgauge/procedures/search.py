@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the highest rate at which a trial passes (RFC 9693 section 4.5, RFC 2544 section 26.1): binary search.
+
+Plain halving, with what the standards leave unsaid:
+
+* Both ends are tried, never assumed. The search starts low and doubles (gentle to a device that breaks under load, and
+  cheap where an overloaded device slows the tester down), until a trial fails or the tester's highest rate passes.
+  A failed trial tells how fast the device did forward; the next guess lies beside that.
+* Probes may be short. The answer's own trial is never short.
+* INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
+* A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
+  second time, a third time where the two differ, and the majority counts. If that moves a bound the search goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from natgauge.procedures.measurer import TrialOutcome, Verdict
+from natgauge.procedures.progress import Bounds
+from natgauge.procedures.results import Attempt, Measurement
+from natgauge.procedures.settings import SearchError
+
+#: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
+TESTER_SHARE = 0.9
+#: Until the bounds are this near to each other, guesses are cheaper than halving.
+NEAR = 2.0
+#: How far beside the forwarding rate of a failed trial the next guess lies.
+BESIDE = 0.05
+#: The most one guess goes down; an overloaded device may forward much less than it could.
+STEEPEST = 16.0
+#: A tester that is too slow stays too slow: its INVALID trials are repeated this often only.
+TESTER_REPEATS = 2
+#: A device that broke down this often in one search is not asked again.
+MOST_COLLAPSES = 3
+#: Causes of a FAIL that a lower rate does not cure.
+FULL = frozenset({"table", "port pool"})
+
+#: Runs one trial at a load (frames/s), short or of full length.
+Trial = Callable[[float, bool, Bounds], TrialOutcome]
+#: The rate (frames/s) at which the device forwarded in a trial; None when that cannot be told.
+Forwarded = Callable[[TrialOutcome], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """What to search; rates in frames/s.
+
+    Attributes:
+        top: the tester's highest rate; never exceeded.
+        start: the first load, `floor` <= `start` <= `top`.
+        floor: the lowest load worth a trial, > 0.
+        error: the most by which the final bounds may differ.
+        stride: factor of the first step away from `start`, > 1; all later ones double or halve.
+        short_probes: whether the bracket may be found with short trials.
+        invalid_repeats: repeats of an INVALID trial.
+        loss_verifications: repeats of a FAIL, a PASS among them counts.
+        confirm: try the final bounds again.
+        most_trials: the search ends after so many, with what it has.
+    """
+
+    top: float
+    start: float
+    floor: float
+    error: SearchError
+    stride: float = NEAR
+    short_probes: bool = False
+    invalid_repeats: int = 10
+    loss_verifications: int = 0
+    confirm: bool = True
+    most_trials: int = 200
+
+
+class _Status(Enum):
+    """What is known of a load."""
+
+    UNKNOWN = "unknown"
+    SHORT_PASS = "passed a short trial"
+    PASS = "passed"
+    FAIL = "failed"
+    UNDECIDED = "only invalid trials"
+
+
+@dataclass(slots=True)
+class _Load:
+    """Decisions about one load."""
+
+    rate: float
+    passes: int = 0
+    fails: int = 0
+    short_passes: int = 0
+    undecided: bool = False
+    collapsed: bool = False
+    cause: str = "device"
+    doubt: str = ""
+    forwarded: float | None = None
+
+    @property
+    def decisions(self) -> int:
+        """Decisions that bind."""
+        return self.passes + self.fails
+
+    @property
+    def status(self) -> _Status:
+        """The majority; a tie counts against the load."""
+        if self.decisions:
+            return _Status.PASS if self.passes > self.fails else _Status.FAIL
+        if self.undecided:
+            return _Status.UNDECIDED
+        return _Status.SHORT_PASS if self.short_passes else _Status.UNKNOWN
+
+
+class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what it has
+    """The search must end before its bounds are near enough."""
+
+
+def search(plan: SearchPlan, trial: Trial, forwarded: Forwarded) -> Measurement:
+    """Find the highest passing load.
+
+    Args:
+        plan: limits and error, all valid.
+        trial: runs one trial.
+        forwarded: estimates the device's rate from a failed trial.
+
+    Returns:
+        The lower bound as value (a passing trial of full length stands behind it; 0 = nothing passed), the upper bound
+        and every trial.
+
+    Raises:
+        NatgaugeError: as `trial` does.
+    """
+    return _Search(plan, trial, forwarded).run()
+
+
+class _Search:
+    """State of one search: what is known of each load tried."""
+
+    def __init__(self, plan: SearchPlan, trial: Trial, forwarded: Forwarded) -> None:
+        self._plan = plan
+        self._trial = trial
+        self._forwarded = forwarded
+        self._loads: dict[float, _Load] = {}
+        self._attempts: list[Attempt] = []
+        self._notes: list[str] = []
+
+    def run(self) -> Measurement:
+        """Converge, confirm, and go on while confirming moves a bound."""
+        try:
+            self._converge()
+            while self._plan.confirm and self._moved_by_confirming():
+                self._converge()
+        except _Stop as stop:
+            self._notes.append(str(stop))
+        return self._result()
+
+    # What is known
+
+    def _lower(self, *, full: bool) -> _Load | None:
+        """The highest load below the upper bound that passed (a short trial is enough unless `full`)."""
+        wanted = {_Status.PASS} if full else {_Status.PASS, _Status.SHORT_PASS}
+        upper = self._upper()
+        passed = [
+            load for load in self._loads.values() if load.status in wanted and (upper is None or load.rate < upper.rate)
+        ]
+        return max(passed, key=lambda load: load.rate, default=None)
+
+    def _upper(self) -> _Load | None:
+        """The lowest load that did not pass."""
+        failed = [load for load in self._loads.values() if load.status in {_Status.FAIL, _Status.UNDECIDED}]
+        return min(failed, key=lambda load: load.rate, default=None)
+
+    # Which load next
+
+    def _converge(self) -> None:
+        while (following := self._next()) is not None:
+            load, short = following
+            self._decide(load, short=short and self._plan.short_probes)
+
+    def _next(self) -> tuple[float, bool] | None:
+        """The next load and whether a probe will do; None when the bounds are near enough."""
+        lower, upper = self._lower(full=False), self._upper()
+        if upper is None:
+            return self._upward(lower)
+        if lower is None:
+            return self._downward(upper)
+        resolved = self._resolved(lower.rate, upper.rate)
+        if not resolved and upper.rate > NEAR * lower.rate:
+            return self._narrowing(lower.rate, upper), True
+        if lower.status is _Status.SHORT_PASS:
+            return lower.rate, False
+        return None if resolved else ((lower.rate + upper.rate) / 2, False)
+
+    def _upward(self, lower: _Load | None) -> tuple[float, bool] | None:
+        if lower is None:
+            return self._plan.start, True
+        if lower.rate < self._plan.top:
+            return min(lower.rate * self._stride(), self._plan.top), True
+        return None if lower.status is _Status.PASS else (lower.rate, False)
+
+    def _downward(self, upper: _Load) -> tuple[float, bool] | None:
+        if upper.rate <= self._plan.floor or self._rate_is_not_the_cause():
+            return None
+        if upper.cause in FULL:
+            guess = upper.rate / STEEPEST
+        else:
+            guess = max((upper.forwarded or 0.0) * (1 - BESIDE), upper.rate / STEEPEST)
+            if upper.forwarded is None or guess >= upper.rate * (1 - BESIDE):
+                guess = upper.rate / self._stride()
+        return max(guess, self._plan.floor), True
+
+    def _stride(self) -> float:
+        return self._plan.stride if len(self._loads) == 1 else NEAR
+
+    def _narrowing(self, lower: float, upper: _Load) -> float:
+        guess = (upper.forwarded or 0.0) * (1 + BESIDE)
+        return guess if lower * (1 + BESIDE) < guess < upper.rate * (1 - BESIDE) else lower * NEAR
+
+    def _resolved(self, lower: float, upper: float) -> bool:
+        near = upper - lower <= self._plan.error.width(upper)
+        return near or not lower < (lower + upper) / 2 < upper
+
+    def _rate_is_not_the_cause(self) -> bool:
+        """Whether a full table failed two rates that lie far apart."""
+        full = [load.rate for load in self._loads.values() if load.status is _Status.FAIL and load.cause in FULL]
+        return bool(full) and max(full) >= STEEPEST * min(full)
+
+    # Trials and decisions
+
+    def _decide(self, rate: float, *, short: bool) -> None:
+        """Try a load until a trial decides, and note the decision."""
+        load = self._loads.setdefault(rate, _Load(rate))
+        outcome = self._valid(load, short=short)
+        for _ in range(self._plan.loss_verifications):
+            if outcome is None or outcome.verdict is not Verdict.FAIL:
+                break
+            outcome = self._valid(load, short=short) or outcome
+        if outcome is None:
+            load.undecided = True
+        elif outcome.verdict is Verdict.PASS:
+            load.passes += not short
+            load.short_passes += short
+        else:
+            load.fails += 1
+            load.cause = outcome.limited_by or "device"
+            load.forwarded = self._forwarded(outcome)
+            load.collapsed = outcome.verdict is Verdict.COLLAPSED
+
+    def _valid(self, load: _Load, *, short: bool) -> TrialOutcome | None:
+        """Repeat until a trial speaks of the device; None when the limit of repeats is reached."""
+        repeats = 0
+        while True:
+            outcome = self._run(load.rate, short=short)
+            if outcome.verdict is not Verdict.INVALID:
+                return outcome
+            allowed = self._plan.invalid_repeats
+            if outcome.limited_by == "tester":
+                allowed = min(allowed, TESTER_REPEATS)
+            if repeats >= allowed:
+                if not load.decisions:
+                    load.cause = outcome.limited_by or "tester"
+                    load.doubt = f"{repeats + 1} trials were INVALID, the last one because of {outcome.reason}"
+                return None
+            repeats += 1
+
+    def _run(self, rate: float, *, short: bool) -> TrialOutcome:
+        if len(self._attempts) >= self._plan.most_trials:
+            raise _Stop(f"the search was ended after {self._plan.most_trials} trials; its bounds are wider than asked")
+        outcome = self._trial(rate, short, self._bounds())
+        self._attempts.append(Attempt(rate, short, outcome))
+        if outcome.verdict is Verdict.COLLAPSED:
+            self._note_collapse(rate, outcome)
+        return outcome
+
+    def _note_collapse(self, rate: float, outcome: TrialOutcome) -> None:
+        self._notes.append(f"the device collapsed at {rate:.0f} frames/s: {outcome.reason}")
+        collapses = sum(attempt.outcome.verdict is Verdict.COLLAPSED for attempt in self._attempts)
+        if collapses >= MOST_COLLAPSES:
+            load = self._loads[rate]
+            load.fails += 1
+            load.collapsed = True
+            raise _Stop(f"the search was ended because the device collapsed {collapses} times")
+
+    # Confirming
+
+    def _moved_by_confirming(self) -> bool:
+        """Try both bounds again; whether that changed what is known of one."""
+        for load in (self._lower(full=True), self._upper()):
+            if load is not None and not load.undecided and not load.collapsed and self._changed(load):
+                return True
+        return False
+
+    def _changed(self, load: _Load) -> bool:
+        before = load.status
+        while load.decisions < 2 or load.passes == load.fails:
+            known = load.decisions
+            self._decide(load.rate, short=False)
+            if load.decisions == known:
+                break
+        if load.passes and load.fails:
+            note = (
+                f"contradiction: {load.rate:.0f} frames/s passed {load.passes} and failed {load.fails} times; "
+                "the majority counts"
+            )
+            if note not in self._notes:
+                self._notes.append(note)
+        return load.status is not before
+
+    # What it comes to
+
+    def _bounds(self) -> Bounds:
+        lower, upper = self._lower(full=False), self._upper()
+        return Bounds(
+            lower=None if lower is None else lower.rate,
+            upper=None if upper is None else upper.rate,
+            trials_left=self._trials_left(lower, upper),
+        )
+
+    def _trials_left(self, lower: _Load | None, upper: _Load | None) -> int:
+        """Estimate: the halvings to come, a few trials to find the bracket, two to confirm."""
+        high = upper.rate if upper is not None else self._plan.top
+        low = lower.rate if lower is not None else 0.0
+        near = lower is not None and upper is not None and high <= NEAR * low
+        gap = high - low if near else high / NEAR
+        halvings = math.ceil(math.log2(max(gap / self._plan.error.width(high), 1.0)))
+        return halvings + (0 if near else 3) + 2 * self._plan.confirm
+
+    def _result(self) -> Measurement:
+        lower, upper = self._lower(full=True), self._upper()
+        value = 0.0 if lower is None else lower.rate
+        return Measurement(
+            value=value,
+            upper=None if upper is None else upper.rate,
+            limited_by=self._limit(value, upper),
+            trials=self._counts(),
+            attempts=tuple(self._attempts),
+            notes=tuple(self._notes),
+        )
+
+    def _counts(self) -> dict[str, int]:
+        found = Counter(attempt.outcome.verdict for attempt in self._attempts)
+        return {str(verdict): found[verdict] for verdict in Verdict}
+
+    def _limit(self, value: float, upper: _Load | None) -> str:
+        """What the upper bound is due to, and the note that says so where it is not simply the device."""
+        if upper is None:
+            self._notes.append(
+                f"the tester's highest rate, {self._plan.top:.0f} frames/s, passed: the device may do more"
+            )
+            return "tester"
+        if value == 0:
+            self._notes.append(f"no trial passed, down to {upper.rate:.0f} frames/s")
+        if upper.doubt:
+            self._notes.append(f"whether {upper.rate:.0f} frames/s pass could not be decided: {upper.doubt}")
+        if upper.status is _Status.UNDECIDED or upper.cause != "device":
+            return upper.cause
+        if value > TESTER_SHARE * self._plan.top:
+            self._notes.append(
+                f"the result is {value / self._plan.top:.0%} of the tester's own highest rate, "
+                f"{self._plan.top:.0f} frames/s"
+            )
+            return "tester"
+        return "device"

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a procedure can be told, and the checks that keep impossible settings out: one rule, one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
+
+from natgauge.errors import UsageError
+from natgauge.procedures.measurer import Order
+
+Placement = Literal["shared", "isolated", "external"]
+
+MOST_CONNECTIONS = 2**31
+MOST_REPETITIONS = 1000
+#: A per-frame limit longer than this is no limit: the receivers close before.
+LONGEST_TIMEOUT_SECONDS = 60.0
+
+
+def in_range(name: str, value: float, lowest: float, highest: float, unit: str = "") -> None:
+    """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included.
+
+    Raises:
+        UsageError: it is outside.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not lowest <= value <= highest:
+        spaced = f" {unit}" if unit else ""
+        raise UsageError(f"{name}: {value!r} is outside of {_plain(lowest)} to {_plain(highest)}{spaced}")
+
+
+def whole(name: str, value: int, lowest: int, highest: int, unit: str = "") -> None:
+    """Refuse anything but a whole number from lowest to highest.
+
+    Raises:
+        UsageError: it is none, or outside.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{name}: {value!r} is not a whole number")
+    in_range(name, value, lowest, highest, unit)
+
+
+def positive(name: str, value: float, unit: str) -> None:
+    """Refuse zero, negative numbers, NaN and infinity.
+
+    Raises:
+        UsageError: it is one of them.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{name}: {value!r} is not a finite number of {unit} above 0")
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that is not in the list.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if value not in allowed:
+        raise UsageError(f"{name}: {value!r} is unknown; choose one of {', '.join(allowed)}")
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if float(number).is_integer() else f"{number:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchError:
+    """The error of a search (RFC 9693 section 6 reports it): the most by which upper and lower bound may differ.
+
+    Attributes:
+        share: of the upper bound, or None; 1e-6 to 0.5.
+        rate: in frames/s, or None; above 0. Exactly one of the two is given.
+    """
+
+    share: float | None = None
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no search can reach."""
+        if (self.share is None) == (self.rate is None):
+            raise UsageError("error: give either a share of the result, such as 1%, or a rate, such as 1000")
+        if self.share is not None:
+            in_range("error (share)", self.share, 1e-6, 0.5)
+        if self.rate is not None:
+            positive("error", self.rate, "frames/s")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "1%" (a share of the result) or "1000" (frames/s).
+
+        Raises:
+            UsageError: it is neither, or out of range.
+        """
+        percent = text.strip().endswith("%")
+        try:
+            value = float(text.strip().removesuffix("%"))
+        except ValueError:
+            raise UsageError(f"error: {text!r} is neither a share such as 1% nor a rate such as 1000") from None
+        return cls(share=value / 100) if percent else cls(rate=value)
+
+    def width(self, upper: float) -> float:
+        """The most, in frames/s, that the lower bound may lie below this upper bound."""
+        return self.rate if self.rate is not None else (self.share or 0.0) * upper
+
+    def __str__(self) -> str:
+        """As `parse` reads it."""
+        return f"{self.rate:g}" if self.rate is not None else f"{(self.share or 0.0) * 100:g}%"
+
+
+def about(text: str, unit: str = "") -> dict[str, str]:
+    """What the user is told about a setting; kept in the field's metadata."""
+    return {"help": text, "unit": unit}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialSettings:
+    """What every stateful procedure needs (RFC 9693 sections 4.1 to 4.4, 6).
+
+    Attributes:
+        connections: N, 1 to 2**31.
+        placement: where the device's work is done, as the lab says.
+        order: how phase 1 enumerates the four tuples.
+        repeat: repetitions of the whole measurement, 1 to 1000.
+        loss_tolerance: share of frames a passing trial may lose; 0 <= share <= 0.5.
+        frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
+        invalid_repeats: how often an INVALID trial is repeated before its load is given up; 0 to 1000.
+    """
+
+    connections: int = field(metadata=about("number of connections, N", "connections"))
+    placement: Placement = field(metadata=about("where the device's work is done: shared, isolated or external"))
+    order: Order = field(default="permutation", metadata=about("order in which phase 1 enumerates the four tuples"))
+    repeat: int = field(default=3, metadata=about("repetitions of the whole measurement", "repetitions"))
+    loss_tolerance: float = field(default=0.0, metadata=about("share of frames a passing trial may lose", "share"))
+    frame_timeout_seconds: float | None = field(
+        default=None, metadata=about("a frame later than this counts as lost", "s")
+    )
+    invalid_repeats: int = field(
+        default=10, metadata=about("repeats of an INVALID trial before its load is given up", "trials")
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        whole("connections", self.connections, 1, MOST_CONNECTIONS)
+        one_of("placement", self.placement, get_args(Placement))
+        one_of("order", self.order, get_args(Order))
+        whole("repeat", self.repeat, 1, MOST_REPETITIONS, "repetitions")
+        in_range("loss tolerance", self.loss_tolerance, 0.0, 0.5)
+        if self.frame_timeout_seconds is not None:
+            positive("frame timeout", self.frame_timeout_seconds, "seconds")
+            in_range("frame timeout", self.frame_timeout_seconds, 0.0, LONGEST_TIMEOUT_SECONDS, "s")
+        whole("invalid repeats", self.invalid_repeats, 0, 1000, "trials")
+
+    def parameters(self) -> dict[str, Any]:
+        """All settings as plain values, as they stand in a result."""
+        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return {name: str(value) if isinstance(value, SearchError) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateSettings(TrialSettings):
+    """Settings of a procedure that searches for a rate.
+
+    Attributes:
+        error: the most by which the bounds of the result may differ.
+        loss_verifications: how often a FAIL is tried again before it is believed (as RFC 9004 section 5 allows); a
+            PASS among them counts. 0 = a FAIL is a FAIL; at most 100.
+        confirm: try both final bounds a second time, and a third where the two differ.
+    """
+
+    error: SearchError = field(
+        default=SearchError(share=0.01), metadata=about("error of the search, such as 1% or 1000 (frames/s)")
+    )
+    loss_verifications: int = field(default=0, metadata=about("repeats of a FAIL before it is believed", "trials"))
+    confirm: bool = field(default=True, metadata=about("try both final bounds again"))
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        super().__post_init__()
+        whole("loss verifications", self.loss_verifications, 0, 100, "trials")

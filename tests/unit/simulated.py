@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated gateways with known answers: measurers without a network. Their trials are judged by the real rules."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from natgauge.procedures.measurer import Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.procedures.settings import Placement
+from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
+
+#: A stall that explains any loss of a trial of a few seconds.
+LONG_STALL = CpuStalls(cpu=1, role="watched", stalls=3, stalled_seconds=60.0, worst_stall_seconds=40.0)
+
+
+@dataclass(slots=True)
+class Gateway:
+    """A device of known truth behind a tester of known speed.
+
+    Attributes:
+        establishes: connections/s it establishes without loss, exactly.
+        forwards: frames/s it forwards without loss in each direction, exactly.
+        placement: `shared` shows overload as lag, the others as loss.
+        ceiling: what the tester says it can do, frames/s in all directions together.
+        real_ceiling: what it really can do; above it the trial offers less than intended.
+        table_size: connections the table holds.
+        when_full: whether a full table refuses new connections or evicts old ones.
+        noise: standard deviation of both rates from trial to trial, as a share.
+        rare_loss: probability that a trial loses one frame for no reason.
+        disturbed: probability that a trial is disturbed and loses a frame by that.
+        collapses_above: load at which the device dies; it is back for the next trial.
+        passes: instead of the cliffs: whether a load passes (non-monotonic devices).
+        knows_count: whether the device can tell its own number of connections.
+        seed: of every random choice.
+    """
+
+    establishes: float = 1e6
+    forwards: float = 1e6
+    placement: Placement = "isolated"
+    ceiling: float = 16e6
+    real_ceiling: float = float("inf")
+    table_size: int = 2**40
+    when_full: Literal["refuse", "evict"] = "refuse"
+    noise: float = 0.0
+    rare_loss: float = 0.0
+    disturbed: float = 0.0
+    collapses_above: float = float("inf")
+    passes: Callable[[float], bool] | None = None
+    knows_count: bool = True
+    seed: int = 1
+    plans: list[TrialPlan] = field(default_factory=list)
+    outcomes: list[TrialOutcome] = field(default_factory=list)
+    _random: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Seed the random choices."""
+        self._random = random.Random(self.seed)
+
+    @property
+    def highest_rate(self) -> float:
+        """The tester's own word."""
+        return self.ceiling
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run a trial in no time."""
+        evidence = self._trial(plan)
+        judgement = judge(evidence)
+        outcome = TrialOutcome(
+            verdict=judgement.verdict,
+            reason=judgement.reason,
+            phase1=evidence.phase1,
+            phase2=dict(evidence.phase2),
+            stored=evidence.stored,
+            table_count=evidence.table_count_after,
+            disturbed=judgement.disturbed,
+            limited_by=judgement.limited_by,
+            failed_phase=judgement.failed_phase,
+            notes=judgement.notes,
+        )
+        self.plans.append(plan)
+        self.outcomes.append(outcome)
+        return outcome
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        disturbed = self._random.random() < self.disturbed
+        extra = int(disturbed or self._random.random() < self.rare_loss)
+        refused = max(plan.connections - self.table_size, 0) if self.when_full == "refuse" else 0
+        phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused)
+        phase2 = self._phase2(plan)
+        if phase2:
+            first = next(iter(phase2))
+            phase2[first] = _with_loss(phase2[first], extra)
+        else:
+            phase1 = _with_loss(phase1, extra)
+        load = (
+            max(plan.phase1_rate, plan.phase2.initiator_rate, plan.phase2.responder_rate)
+            if plan.phase2
+            else (plan.phase1_rate)
+        )
+        return TrialEvidence(
+            placement=self.placement,
+            connections=plan.connections,
+            stored=phase1.received,
+            phase1=phase1,
+            phase2=phase2,
+            preparation=plan.phase2 is not None,
+            table_count_before=0 if self.knows_count else None,
+            table_count_after=min(phase1.received, self.table_size) if self.knows_count else None,
+            table_limit=self.table_size if self.knows_count else None,
+            cpus=(LONG_STALL,) if disturbed else (),
+            ports={"initiator": PortFacts(), "responder": PortFacts()},
+            loss_tolerance=plan.loss_tolerance,
+            device_alive=load <= self.collapses_above,
+        )
+
+    def _phase2(self, plan: TrialPlan) -> dict[Direction, Counts]:
+        if plan.phase2 is None:
+            return {}
+        rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
+        active = {direction: rate for direction, rate in rates.items() if rate > 0}
+        return {
+            direction: self._stream(max(round(rate * plan.phase2.seconds), 1), rate, self.forwards, streams=len(active))
+            for direction, rate in active.items()
+        }
+
+    def _stream(self, frames: int, rate: float, limit: float, *, streams: int = 1, refused: int = 0) -> Counts:
+        limit *= max(1 + self._random.gauss(0, self.noise), 0.01)
+        overloaded = rate > limit if self.passes is None else not self.passes(rate)
+        share = min(limit / rate, 1.0)
+        offered = frames if rate * streams <= self.real_ceiling else int(frames * self.real_ceiling / (rate * streams))
+        lossless = self.placement == "shared" or not overloaded
+        forwarded = frames if lossless else max(min(int(frames * share), frames - 1), 0)
+        nominal = frames / rate
+        sending = nominal / share if self.placement == "shared" else nominal
+        return Counts(
+            intended=frames,
+            offered=offered,
+            received=max(min(forwarded - refused, offered), 0),
+            nominal_seconds=nominal,
+            sending_seconds=sending,
+            final_lag_seconds=sending - nominal,
+        )
+
+
+def _with_loss(counts: Counts, frames: int) -> Counts:
+    return Counts(
+        intended=counts.intended,
+        offered=counts.offered,
+        received=max(counts.received - frames, 0),
+        nominal_seconds=counts.nominal_seconds,
+        sending_seconds=counts.sending_seconds,
+        final_lag_seconds=counts.final_lag_seconds,
+    )
