@@ -16,13 +16,8 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{num_possible_cpus, ErrorKind, MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
 use serde::Serialize;
 
-#[allow(
-    missing_docs,
-    unsafe_op_in_unsafe_fn,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks,
-    clippy::unwrap_used
-)]
+/// Generated from `bpf/front.bpf.c`.
+#[allow(warnings, clippy::all, clippy::restriction)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/front.skel.rs"));
 }

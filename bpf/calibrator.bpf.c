@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/*
+ * A device of known truth: every k-th test frame that leaves an interface is lost, doubled, overtaken, damaged, leaked
+ * or sent astray, and counted. What a tester finds behind it can be compared with what was done, frame by frame.
+ *
+ * It hangs at the egress of one of the device's own interfaces (tcx), behind whatever the device has done to the frame.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+/* Verdicts of a tcx program; the UAPI headers of some supported distributions are older than tcx. */
+#define TO_NEXT -1
+#define DROPPED 2
+
+#define LEAST_TEST_FRAME 60   /* octets without FCS: the shortest frame there is */
+#define MOST_PARKED	 4096 /* octets: more than the longest frame of the tester; a power of two */
+#define IPV4_FRAGMENT	 0x3fff
+#define OWN_MARK	 0x6e676361 /* on frames that this program itself has sent */
+
+enum mode {
+	MODE_DROP,
+	MODE_DUPLICATE,
+	MODE_SWAP,
+	MODE_DAMAGE,
+	MODE_UNTRANSLATED,
+	MODE_MISTRANSLATE,
+	MODE_STOP,
+};
+
+/* Set by natgauge-calibrator before loading. */
+const volatile enum mode mode = MODE_DROP;
+const volatile __u64 every = 1;	      /* act on the k-th, 2k-th ... frame; MODE_STOP: on all after as many */
+const volatile __u64 offset;	      /* frames that are counted and left alone at first */
+const volatile __s32 damaged_octet;   /* counted from the start of the UDP payload */
+const volatile __u8 flipped_bits = 1; /* of that octet */
+const volatile __u8 source_is_ipv6;
+const volatile __u8 source[16];	  /* network byte order; IPv4 in the first four octets */
+const volatile __u16 source_port; /* host byte order; 0 leaves the frame's own */
+
+struct tally {
+	__u64 seen;  /* test frames that came by */
+	__u64 acted; /* of these, the ones that did not leave as they came */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct tally);
+	__uint(max_entries, 1);
+} tally SEC(".maps");
+
+enum parking_state {
+	PARKING_FREE,
+	PARKING_CHANGES,
+	PARKING_TAKEN,
+};
+
+/* The frame that waits for its successor (MODE_SWAP). */
+struct parking {
+	__u32 state; /* enum parking_state; who moves it to PARKING_CHANGES owns the rest */
+	__u32 length;
+	__u8 octets[MOST_PARKED];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct parking);
+	__uint(max_entries, 1);
+} parking SEC(".maps");
+
+/* Where the headers of a test frame begin, in octets from its start. */
+struct frame {
+	__u32 network;
+	__u32 transport;
+	bool is_ipv6;
+};
+
+static __always_inline bool is_ipv4_udp(struct __sk_buff *skb, struct frame *frame)
+{
+	struct iphdr ip;
+
+	if (bpf_skb_load_bytes(skb, frame->network, &ip, sizeof(ip)))
+		return false;
+	frame->transport = frame->network + ip.ihl * 4;
+	return ip.protocol == IPPROTO_UDP && !(ip.frag_off & bpf_htons(IPV4_FRAGMENT));
+}
+
+static __always_inline bool is_ipv6_udp(struct __sk_buff *skb, struct frame *frame)
+{
+	struct ipv6hdr ip;
+
+	if (bpf_skb_load_bytes(skb, frame->network, &ip, sizeof(ip)))
+		return false;
+	frame->is_ipv6 = true;
+	frame->transport = frame->network + sizeof(ip);
+	return ip.nexthdr == IPPROTO_UDP;
+}
+
+static __always_inline bool is_test_frame(struct __sk_buff *skb, struct frame *frame)
+{
+	frame->network = sizeof(struct ethhdr);
+	if (skb->len < LEAST_TEST_FRAME)
+		return false;
+	if (skb->protocol == bpf_htons(ETH_P_IP))
+		return is_ipv4_udp(skb, frame);
+	if (skb->protocol == bpf_htons(ETH_P_IPV6))
+		return is_ipv6_udp(skb, frame);
+	return false;
+}
+
+/* One number for each frame whatever CPU it is on, so that "every k-th" holds for all of them together. */
+static __always_inline bool is_chosen(struct tally *counts)
+{
+	__u64 number = __sync_fetch_and_add(&counts->seen, 1);
+
+	if (number < offset)
+		return false;
+	number -= offset;
+	if (mode == MODE_STOP)
+		return number >= every;
+	return number % every == every - 1;
+}
+
+static __always_inline bool send_copy(struct __sk_buff *skb)
+{
+	__u32 mark = skb->mark;
+	long outcome;
+
+	skb->mark = OWN_MARK;
+	outcome = bpf_clone_redirect(skb, skb->ifindex, 0);
+	skb->mark = mark;
+	return outcome == 0;
+}
+
+/* Flip bits and leave the checksums as they are. */
+static __always_inline bool damage(struct __sk_buff *skb, const struct frame *frame)
+{
+	__u32 at = frame->transport + sizeof(struct udphdr) + damaged_octet;
+	__u8 octet;
+
+	/* A place before the frame's start wraps to a large number, which is past its end. */
+	if (at >= skb->len || bpf_skb_load_bytes(skb, at, &octet, 1))
+		return false;
+	octet ^= flipped_bits;
+	return bpf_skb_store_bytes(skb, at, &octet, 1, 0) == 0;
+}
+
+/* Write one of the two UDP ports and correct the checksum. */
+static __always_inline bool set_port(struct __sk_buff *skb, __u32 udp, __u32 field, __be16 port)
+{
+	__be16 old;
+
+	if (bpf_skb_load_bytes(skb, udp + field, &old, sizeof(old)))
+		return false;
+	if (bpf_l4_csum_replace(skb, udp + offsetof(struct udphdr, check), old, port,
+				BPF_F_MARK_MANGLED_0 | sizeof(port)))
+		return false;
+	return bpf_skb_store_bytes(skb, udp + field, &port, sizeof(port), 0) == 0;
+}
+
+static __always_inline bool set_ipv4_source(struct __sk_buff *skb, const struct frame *frame)
+{
+	__u32 field = frame->network + offsetof(struct iphdr, saddr);
+	__be32 new, old;
+
+	__builtin_memcpy(&new, (const void *)source, sizeof(new));
+	if (bpf_skb_load_bytes(skb, field, &old, sizeof(old)))
+		return false;
+	if (bpf_l3_csum_replace(skb, frame->network + offsetof(struct iphdr, check), old, new, sizeof(new)))
+		return false;
+	if (bpf_l4_csum_replace(skb, frame->transport + offsetof(struct udphdr, check), old, new,
+				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0 | sizeof(new)))
+		return false;
+	return bpf_skb_store_bytes(skb, field, &new, sizeof(new), 0) == 0;
+}
+
+static __always_inline bool set_ipv6_source(struct __sk_buff *skb, const struct frame *frame)
+{
+	__u32 field = frame->network + offsetof(struct ipv6hdr, saddr);
+	__be32 new[4], old[4];
+	__s64 difference;
+
+	__builtin_memcpy(new, (const void *)source, sizeof(new));
+	if (bpf_skb_load_bytes(skb, field, old, sizeof(old)))
+		return false;
+	difference = bpf_csum_diff(old, sizeof(old), new, sizeof(new), 0);
+	if (bpf_l4_csum_replace(skb, frame->transport + offsetof(struct udphdr, check), 0, difference,
+				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0))
+		return false;
+	return bpf_skb_store_bytes(skb, field, new, sizeof(new), 0) == 0;
+}
+
+/* Give the frame back the source it had before the device translated it: a leak. */
+static __always_inline bool untranslate(struct __sk_buff *skb, const struct frame *frame)
+{
+	if (frame->is_ipv6 != source_is_ipv6)
+		return false;
+	if (!(frame->is_ipv6 ? set_ipv6_source(skb, frame) : set_ipv4_source(skb, frame)))
+		return false;
+	return !source_port || set_port(skb, frame->transport, offsetof(struct udphdr, source), bpf_htons(source_port));
+}
+
+/* The neighbouring destination port, never 0. */
+static __always_inline bool mistranslate(struct __sk_buff *skb, const struct frame *frame)
+{
+	__be16 port;
+
+	if (bpf_skb_load_bytes(skb, frame->transport + offsetof(struct udphdr, dest), &port, sizeof(port)))
+		return false;
+	port = bpf_htons(bpf_ntohs(port) == 1 ? 2 : bpf_ntohs(port) ^ 1);
+	return set_port(skb, frame->transport, offsetof(struct udphdr, dest), port);
+}
+
+static __always_inline bool park(struct __sk_buff *skb, struct parking *place)
+{
+	__u32 length = skb->len;
+	bool fits;
+
+	if (length == 0 || length > MOST_PARKED)
+		return false;
+	if (__sync_val_compare_and_swap(&place->state, PARKING_FREE, PARKING_CHANGES) != PARKING_FREE)
+		return false;
+	fits = bpf_skb_load_bytes(skb, 0, place->octets, length) == 0;
+	place->length = length;
+	__sync_lock_test_and_set(&place->state, fits ? PARKING_TAKEN : PARKING_FREE);
+	return fits;
+}
+
+/* Send this frame, then let the parked one leave in its skin. */
+static __always_inline void send_before_parked(struct __sk_buff *skb, struct parking *place)
+{
+	__u32 length;
+
+	if (__sync_val_compare_and_swap(&place->state, PARKING_TAKEN, PARKING_CHANGES) != PARKING_TAKEN)
+		return;
+	length = place->length;
+	if (length > 0 && length <= MOST_PARKED && send_copy(skb) &&
+	    (skb->len == length || bpf_skb_change_tail(skb, length, 0) == 0))
+		bpf_skb_store_bytes(skb, 0, place->octets, length, 0);
+	__sync_lock_test_and_set(&place->state, PARKING_FREE);
+}
+
+/* Every chosen frame leaves after its successor. */
+static __always_inline int swap(struct __sk_buff *skb, struct tally *counts, bool chosen)
+{
+	struct parking *place = bpf_map_lookup_elem(&parking, &(__u32){ 0 });
+
+	if (!place)
+		return TO_NEXT;
+	if (chosen && park(skb, place)) {
+		__sync_fetch_and_add(&counts->acted, 1);
+		return DROPPED;
+	}
+	send_before_parked(skb, place);
+	return TO_NEXT;
+}
+
+static __always_inline bool changed(struct __sk_buff *skb, const struct frame *frame)
+{
+	switch (mode) {
+	case MODE_DUPLICATE:
+		return send_copy(skb);
+	case MODE_DAMAGE:
+		return damage(skb, frame);
+	case MODE_UNTRANSLATED:
+		return untranslate(skb, frame);
+	case MODE_MISTRANSLATE:
+		return mistranslate(skb, frame);
+	default: /* gone */
+		return true;
+	}
+}
+
+SEC("tc")
+int natgauge_truth(struct __sk_buff *skb)
+{
+	struct tally *counts = bpf_map_lookup_elem(&tally, &(__u32){ 0 });
+	struct frame frame = {};
+	bool chosen;
+
+	if (skb->mark == OWN_MARK) {
+		skb->mark = 0;
+		return TO_NEXT;
+	}
+	if (!counts || !is_test_frame(skb, &frame))
+		return TO_NEXT;
+	chosen = is_chosen(counts);
+	if (mode == MODE_SWAP)
+		return swap(skb, counts, chosen);
+	if (!chosen || !changed(skb, &frame))
+		return TO_NEXT;
+	__sync_fetch_and_add(&counts->acted, 1);
+	return mode == MODE_DROP || mode == MODE_STOP ? DROPPED : TO_NEXT;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

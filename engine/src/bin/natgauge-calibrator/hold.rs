@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A forwarder of known delay: a transparent bridge between two interfaces that sends each frame a set time after it
+//! came in. XDP stamps the arrival, a busy loop waits on the same clock, so its only error is the one it reports.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Write;
+use std::mem::{offset_of, MaybeUninit};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, RingBuffer, RingBufferBuilder};
+use nix::sched::{sched_setaffinity, CpuSet};
+use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet, Signal};
+use nix::sys::socket::{send, socket, AddressFamily, MsgFlags, SockFlag, SockType};
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+use crate::common::{enter, index_of, u64_at, Failure};
+use crate::timer_error::{Summary, TimerErrors};
+
+/// Generated from `bpf/holder.bpf.c`.
+#[allow(warnings, clippy::all, clippy::restriction)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/holder.skel.rs"));
+}
+use skeleton::types::held_frame;
+use skeleton::{HolderSkel, HolderSkelBuilder};
+
+/// Forward frames between two interfaces, each after a known time.
+#[derive(clap::Args)]
+pub struct Hold {
+    /// Network namespace of both interfaces, a name below /run/netns; the caller's own when absent
+    #[arg(long)]
+    netns: Option<String>,
+    /// One of the two interfaces
+    #[arg(long)]
+    inside: String,
+    /// The other one
+    #[arg(long)]
+    outside: String,
+    /// From arrival to departure, in microseconds, both ways
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u64).range(..=60_000_000))]
+    delay_us: u64,
+    /// Hold every K-th frame this much longer, in microseconds
+    #[arg(long, value_name = "J", requires = "every", value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
+    jitter_us: Option<u64>,
+    /// Which frames get the jitter: the K-th, 2K-th ... of both directions together
+    #[arg(long, value_name = "K", requires = "jitter_us", value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
+    /// CPU to wait on; any when absent
+    #[arg(long)]
+    cpu: Option<usize>,
+}
+
+/// What the forwarder did, printed when it ends.
+#[derive(Serialize)]
+struct Outcome {
+    event: &'static str,
+    delay_us: u64,
+    jitter_us: u64,
+    /// Frames sent on.
+    frames: u64,
+    /// Of these, frames held longer by the jitter.
+    jittered: u64,
+    /// Frames that were too long or found no room in the ring.
+    refused: u64,
+    /// Frames that the outgoing interface did not take.
+    failed: u64,
+    /// Frames still held at the end.
+    kept: usize,
+    /// Sent - due; absent when no frame was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timer_error_ns: Option<Summary>,
+}
+
+/// Set by SIGTERM and SIGINT.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn end(_signal: libc::c_int) {
+    ENDING.store(true, Ordering::Relaxed);
+}
+
+/// A frame on its way; ordered by due time, then by arrival.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    due_ns: u64,
+    number: u64,
+    interface: i32,
+    octets: Vec<u8>,
+}
+
+/// Forward until a signal says to end, then print the outcome.
+pub fn hold(request: &Hold) -> Result<(), Failure> {
+    if request.inside == request.outside {
+        return Err(Failure::Request(format!(
+            "--outside {}: is --inside too; two interfaces are needed",
+            request.outside
+        )));
+    }
+    prepare(request)?;
+    let doors = [index_of(&request.inside)?, index_of(&request.outside)?];
+    let senders = [sender(doors[0])?, sender(doors[1])?];
+    let mut storage = MaybeUninit::uninit();
+    let skeleton = HolderSkelBuilder::default()
+        .open(&mut storage)
+        .and_then(OpenSkel::load)
+        .map_err(|error| {
+            Failure::Host(format!(
+                "the forwarder's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"
+            ))
+        })?;
+    let arrivals = RefCell::new(Vec::new());
+    let ring = ring(&skeleton, &arrivals)?;
+    // The links die with this process, and the programs on the interfaces with them.
+    let _links = [
+        attached(&skeleton, &request.inside, doors[0])?,
+        attached(&skeleton, &request.outside, doors[1])?,
+    ];
+    say(r#"{"event":"ready"}"#)?;
+    let mut forwarder = Forwarder::new(request, doors, &senders);
+    forwarder.forward(&ring, &arrivals)?;
+    let refused = skeleton.maps.bss_data.as_deref().map_or(0, |counts| counts.refused);
+    say(&serde_json::to_string(&forwarder.outcome(refused)).map_err(Failure::reading)?)
+}
+
+/// What concerns the process: its end, its CPU, its namespace.
+fn prepare(request: &Hold) -> Result<(), Failure> {
+    let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        // SAFETY: the handler does nothing but store to an atomic, which is allowed at any moment.
+        unsafe { sigaction(signal, &action) }.map_err(|error| Failure::Host(format!("{signal}: {error}")))?;
+    }
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
+        .map_err(|error| Failure::Host(format!("the end of the parent cannot be watched ({error})")))?;
+    if let Some(cpu) = request.cpu {
+        let mut cpus = CpuSet::new();
+        cpus.set(cpu)
+            .and_then(|()| sched_setaffinity(Pid::from_raw(0), &cpus))
+            .map_err(|error| Failure::Request(format!("--cpu {cpu}: is not one to run on ({error})")))?;
+    }
+    enter(request.netns.as_deref())
+}
+
+/// A socket that only sends, out of one interface, past its queueing discipline.
+fn sender(interface: i32) -> Result<OwnedFd, Failure> {
+    let refused = |error| Failure::Host(format!("a packet socket cannot be made ({error}); root is needed"));
+    let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).map_err(refused)?;
+    let one: libc::c_int = 1;
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: 0, // receives nothing
+        sll_ifindex: interface,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: both pointers are to whole values of the stated sizes that outlive the calls; the kernel only reads them.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_QDISC_BYPASS,
+            (&raw const one).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        ) | libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    nix::errno::Errno::result(outcome).map_err(refused)?;
+    Ok(socket)
+}
+
+fn attached(skeleton: &HolderSkel<'_>, name: &str, index: i32) -> Result<Link, Failure> {
+    skeleton
+        .progs
+        .natgauge_holder
+        .attach_xdp(index)
+        .map_err(|error| Failure::Host(format!("interface {name}: takes no XDP program ({error:#})")))
+}
+
+/// The ring of arriving frames; each reading appends what has come to `arrivals`.
+fn ring<'a>(skeleton: &'a HolderSkel<'_>, arrivals: &'a RefCell<Vec<Waiting>>) -> Result<RingBuffer<'a>, Failure> {
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(&skeleton.maps.held, |record| {
+            arrivals.borrow_mut().extend(arrival(record));
+            0
+        })
+        .and_then(|builder| std::mem::take(builder).build())
+        .map_err(|error| Failure::Host(format!("the ring of frames cannot be mapped ({error:#})")))
+}
+
+/// A record of the ring; its due time is its time of arrival until the forwarder has added the delay.
+fn arrival(record: &[u8]) -> Option<Waiting> {
+    let due_ns = u64_at(record, offset_of!(held_frame, received_ns)).ok()?;
+    let interface = u32_at(record, offset_of!(held_frame, interface))?;
+    let length = u32_at(record, offset_of!(held_frame, length))? as usize;
+    let octets = record.get(offset_of!(held_frame, octets)..)?.get(..length)?.to_vec();
+    Some(Waiting {
+        due_ns,
+        number: 0,
+        interface: i32::try_from(interface).ok()?,
+        octets,
+    })
+}
+
+fn u32_at(record: &[u8], offset: usize) -> Option<u32> {
+    record.get(offset..offset + 4)?.try_into().ok().map(u32::from_ne_bytes)
+}
+
+/// One line on standard output, at once.
+fn say(line: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .map_err(|error| Failure::Broken(format!("standard output: {error}")))
+}
+
+/// Nanoseconds of the clock that XDP stamps with.
+fn now() -> Result<u64, Failure> {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|error| Failure::Broken(format!("clock: {error}")))?;
+    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+struct Forwarder<'a> {
+    request: &'a Hold,
+    doors: [i32; 2],
+    senders: &'a [OwnedFd; 2],
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    arrived: u64,
+    sent: u64,
+    jittered: u64,
+    failed: u64,
+    errors: TimerErrors,
+}
+
+impl<'a> Forwarder<'a> {
+    fn new(request: &'a Hold, doors: [i32; 2], senders: &'a [OwnedFd; 2]) -> Self {
+        Self {
+            request,
+            doors,
+            senders,
+            waiting: BinaryHeap::new(),
+            arrived: 0,
+            sent: 0,
+            jittered: 0,
+            failed: 0,
+            errors: TimerErrors::new(),
+        }
+    }
+
+    fn forward(&mut self, ring: &RingBuffer<'_>, arrivals: &RefCell<Vec<Waiting>>) -> Result<(), Failure> {
+        while !ENDING.load(Ordering::Relaxed) {
+            let outcome = ring.consume_raw();
+            if outcome < 0 {
+                return Err(Failure::Broken(format!("the ring of frames: error {outcome}")));
+            }
+            for frame in arrivals.borrow_mut().drain(..) {
+                self.admit(frame);
+            }
+            self.send_due()?;
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, mut frame: Waiting) {
+        self.arrived += 1;
+        frame.number = self.arrived;
+        frame.due_ns += self.request.delay_us * 1000;
+        if let (Some(every), Some(jitter_us)) = (self.request.every, self.request.jitter_us) {
+            if self.arrived % every == 0 {
+                frame.due_ns += jitter_us * 1000;
+                self.jittered += 1;
+            }
+        }
+        self.waiting.push(Reverse(frame));
+    }
+
+    fn send_due(&mut self) -> Result<(), Failure> {
+        while let Some(Reverse(first)) = self.waiting.peek() {
+            let time = now()?;
+            if time < first.due_ns {
+                return Ok(());
+            }
+            // In at one door, out at the other.
+            let sender = &self.senders[usize::from(first.interface == self.doors[0])];
+            match send(sender.as_raw_fd(), &first.octets, MsgFlags::MSG_DONTWAIT) {
+                Ok(_) => {
+                    self.sent += 1;
+                    self.errors.add(time - first.due_ns);
+                }
+                Err(_) => self.failed += 1,
+            }
+            self.waiting.pop();
+        }
+        Ok(())
+    }
+
+    fn outcome(&self, refused: u64) -> Outcome {
+        Outcome {
+            event: "result",
+            delay_us: self.request.delay_us,
+            jitter_us: self.request.jitter_us.unwrap_or(0),
+            frames: self.sent,
+            jittered: self.jittered,
+            refused,
+            failed: self.failed,
+            kept: self.waiting.len(),
+            timer_error_ns: self.errors.summary(),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Puts `bpf/calibrator.bpf.c` at the egress of an interface (tcx), reads its tally, takes it away. It is attached
+//! without a link and without a pin, so it lives exactly as long as the interface.
+
+use std::mem::{offset_of, MaybeUninit};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use clap::ValueEnum;
+use libbpf_rs::query::ProgramInfo;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags};
+use serde::Serialize;
+
+use crate::common::{map_of, program, u64_at, Failure, Place};
+
+/// Generated from `bpf/calibrator.bpf.c`.
+#[allow(warnings, clippy::all, clippy::restriction)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/calibrator.skel.rs"));
+}
+use skeleton::types::{self, rodata, tally};
+use skeleton::{CalibratorSkel, CalibratorSkelBuilder};
+
+/// The name of the program, as the kernel shows it (at most 15 characters).
+const NAME: &str = "natgauge_truth";
+
+/// Programs that may hang at one egress before ours (the kernel allows 63).
+const MOST_PROGRAMS: usize = 64;
+
+/// What is done to a chosen frame.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// It vanishes
+    Drop,
+    /// It leaves twice
+    Duplicate,
+    /// It leaves after its successor
+    Swap,
+    /// Bits of one octet are flipped, checksums stay
+    Damage,
+    /// It leaves with its private source, checksums right
+    Untranslated,
+    /// It leaves for the neighbouring destination port, checksums right
+    Mistranslate,
+    /// It vanishes as all after it do (--every says how many leave before)
+    StopAfter,
+}
+
+/// What to do, and to which frames.
+#[derive(clap::Args)]
+pub struct Truth {
+    /// What happens to a chosen frame
+    #[arg(long)]
+    mode: Mode,
+    /// Choose the K-th, 2K-th ... test frame
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// Leave the first J test frames alone and begin to count K after them
+    #[arg(long, value_name = "J", default_value_t = 0)]
+    offset: u64,
+    /// damage: which octet, from the start of the UDP payload; negative ones are in the headers
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(i32).range(-62..=4095))]
+    octet: i32,
+    /// damage: which of its bits are flipped, 1 to 255
+    #[arg(long, value_name = "MASK", default_value_t = 0xff, value_parser = clap::value_parser!(u8).range(1..))]
+    bits: u8,
+    /// untranslated: the private source address
+    #[arg(long, value_name = "ADDRESS", required_if_eq("mode", "untranslated"))]
+    source: Option<IpAddr>,
+    /// untranslated: the private source port; the frame's own when absent
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    source_port: Option<u16>,
+}
+
+/// Frame counts since it was attached.
+#[derive(Serialize)]
+struct Tally {
+    seen: u64,
+    acted: u64,
+}
+
+/// Hang the program at the interface's egress.
+pub fn attach(place: &Place, truth: &Truth) -> Result<(), Failure> {
+    if truth.mode == Mode::Swap && truth.every < 2 {
+        return Err(Failure::Request(
+            "--every 1: with --mode swap it must be at least 2; a successor is needed".into(),
+        ));
+    }
+    let index = place.enter()?;
+    if find(index)?.is_some() {
+        return Err(Failure::Request(format!(
+            "interface {}: has a calibrator already; detach it first",
+            place.interface
+        )));
+    }
+    let mut storage = MaybeUninit::uninit();
+    let skeleton = load(&mut storage, truth).map_err(|error| {
+        Failure::Host(format!(
+            "the calibrator's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"
+        ))
+    })?;
+    let program = skeleton.progs.natgauge_truth.as_fd().as_raw_fd();
+    // SAFETY: `program` is open as long as `skeleton` lives; a null pointer stands for no options.
+    let outcome =
+        unsafe { libbpf_sys::bpf_prog_attach_opts(program, index, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null()) };
+    checked(
+        outcome,
+        &format!("interface {}: takes no program at its egress", place.interface),
+    )
+    .map_err(Failure::Host)
+}
+
+/// The message of a failed libbpf call, which returns a negative error number.
+fn checked(outcome: i32, what: &str) -> Result<(), String> {
+    if outcome < 0 {
+        return Err(format!("{what} ({})", libbpf_rs::Error::from_raw_os_error(-outcome)));
+    }
+    Ok(())
+}
+
+fn load<'a>(
+    storage: &'a mut MaybeUninit<libbpf_rs::OpenObject>,
+    truth: &Truth,
+) -> Result<CalibratorSkel<'a>, libbpf_rs::Error> {
+    let mut skeleton = CalibratorSkelBuilder::default().open(storage)?;
+    let constants = skeleton
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::EINVAL))?;
+    set_constants(constants, truth);
+    skeleton.load()
+}
+
+fn set_constants(constants: &mut rodata, truth: &Truth) {
+    constants.mode = match truth.mode {
+        Mode::Drop => types::mode::MODE_DROP,
+        Mode::Duplicate => types::mode::MODE_DUPLICATE,
+        Mode::Swap => types::mode::MODE_SWAP,
+        Mode::Damage => types::mode::MODE_DAMAGE,
+        Mode::Untranslated => types::mode::MODE_UNTRANSLATED,
+        Mode::Mistranslate => types::mode::MODE_MISTRANSLATE,
+        Mode::StopAfter => types::mode::MODE_STOP,
+    };
+    constants.every = truth.every;
+    constants.offset = truth.offset;
+    constants.damaged_octet = truth.octet;
+    constants.flipped_bits = truth.bits;
+    constants.source_port = truth.source_port.unwrap_or(0);
+    match truth.source {
+        Some(IpAddr::V4(address)) => constants.source[..4].copy_from_slice(&address.octets()),
+        Some(IpAddr::V6(address)) => {
+            constants.source = address.octets();
+            constants.source_is_ipv6 = 1;
+        }
+        None => {}
+    }
+}
+
+/// Our program at the interface's egress.
+fn find(index: i32) -> Result<Option<ProgramInfo>, Failure> {
+    let mut ids = [0; MOST_PROGRAMS];
+    let mut query = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
+        prog_ids: ids.as_mut_ptr(),
+        ..Default::default()
+    };
+    query.__bindgen_anon_1.count = MOST_PROGRAMS as u32;
+    // SAFETY: `query` states its own size and that of `ids`, which it points to; both outlive the call.
+    let outcome = unsafe { libbpf_sys::bpf_prog_query_opts(index, libbpf_sys::BPF_TCX_EGRESS, &mut query) };
+    checked(
+        outcome,
+        &format!("interface {index}: its egress programs cannot be asked for"),
+    )
+    .map_err(Failure::Host)?;
+    for id in ids.into_iter().take_while(|&id| id != 0) {
+        let found = program(id)?;
+        if found.name == NAME {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn found(place: &Place, index: i32) -> Result<ProgramInfo, Failure> {
+    find(index)?.ok_or_else(|| {
+        Failure::Request(format!(
+            "interface {}: has no calibrator; attach one first",
+            place.interface
+        ))
+    })
+}
+
+/// Print the tally.
+pub fn read(place: &Place) -> Result<(), Failure> {
+    let index = place.enter()?;
+    let map = map_of(&found(place, index)?, "tally")?;
+    let value = map
+        .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(Failure::reading)?
+        .ok_or_else(|| Failure::reading("the tally is gone"))?;
+    let counts = Tally {
+        seen: u64_at(&value, offset_of!(tally, seen))?,
+        acted: u64_at(&value, offset_of!(tally, acted))?,
+    };
+    println!("{}", serde_json::to_string(&counts).map_err(Failure::reading)?);
+    Ok(())
+}
+
+/// Take the program away.
+pub fn detach(place: &Place) -> Result<(), Failure> {
+    let index = place.enter()?;
+    let ours = found(place, index)?;
+    let what = format!("interface {}: its calibrator cannot be detached", place.interface);
+    let program =
+        libbpf_rs::Program::fd_from_id(ours.id).map_err(|error| Failure::Broken(format!("{what} ({error:#})")))?;
+    // SAFETY: `program` is open until the end of this function; a null pointer stands for no options.
+    let outcome = unsafe {
+        libbpf_sys::bpf_prog_detach_opts(program.as_raw_fd(), index, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null())
+    };
+    checked(outcome, &what).map_err(Failure::Broken)
+}
