@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documentation tells people to type exists, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")})
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+SHELL = {"sh", "console"}
+
+
+def without_fences(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def anchors(text: str) -> set[str]:
+    """GitHub's: lower case, spaces to hyphens, other punctuation gone."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in HEADING.findall(text)}
+
+
+def commands(text: str) -> list[list[str]]:
+    """Words of every `make` and `natgauge` command in shell blocks and in backticks."""
+    lines = [line for kind, block in FENCE.findall(text) if kind in SHELL for line in block.splitlines()]
+    # In a console block only lines with a prompt are typed; output may begin with any word.
+    typed = [line.strip().removeprefix("# ").removeprefix("$ ") for line in lines]
+    typed += INLINE.findall(without_fences(text))
+    found = []
+    for line in typed:
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:
+            continue
+        words = words[1:] if words[:1] == ["sudo"] else words
+        if words and (words[0] == "make" or Path(words[0]).name == "natgauge"):
+            found.append(words)
+    return found
+
+
+@cache
+def help_of(*subcommands: str) -> str | None:
+    """The help text of a subcommand, None when there is no such one."""
+    program = "import sys; from natgauge.cli import main; sys.exit(main())"
+    result = subprocess.run(
+        [sys.executable, "-c", program, *subcommands, "--help"],
+        env=os.environ | {"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.stdout if result.returncode == 0 else None
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def test_there_is_documentation() -> None:
+    assert {"README.md", "METHOD.md", "CHANGELOG.md", "docs/architecture.md", "docs/glossary.md"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text()
+    broken = []
+    for link in LINK.findall(without_fences(text)):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text())):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_make_targets_exist(page: Path) -> None:
+    asked = {
+        word
+        for words in commands(page.read_text())
+        if words[0] == "make"
+        for word in words[1:]
+        if "=" not in word and not word.startswith("-")
+    }
+    assert asked <= targets()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_natgauge_commands_and_options_exist(page: Path) -> None:
+    unknown = []
+    for words in commands(page.read_text()):
+        if words[0] == "make":
+            continue
+        rest = words[1:]
+        chosen: list[str] = []
+        while rest and re.fullmatch(r"[a-z]+", rest[0]) and help_of(*chosen, rest[0]) is not None:
+            chosen.append(rest.pop(0))
+        told = help_of(*chosen)
+        subcommand_missing = not chosen and bool(rest) and not rest[0].startswith("-")
+        options = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        if told is None or subcommand_missing or not all(re.search(rf"{option}\b", told) for option in options):
+            unknown.append(" ".join(words))
+    assert unknown == []
