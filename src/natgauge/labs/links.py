@@ -141,8 +141,8 @@ def _sysctls(end: End) -> Mapping[str, int]:
         f"{ipv6}/autoconf": 0,
         f"{ipv6}/router_solicitations": 0,
         f"{ipv6}/ndisc_notify": 0,
-        # No link-local address: the plan's own addresses are enough for neighbour discovery.
-        f"{ipv6}/addr_gen_mode": 1,
+        # A link-local address made of the MAC: a router's neighbour solicitations come from it.
+        f"{ipv6}/addr_gen_mode": 0,
         # The repetition of the first multicast report is put off past every measurement (largest value, in ms).
         f"{ipv6}/mldv1_unsolicited_report_interval": 2_000_000_000,
         f"{ipv6}/mldv2_unsolicited_report_interval": 2_000_000_000,

@@ -30,6 +30,7 @@ PREFIX: Final = "ng-"
 
 _RUN = Path("/run/netns")
 _CLONE_NEWNET = 0x40000000
+_INTERRUPTED_SECONDS = 5.0
 _T = TypeVar("_T")
 
 
@@ -58,8 +59,14 @@ def in_thread(function: Callable[[], _T], name: str = "natgauge") -> _T:
         except BaseException as error:  # noqa: BLE001 - handed on to the caller, who sees it unchanged
             outcome.set_exception(error)
 
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return outcome.result()
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    try:
+        return outcome.result()
+    except KeyboardInterrupt:
+        # What the thread is making is about to be undone: let it finish first.
+        thread.join(_INTERRUPTED_SECONDS)
+        raise
 
 
 def inside(name: str | None, function: Callable[[], _T]) -> _T:
@@ -99,11 +106,16 @@ def create(name: str) -> None:
     """
     refuse_existing(name)
     try:
-        netns.create(name)
+        in_thread(lambda: _create(name), name)
     except OSError as error:
         raise HostError(f"namespace {name}: cannot be made ({error.strerror})") from error
-    if not exists(name):
-        raise HostError(f"namespace {name}: cannot be made; is this process root?")
+
+
+def _create(name: str) -> None:
+    """Move the calling thread into a new namespace and give that a name."""
+    _unshare()
+    # pyroute2 makes the path of it: /proc/thread-self/ns/net
+    netns.attach(name, "thread-self")
 
 
 def write_sysctls(values: Mapping[str, int]) -> None:
@@ -190,11 +202,19 @@ def delete(doomed: Sequence[str], timeout: float = 60.0) -> None:
     Raises:
         BrokenError: a process does not end, or something still holds a namespace after `timeout`.
     """
-    doomed = [name for name in doomed if exists(name)]
-    for name in doomed:
+    there = [name for name in doomed if exists(name)]
+    whole = [name for name in there if _is_namespace(name)]
+    for name in set(there) - set(whole):
+        path_of(name).unlink()
+    for name in whole:
         end_processes(processes(name))
-    if doomed:
-        in_thread(lambda: _delete_watched(doomed, timeout), "natgauge-delete")
+    if whole:
+        in_thread(lambda: _delete_watched(whole, timeout), "natgauge-delete")
+
+
+def _is_namespace(name: str) -> bool:
+    """Whether the file of this name is a namespace; a kill while one is made leaves an ordinary file."""
+    return path_of(name).stat().st_dev == Path("/proc/self/ns/net").stat().st_dev
 
 
 def _delete_watched(doomed: Sequence[str], timeout: float) -> None:

@@ -24,6 +24,8 @@ from natgauge.labs import namespaces
 
 #: Where registers, locks and the devices' private directories live; a memory file system, empty after a reboot.
 RUN = Path("/run/natgauge")
+#: Where global settings are; a register never makes `clean` write anywhere else.
+GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 #: The programs whose orphans `clean` ends.
 PROGRAMS: Final = ("natgauge-engine",)
 
@@ -236,8 +238,8 @@ class Register:
             UsageError: the path is not below /proc/sys or /sys.
         """
         path = str(path)
-        if not path.startswith(("/proc/sys/", "/sys/")) or ".." in path:
-            raise UsageError(f"global setting {path}: only files below /proc/sys or /sys can be remembered")
+        if not path.startswith(GLOBAL_ROOTS) or ".." in path:
+            raise UsageError(f"global setting {path}: only files below {' or '.join(GLOBAL_ROOTS)} can be remembered")
         if any(item.get("path") == path for item in self._items):
             return
         with _globals_locked():

@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs of network namespaces, made for real. Needs root; every name begins with "ngtest"."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+import pytest
+from pyroute2 import IPRoute
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host import capabilities
+from natgauge.host.cpus import online_cpus, usable_cpus
+from natgauge.labs import links, namespaces, programs
+from natgauge.labs import register as registers
+from natgauge.labs.base import Port
+from natgauge.labs.cable import CableLab
+from natgauge.labs.netns import FRONT, NetnsLab
+from natgauge.labs.wire import WireLab
+
+MISSING = capabilities.missing("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON", "CAP_KILL")
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing")
+
+NAME = f"ngtest-{os.getpid()}"
+CONNECTION_LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """Whatever a test does, the machine is as it was: namespaces of ours, the host's interfaces, registers."""
+    before = _traces()
+    yield
+    assert _traces() == before
+
+
+def _traces() -> tuple[list[str], list[str], list[str]]:
+    with IPRoute() as routes:
+        interfaces = [link.get_attr("IFLA_IFNAME") for link in routes.get_links()]
+    own = [name for name in namespaces.names() if "ngtest" in name]
+    return own, interfaces, sorted(str(path) for path in registers.RUN.glob("*ngtest*"))
+
+
+@pytest.fixture
+def lab() -> Iterator[NetnsLab]:
+    with NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4") as made:
+        yield made
+
+
+def _run(lab: NetnsLab, snippet: str) -> str:
+    result = lab.devices[0].run(snippet)
+    assert result.status == 0, result.stderr
+    return result.stdout
+
+
+# --- what is made ---------------------------------------------------------------------------------------------------
+
+
+def test_only_the_namespaces_of_the_plan_are_made(lab: NetnsLab) -> None:
+    assert [name for name in namespaces.names() if "ngtest" in name] == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
+    (status,) = [found for found in registers.status() if found.name == NAME]
+    assert (status.state, status.pid) == ("in use", os.getpid())
+    assert sorted(status.namespaces) == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
+    assert lab.initiator.netns == lab.responder.netns == f"ng-{NAME}-tester"
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_ports_are_up_silent_and_wide_enough(family: str) -> None:
+    with NetnsLab(NAME, initiator_family=family, responder_family=family) as lab:  # type: ignore[arg-type]
+        for port in (lab.initiator, lab.responder):
+            assert port.netns
+            link, addresses = namespaces.inside(port.netns, lambda port=port: _look(port.interface))  # type: ignore[misc]
+            assert link.get_attr("IFLA_OPERSTATE") == "UP"
+            assert link.get_attr("IFLA_MTU") == links.MTU
+            assert link.get_attr("IFLA_NUM_RX_QUEUES") > max(online_cpus())
+            assert link.get_attr("IFLA_NUM_TX_QUEUES") > max(online_cpus())
+            assert addresses == []
+
+
+def _look(interface: str) -> tuple[object, list[str]]:
+    with IPRoute() as routes:
+        (index,) = routes.link_lookup(ifname=interface)
+        addresses = [address.get_attr("IFA_ADDRESS") for address in routes.get_addr(index=index)]
+        return routes.get_links(index)[0], addresses
+
+
+def test_the_gateway_macs_are_the_devices_own(lab: NetnsLab) -> None:
+    assert _run(lab, "cat /sys/class/net/inside/address").strip() == lab.initiator.gateway_mac
+    assert _run(lab, "cat /sys/class/net/outside/address").strip() == lab.responder.gateway_mac
+
+
+@pytest.mark.parametrize("interface", ["inside", "outside"])
+def test_offloads_of_the_device(lab: NetnsLab, interface: str) -> None:
+    features = dict(
+        line.strip().split(": ", 1) for line in _run(lab, f"ethtool -k {interface} | tail -n +2").splitlines()
+    )
+    assert features["tx-checksumming"] == "off"
+    assert features["generic-receive-offload"] == "on"
+
+
+def test_the_device_has_its_addresses_and_nothing_else(lab: NetnsLab) -> None:
+    assert _run(lab, "ip -br -4 addr show inside").split()[2:] == ["10.0.0.1/16"]
+    assert _run(lab, "ip -br -4 addr show outside").split()[2:] == ["198.19.0.1/16"]
+    assert _run(lab, "ip -6 addr show inside; ip -6 addr show outside") == ""
+    assert _run(lab, "cat /proc/sys/net/ipv4/conf/inside/rp_filter /proc/sys/net/ipv4/ip_forward").split() == ["0", "1"]
+
+
+def test_an_ipv6_device_can_speak_at_once() -> None:
+    with NetnsLab(NAME, initiator_family="ipv6", responder_family="ipv6") as lab:
+        shown = _run(lab, "ip -6 addr show inside")
+        assert "inet6 2001:2::1/64 scope global" in shown
+        assert "inet6 fe80::6e:67ff:fe00:2/64 scope link" in shown
+        assert "tentative" not in shown
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_an_idle_device_says_nothing(family: str) -> None:
+    with (
+        NetnsLab(NAME, initiator_family=family, responder_family=family) as lab,  # type: ignore[arg-type]
+        _socket(lab.initiator) as inside,
+        _socket(lab.responder) as outside,
+    ):
+        ready, _, _ = select.select([inside, outside], [], [], 2.5)
+        assert [handle.recv(2048).hex() for handle in ready] == []
+
+
+# --- it forwards ----------------------------------------------------------------------------------------------------
+
+
+def _socket(port: Port) -> socket.socket:
+    def make() -> socket.socket:
+        handle = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        handle.bind((port.interface, 0))
+        return handle
+
+    handle = namespaces.inside(port.netns, make)
+    handle.settimeout(2.0)
+    return handle
+
+
+def _mac(text: str | None) -> bytes:
+    assert text
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def _sum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def _frame4(gateway: bytes) -> bytes:
+    source, destination = IPv4Address("10.0.0.2").packed, IPv4Address("198.19.0.2").packed
+    udp = struct.pack("!HHHH", 1024, 2048, 8 + 18, 0) + bytes(18)
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, source, destination)
+    header = header[:10] + struct.pack("!H", _sum(header)) + header[12:]
+    return gateway + b"\x02\0\0\0\0\x01" + b"\x08\x00" + header + udp
+
+
+def _frame6(gateway: bytes) -> bytes:
+    source, destination = IPv6Address("2001:2::2").packed, IPv6Address("2001:2:0:8000::2").packed
+    body = struct.pack("!HHH", 1024, 2048, 26)
+    check = _sum(source + destination + struct.pack("!II", 26, 17) + body + b"\0\0" + bytes(18))
+    udp = body + struct.pack("!H", check) + bytes(18)
+    header = struct.pack("!IHBB16s16s", 6 << 28, len(udp), 17, 64, source, destination)
+    return gateway + b"\x02\0\0\0\0\x01" + b"\x86\xdd" + header + udp
+
+
+OWN = b"\x02\0\0\0\0\x02"
+
+
+def _answer_arp(request: bytes) -> bytes | None:
+    if request[12:14] != b"\x08\x06":
+        return None
+    return request[6:12] + OWN + request[12:20] + b"\0\x02" + OWN + request[38:42] + request[22:32]
+
+
+def _answer_solicitation(request: bytes) -> bytes | None:
+    if request[12:14] != b"\x86\xdd" or request[20] != 58 or request[54] != 135:
+        return None
+    device, own = request[22:38], request[62:78]
+    body = b"\x88\0" + b"\0\0" + b"\x60\0\0\0" + own + b"\x02\x01" + OWN
+    check = _sum(own + device + struct.pack("!II", len(body), 58) + body)
+    body = body[:2] + struct.pack("!H", check) + body[4:]
+    return request[6:12] + OWN + b"\x86\xdd" + struct.pack("!IHBB", 6 << 28, len(body), 58, 255) + own + device + body
+
+
+@pytest.mark.parametrize(
+    ("family", "frame", "answer", "hops"),
+    [("ipv4", _frame4, _answer_arp, 22), ("ipv6", _frame6, _answer_solicitation, 21)],
+)
+@pytest.mark.parametrize("devices", [("dut",), ("one", "two")])
+def test_a_frame_goes_through(
+    family: str,
+    frame: Callable[[bytes], bytes],
+    answer: Callable[[bytes], bytes | None],
+    hops: int,
+    devices: tuple[str, ...],
+) -> None:
+    with NetnsLab(NAME, initiator_family=family, responder_family=family, devices=devices) as lab:  # type: ignore[arg-type]
+        version = family[-1]
+        if len(devices) == 2:
+            route = f'ip route add "$NG_RESPONDER_NETWORK{version}" via "$NG_OUTSIDE_PEER{version}"'
+            assert lab.devices[0].run(route).status == 0
+        sent = frame(_mac(lab.initiator.gateway_mac))
+        with _socket(lab.initiator) as inside, _socket(lab.responder) as outside:
+            inside.send(sent)
+            request = outside.recv(2048)
+            reply = answer(request)
+            assert reply, request.hex()
+            outside.send(reply)
+            received = outside.recv(2048)
+            while received == reply:
+                received = outside.recv(2048)
+        assert received[:6] == OWN
+        assert received[6:12] == _mac(lab.responder.gateway_mac)
+        assert received[hops] == 64 - len(devices)
+        assert received[-26:] == sent[-26:]
+        assert all(count == 0 for count in lab.dropped().values()), lab.dropped()
+
+
+# --- devices --------------------------------------------------------------------------------------------------------
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and is more than a zombie that nobody has waited for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_snippet_is_told_where_it_is(lab: NetnsLab) -> None:
+    assert _run(lab, 'echo "$NG_INSIDE $NG_OUTSIDE_ADDRESS4 $NG_NAME"; pwd').splitlines() == [
+        f"inside 198.19.0.1 {NAME}-dut",
+        f"/run/natgauge/{NAME}/dut",
+    ]
+    assert _run(lab, "ls /sys/class/net").split() == ["inside", "lo", "outside"]
+    assert lab.devices[0].run('echo "$X"', environment={"X": "y"}).stdout == "y\n"
+
+
+@pytest.mark.parametrize(("snippet", "status"), [("exit 7", 7), ("false; echo on", 1), ('echo "$UNKNOWN"', 2)])
+def test_a_failing_snippet_ends_with_its_status(lab: NetnsLab, snippet: str, status: int) -> None:
+    result = lab.devices[0].run(snippet)
+    assert (result.status, result.stdout) == (status, "")
+
+
+def test_time_is_the_commands_own(lab: NetnsLab) -> None:
+    fastest = min(lab.devices[0].run("sleep 0.1").seconds for _ in range(3))
+    assert 0.1 <= fastest < 0.14
+
+
+def test_a_snippet_that_hangs_is_killed(lab: NetnsLab) -> None:
+    begin = time.monotonic()
+    with pytest.raises(BrokenError, match=r"snippet 'sleep 60' did not end within 0\.3 s"):
+        lab.devices[0].run("\n  sleep 60\n", timeout=0.3)
+    assert time.monotonic() - begin < 3
+    assert namespaces.processes(f"ng-{NAME}-dut") == ()
+
+
+def test_daemons_live_until_the_lab_goes() -> None:
+    with NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4") as lab:
+        stubborn = "trap '' TERM; while :; do sleep 1; done"
+        assert lab.devices[0].run(f"setsid sleep 61 & setsid sh -c {stubborn!r} & echo started").stdout == "started\n"
+        daemons = namespaces.processes(f"ng-{NAME}-dut")
+        assert len(daemons) >= 2
+    assert not any(map(_runs, daemons))
+
+
+def test_the_callers_namespace_never_changes(lab: NetnsLab) -> None:
+    before = [Path(f"/proc/thread-self/ns/{kind}").readlink() for kind in ("net", "mnt")]
+    lab.devices[0].run("true")
+    lab.dropped()
+    assert [Path(f"/proc/thread-self/ns/{kind}").readlink() for kind in ("net", "mnt")] == before
+
+
+# --- global settings ------------------------------------------------------------------------------------------------
+
+
+def test_neighbour_limits_grow_with_the_hosts_and_come_back() -> None:
+    limits = [Path(f"/proc/sys/net/{family}/neigh/default/gc_thresh3") for family in ("ipv4", "ipv6")]
+    before = [path.read_text() for path in limits]
+    with NetnsLab(NAME, initiator_family="ipv6", responder_family="ipv4", hosts=100_000):
+        assert [int(path.read_text()) for path in limits] == [400_000, 400_000]
+    assert [path.read_text() for path in limits] == before
+
+
+@pytest.mark.skipif(not CONNECTION_LIMIT.exists(), reason="this kernel has no connection tracking")
+def test_global_settings_come_back_after_an_error() -> None:
+    before = CONNECTION_LIMIT.read_text()
+    lab = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4")
+
+    def fail() -> None:
+        with lab:
+            lab.set_global(CONNECTION_LIMIT, int(before) + 1)
+            assert int(CONNECTION_LIMIT.read_text()) == int(before) + 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert CONNECTION_LIMIT.read_text() == before
+
+
+# --- one user at a time, and what killed ones leave -----------------------------------------------------------------
+
+USER = """
+import sys, time
+from natgauge.labs.netns import NetnsLab
+with NetnsLab(sys.argv[1], initiator_family="ipv4", responder_family="ipv6", hosts=100_000) as lab:
+    lab.devices[0].run("setsid sleep 62 &")
+    print("up", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def user() -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([sys.executable, "-c", USER, NAME], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    registers.clean({NAME})
+
+
+def test_a_second_run_is_refused(user: subprocess.Popen[str]) -> None:
+    with (
+        pytest.raises(HostError, match=f"lab {NAME}: in use by process {user.pid};"),
+        NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4"),
+    ):
+        pass
+    assert namespaces.exists(f"ng-{NAME}-dut")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signals) -> None:
+    (daemon,) = namespaces.processes(f"ng-{NAME}-dut")
+    limit = Path("/proc/sys/net/ipv6/neigh/default/gc_thresh3")
+    assert limit.read_text() == "400000\n"
+    user.send_signal(number)
+    user.wait()
+    done = registers.clean({NAME})
+    assert bool(done) is (number == signal.SIGKILL)
+    assert not _runs(daemon)
+    assert int(limit.read_text()) < 400_000
+    assert not namespaces.exists(f"ng-{NAME}-dut")
+
+
+@pytest.mark.parametrize("milliseconds", range(0, 200, 25))
+def test_a_kill_at_any_moment_can_be_cleaned(milliseconds: int) -> None:
+    process = subprocess.Popen([sys.executable, "-c", USER, NAME], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not (registers.RUN / f"{NAME}.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(milliseconds / 1000)
+    process.kill()
+    process.wait()
+    assert registers.clean({NAME})
+
+
+def test_stray_namespaces_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A prefix of our own: the real one may belong to somebody who measures on this machine now.
+    monkeypatch.setattr(namespaces, "PREFIX", f"ngtest{os.getpid()}-")
+    namespaces.create(f"ngtest{os.getpid()}-stray")
+    half_made = namespaces.path_of(f"ngtest{os.getpid()}-half")
+    half_made.touch()
+    assert sorted(registers._delete_strays()) == [
+        f"deleted namespace ngtest{os.getpid()}-half",
+        f"deleted namespace ngtest{os.getpid()}-stray",
+    ]
+
+
+def test_somebody_elses_namespace_is_not_taken() -> None:
+    namespaces.create(f"ng-{NAME}-dut")
+    try:
+        with (
+            pytest.raises(HostError, match=f"namespace ng-{NAME}-dut: exists already"),
+            NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4"),
+        ):
+            pass
+        assert namespaces.exists(f"ng-{NAME}-dut")
+    finally:
+        namespaces.delete([f"ng-{NAME}-dut"])
+
+
+def test_a_kept_lab_can_be_used_again_and_taken_down() -> None:
+    with NetnsLab(NAME, initiator_family="ipv6", responder_family="ipv4") as lab:
+        lab.keep()
+        lab.devices[0].run("echo here > note")
+    with NetnsLab.adopt(NAME) as again:
+        assert again.families == ("ipv6", "ipv4")
+        assert again.devices[0].run("cat note").stdout == "here\n"
+    with pytest.raises(UsageError, match="is up and kept"):
+        NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4").up()
+    assert f"deleted namespace ng-{NAME}-dut" in registers.take_down(NAME)
+
+
+def test_deleting_waits_for_the_kernel(lab: NetnsLab) -> None:
+    name = f"ng-{NAME}-extra"
+    namespaces.create(name)
+    handle = os.open(namespaces.path_of(name), os.O_RDONLY)
+    try:
+        with pytest.raises(BrokenError, match="still in use"):
+            namespaces.delete([name], timeout=0.2)
+    finally:
+        os.close(handle)
+    assert lab.devices[0].run("true").status == 0
+
+
+# --- the other kinds ------------------------------------------------------------------------------------------------
+
+
+def test_a_cable_carries_frames_both_ways() -> None:
+    with CableLab(NAME) as lab, _socket(lab.initiator) as left, _socket(lab.responder) as right:
+        assert (lab.placement, list(lab.devices)) == ("shared", [])
+        for port, own, other in ((lab.initiator, left, right), (lab.responder, right, left)):
+            frame = _mac(port.gateway_mac) + OWN + b"\x88\xb5" + bytes(46)
+            own.send(frame)
+            assert other.recv(2048) == frame
+        assert set(lab.dropped().values()) == {0}
+
+
+@pytest.fixture
+def cable() -> Iterator[CableLab]:
+    with CableLab(NAME) as made:
+        yield made
+
+
+def _wire(
+    cable: CableLab, initiator: str = "ng0i", responder: str = "ng0r", *, allow_addresses: bool = False
+) -> WireLab:
+    first, second = (Port(name, cable.tester, None, "10.0.0.1") for name in (initiator, responder))
+    return WireLab(first, second, allow_addresses=allow_addresses)
+
+
+def _configure(cable: CableLab, **change: object) -> None:
+    def work() -> None:
+        with IPRoute() as routes:
+            (index,) = routes.link_lookup(ifname="ng0r")
+            if "address" in change:
+                routes.addr("add", index=index, address=change["address"], prefixlen=24)
+            if "state" in change:
+                routes.link("set", index=index, state=change["state"])
+            if "gateway" in change:
+                routes.route("add", dst="default", gateway=change["gateway"])
+
+    namespaces.inside(cable.tester, work)
+
+
+def test_a_wire_uses_ports_as_they_are(cable: CableLab) -> None:
+    with _wire(cable) as lab:
+        assert (lab.placement, list(lab.devices), lab.notes) == ("external", [], ())
+        assert lab.dropped()["responder port received"] == 0
+        with pytest.raises(HostError, match=f"ng0i: in use by process {os.getpid()}"):
+            _wire(cable, "ng0i", "ng0r").up()
+    with _wire(cable):
+        pass
+
+
+def test_a_wire_of_one_port_is_refused(cable: CableLab) -> None:
+    with pytest.raises(UsageError, match="named for both ports"):
+        _wire(cable, "ng0i", "ng0i")
+    with pytest.raises(UsageError, match="MAC or IP address"):
+        WireLab(Port("a", None, None, None), Port("b", None, "02:00:00:00:00:01", None))
+
+
+def test_an_unknown_port_is_refused(cable: CableLab) -> None:
+    with pytest.raises(UsageError, match="interface nosuch: does not exist"):
+        _wire(cable, "ng0i", "nosuch").up()
+    with pytest.raises(UsageError, match="namespace nowhere: does not exist"):
+        WireLab(Port("a", "nowhere", None, "10.0.0.1"), Port("b", "nowhere", None, "10.0.0.1")).up()
+
+
+def test_a_port_that_is_down_is_refused(cable: CableLab) -> None:
+    _configure(cable, state="down")
+    with pytest.raises(HostError, match="interface ng0i: has no carrier"):
+        _wire(cable).up()
+    with pytest.raises(HostError, match="interface ng0r: is down; run: ip link set ng0r up"):
+        _wire(cable, "ng0r", "ng0i").up()
+
+
+def test_a_port_with_an_address_is_refused_unless_allowed(cable: CableLab) -> None:
+    _configure(cable, address="192.168.77.1")
+    with pytest.raises(UsageError, match=r"interface ng0r: carries IP address 192\.168\.77\.1"):
+        _wire(cable).up()
+    with _wire(cable, allow_addresses=True):
+        pass
+    _configure(cable, gateway="192.168.77.2")
+    with pytest.raises(UsageError, match="has the default route"):
+        _wire(cable, allow_addresses=True).up()
+
+
+def test_a_port_without_xdp_is_refused(cable: CableLab) -> None:
+    with pytest.raises(HostError, match="interface lo: its driver has no XDP"):
+        namespaces.inside(cable.tester, lambda: _wire(cable, "lo", "ng0i", allow_addresses=True).up())
+
+
+# --- isolated -------------------------------------------------------------------------------------------------------
+
+
+def _has_front() -> bool:
+    try:
+        programs.find(FRONT)
+    except HostError:
+        return False
+    return len(usable_cpus()) > 1
+
+
+@pytest.mark.skipif(not _has_front(), reason=f"needs {FRONT} (make setup) and two cores")
+def test_an_isolated_device_has_a_card_that_counts_drops() -> None:
+    senders = usable_cpus()[:1]
+    with NetnsLab(
+        NAME, initiator_family="ipv4", responder_family="ipv4", placement="isolated", sender_cpus=senders, ring=64
+    ) as lab:
+        assert lab.dropped()["dut inside card ring"] == 0
+        with _socket(lab.initiator) as inside, _socket(lab.responder) as outside:
+            inside.send(_frame4(_mac(lab.initiator.gateway_mac)))
+            assert _answer_arp(outside.recv(2048))
+        shown = json.loads(_run(lab, "ip -j -d link show inside"))[0]
+        assert "xdp" in shown
+
+
+def test_an_isolated_lab_without_the_program_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    if len(usable_cpus()) < 2:
+        pytest.skip("needs two cores")
+    monkeypatch.setattr("natgauge.labs.netns.FRONT", "natgauge-no-such-program")
+    lab = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4", placement="isolated")
+    with pytest.raises(HostError, match="program natgauge-no-such-program: not found"):
+        lab.up()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The address plan of the labs."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natgauge.errors import UsageError
+from natgauge.labs.addresses import INNER_LINKS, INSIDE, NAT64_PREFIX, OUTSIDE, Side, destinations, embed, inner_link
+
+
+@pytest.mark.parametrize(
+    ("side", "device", "first", "last"),
+    [
+        (INSIDE["ipv4"], "10.0.0.1", "10.0.0.2", "10.0.255.254"),
+        (OUTSIDE["ipv4"], "198.19.0.1", "198.19.0.2", "198.19.255.254"),
+        (INSIDE["ipv6"], "2001:2::1", "2001:2::2", "2001:2::ffff:ffff:ffff:fffe"),
+        (OUTSIDE["ipv6"], "2001:2:0:8000::1", "2001:2:0:8000::2", "2001:2:0:8000:ffff:ffff:ffff:fffe"),
+    ],
+)
+def test_sides(side: Side, device: str, first: str, last: str) -> None:
+    assert side.device.ip == ip_address(device)
+    assert side.range(side.hosts) == (ip_address(first), ip_address(last))
+
+
+@pytest.mark.parametrize("side", [*INSIDE.values(), *OUTSIDE.values()])
+@pytest.mark.parametrize("beyond", [-1, 0])
+def test_no_host_beyond_the_network(side: Side, beyond: int) -> None:
+    index = side.hosts if beyond == 0 else beyond
+    with pytest.raises(UsageError, match="use fewer addresses"):
+        side.host(index)
+    with pytest.raises(UsageError):
+        side.range(0)
+
+
+def test_no_two_networks_overlap() -> None:
+    networks = [side.device.network for side in (*INSIDE.values(), *OUTSIDE.values())]
+    networks += [NAT64_PREFIX]
+    networks += [inner_link(index, family)[0].network for index in range(INNER_LINKS) for family in INSIDE]
+    for index, one in enumerate(networks):
+        assert not any(one.version == other.version and one.overlaps(other) for other in networks[index + 1 :])
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_inner_links_join_two_addresses_of_one_network(family: str) -> None:
+    near, far = inner_link(63, family)  # type: ignore[arg-type]
+    assert near.network == far.network
+    assert near.ip + 1 == far.ip
+    with pytest.raises(UsageError, match="use fewer devices"):
+        inner_link(64, family)  # type: ignore[arg-type]
+
+
+def test_the_first_inner_link_is_the_documented_one() -> None:
+    assert [str(end) for end in inner_link(0, "ipv4")] == ["192.0.2.1/30", "192.0.2.2/30"]
+    assert [str(end) for end in inner_link(0, "ipv6")] == ["2001:2:0:64::1/64", "2001:2:0:64::2/64"]
+
+
+def test_embedding_as_in_rfc6052_section_2_4() -> None:
+    prefix = IPv6Network("2001:db8:122:344::/96")
+    assert embed(IPv4Address("192.0.2.33"), prefix) == IPv6Address("2001:db8:122:344::192.0.2.33")
+    with pytest.raises(UsageError, match="has 64 bits"):
+        embed(IPv4Address("192.0.2.33"), IPv6Network("2001:db8:122:344::/64"))
+
+
+@given(st.integers(1, OUTSIDE["ipv4"].hosts))
+def test_nat64_destinations_stand_for_the_responders_addresses(count: int) -> None:
+    first, last = destinations(count, "ipv6", "ipv4")
+    assert int(last) - int(first) == count - 1
+    assert first in NAT64_PREFIX
+    assert int(last) & 0xFFFFFFFF == int(OUTSIDE["ipv4"].range(count)[1])
+
+
+def test_destinations_of_one_family_are_the_responders_own() -> None:
+    assert destinations(3, "ipv6", "ipv6") == (ip_address("2001:2:0:8000::2"), ip_address("2001:2:0:8000::4"))
+    with pytest.raises(UsageError, match="ipv4 to ipv6"):
+        destinations(1, "ipv4", "ipv6")
+
+
+def test_outside_networks_are_for_benchmarking_only() -> None:
+    assert OUTSIDE["ipv4"].device in ip_network("198.18.0.0/15")
+    assert OUTSIDE["ipv6"].device in ip_network("2001:2::/48")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a netns lab is planned to be, and which plans are refused; nothing is made here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from natgauge.errors import UsageError
+from natgauge.host import cpus
+from natgauge.labs import netns
+from natgauge.labs.base import Lab
+from natgauge.labs.cable import CableLab
+from natgauge.labs.netns import NetnsLab
+
+
+@pytest.fixture(autouse=True)
+def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (cpus, netns):
+        monkeypatch.setattr(module, "usable_cpus", lambda: (0, 1, 2, 3))
+
+
+def _lab(**changes: Any) -> NetnsLab:
+    return NetnsLab(**({"initiator_family": "ipv4", "responder_family": "ipv4"} | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "Bad"}, 'lab name "Bad"'),
+        ({"name": ""}, 'lab name ""'),
+        ({"name": "../x"}, 'lab name "../x"'),
+        ({"name": "x" * 33}, "use 1 to 32"),
+        ({"name": "-x"}, "at both ends"),
+        ({"initiator_family": "ipx"}, 'family "ipx"'),
+        ({"devices": ()}, "0 devices"),
+        ({"devices": ["d"] * 66}, "66 devices"),
+        ({"devices": ("a", "a")}, "stands twice"),
+        ({"devices": ("tester",)}, 'device name "tester"'),
+        ({"devices": ("a-b",)}, 'device name "a-b"'),
+        ({"placement": "elsewhere"}, 'placement "elsewhere"'),
+        ({"sender_cpus": ()}, "sender cores: none chosen"),
+        ({"sender_cpus": (9,)}, "core 9 cannot be used"),
+        ({"sender_cpus": (0,), "device_cpus": (1,)}, "in the shared placement"),
+        ({"placement": "isolated", "sender_cpus": (0, 1), "device_cpus": (1, 2)}, "core 1 is a sender's"),
+        ({"placement": "isolated", "sender_cpus": (0, 1, 2, 3)}, "leave none"),
+        ({"ring": 0}, "ring 0"),
+        ({"ring": 16385}, "ring 16385"),
+        ({"hosts": 0}, "hosts 0"),
+    ],
+)
+def test_bad_plans_are_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        _lab(**changes)
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_shared_devices_work_on_the_senders_cores() -> None:
+    lab = _lab(sender_cpus=(2, 3))
+    assert lab.device_cpus == lab.sender_cpus == (2, 3)
+    assert lab.devices[0].environment["NG_CPUS"] == "2,3"
+
+
+def test_isolated_devices_get_the_other_cores() -> None:
+    lab = _lab(placement="isolated", sender_cpus=(1,))
+    assert lab.device_cpus == (0, 2, 3)
+
+
+def test_the_environment_of_a_nat64() -> None:
+    (device,) = _lab(name="x", initiator_family="ipv6").devices
+    assert device.environment == {
+        "NG_NAME": "x-dut",
+        "NG_WORK": "/run/natgauge/x/dut",
+        "NG_CPUS": "0",
+        "NG_INSIDE": "inside",
+        "NG_OUTSIDE": "outside",
+        "NG_NAT64_PREFIX": "2001:2:0:1::/96",
+        "NG_INSIDE_ADDRESS6": "2001:2::1",
+        "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
+        "NG_INITIATOR_NETWORK6": "2001:2::/64",
+        "NG_RESPONDER_NETWORK4": "198.19.0.0/16",
+    }
+
+
+def test_a_chain_is_joined_by_links_of_both_families() -> None:
+    first, second = _lab(devices=("clat", "plat")).devices
+    for version in "46":
+        assert first.environment[f"NG_OUTSIDE_ADDRESS{version}"] == second.environment[f"NG_INSIDE_PEER{version}"]
+        assert first.environment[f"NG_OUTSIDE_PEER{version}"] == second.environment[f"NG_INSIDE_ADDRESS{version}"]
+    assert "NG_INSIDE_ADDRESS6" not in first.environment
+    assert first.environment["NG_RESPONDER_NETWORK4"] == second.environment["NG_RESPONDER_NETWORK4"]
+
+
+def test_every_end_has_a_mac_of_its_own_and_ports_know_their_peers() -> None:
+    lab = _lab(devices=("a", "b", "c"))
+    ends = [end for cable in lab._cables() for end in cable.ends]
+    assert len({end.mac for end in ends}) == len(ends) == 8
+    assert (lab.initiator.gateway_mac, lab.responder.gateway_mac) == (ends[1].mac, ends[-2].mac)
+    assert (lab.initiator.gateway_address, lab.responder.gateway_address) == ("10.0.0.1", "198.19.0.1")
+    assert all(not end.addresses for end in ends if end.netns == lab.tester)
+
+
+def test_settings_make_the_same_lab_again() -> None:
+    lab = _lab(name="x", devices=("a", "b"), placement="isolated", sender_cpus=(1,), ring=64, hosts=9)
+    again = NetnsLab("x", **lab.settings)
+    assert again.settings == lab.settings
+    assert again.devices == lab.devices
+
+
+def test_labs_are_what_the_seam_asks_for() -> None:
+    labs: list[Lab] = [_lab(), CableLab()]
+    assert [lab.placement for lab in labs] == ["shared", "shared"]
+
+
+def test_a_lab_that_is_not_up_has_no_register() -> None:
+    lab = _lab()
+    assert lab.down() == []
+    with pytest.raises(RuntimeError, match="not up"):
+        lab.keep()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding the compiled programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from natgauge.errors import HostError
+from natgauge.labs import programs
+
+
+def _program(directory: Path, name: str = "natgauge-test-program") -> Path:
+    directory.mkdir(exist_ok=True)
+    path = directory / name
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
+    beside, named, path = tmp_path / "bin", tmp_path / "named", tmp_path / "path"
+    monkeypatch.setattr(sys, "executable", str(beside / "python"))
+    monkeypatch.setenv(programs.VARIABLE, str(named))
+    monkeypatch.setenv("PATH", str(path))
+    return beside, named, path
+
+
+def test_the_nearest_place_wins(places: tuple[Path, Path, Path]) -> None:
+    for place in reversed(places):
+        expected = _program(place)
+        assert programs.find("natgauge-test-program") == expected
+
+
+def test_a_file_that_cannot_be_run_is_passed_over(places: tuple[Path, Path, Path]) -> None:
+    _program(places[0]).chmod(0o644)
+    expected = _program(places[1])
+    assert programs.find("natgauge-test-program") == expected
+
+
+@pytest.mark.usefixtures("places")
+def test_a_missing_program_names_what_mends_it() -> None:
+    with pytest.raises(HostError, match=r"program natgauge-test-program: not found .*make setup"):
+        programs.find("natgauge-test-program")

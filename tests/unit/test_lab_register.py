@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The register: written before anything is made, one user at a time, undone in reverse."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs import register as registers
+from natgauge.labs.register import Register
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from natgauge.labs import register as registers
+registers.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
+register = registers.Register.begin("x", "netns", {"a": 1})
+register.record("directory", path=sys.argv[2] + "made")
+Path(sys.argv[2] + "made").mkdir()
+for path in sys.argv[3:]:
+    register.set_global(path, "changed")
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands for /proc/sys and the file system."""
+    monkeypatch.setattr(registers, "RUN", tmp_path / "run")
+    directory = tmp_path / "root"
+    directory.mkdir()
+    monkeypatch.setattr(registers, "GLOBAL_ROOTS", (f"{directory}/",))
+    return directory
+
+
+@pytest.fixture
+def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that uses lab x."""
+    (root / "knob").write_text("before\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(registers.RUN), f"{root}/", f"{root}/knob"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def _begin(name: str = "x") -> Register:
+    return Register.begin(name, "netns", {})
+
+
+def _content(name: str = "x") -> dict[str, object]:
+    content = json.loads((registers.RUN / f"{name}.json").read_text())
+    assert isinstance(content, dict)
+    return content
+
+
+def test_what_will_be_made_is_in_the_file_at_once(root: Path) -> None:
+    register = _begin()
+    register.record("directory", path=f"{root}/a")
+    assert _content()["items"] == [{"what": "directory", "path": f"{root}/a"}]
+    register.release()
+
+
+def test_undoing_leaves_nothing(root: Path) -> None:
+    register = _begin()
+    register.record("directory", path=f"{root}/a")
+    (root / "a").mkdir()
+    register.record("directory", path=f"{root}/never-made")
+    assert register.undo() == [f"deleted directory {root}/a"]
+    register.release()
+    assert list(registers.RUN.iterdir()) == list(root.iterdir()) == []
+
+
+def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str]) -> None:
+    with pytest.raises(HostError, match=f"lab x: in use by process {holder.pid};"):
+        _begin()
+    (lab,) = registers.status()
+    assert (lab.name, lab.state, lab.pid) == ("x", "in use", holder.pid)
+    assert registers.clean({"x"}) == []
+
+
+def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    (lab,) = registers.status()
+    assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
+    assert registers.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
+    assert registers.clean({"x"}) == []
+    assert [path.name for path in root.iterdir()] == ["knob"]
+    assert registers.status() == []
+
+
+def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], root: Path) -> None:
+    holder.kill()
+    holder.wait()
+    register = _begin()
+    assert (root / "knob").read_text() == "before"
+    assert not (root / "made").exists()
+    register.release()
+
+
+def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path) -> None:
+    register = _begin()
+    register.record("directory", path=f"{root}/a")
+    register.keep()
+    register.release()
+    assert [lab.state for lab in registers.status()] == ["kept"]
+    with pytest.raises(UsageError, match="natgauge lab down x"):
+        _begin()
+    again = Register.reopen("x")
+    again.require_kept("netns")
+    with pytest.raises(UsageError, match="no kept cable lab"):
+        again.require_kept("cable")
+    again.release()
+    assert registers.take_down("x") == []
+    assert registers.status() == []
+
+
+def test_taking_down_what_is_not_there_is_refused(root: Path) -> None:
+    assert root.exists()
+    with pytest.raises(UsageError, match="lab x: there is none"):
+        registers.take_down("x")
+    assert list(registers.RUN.iterdir()) == []
+
+
+def test_globals_come_back_in_reverse_to_their_first_value(root: Path) -> None:
+    first, second = root / "first", root / "second"
+    first.write_text("1\n")
+    second.write_text("2")
+    register = _begin()
+    register.set_global(first, 10)
+    register.set_global(second, 20)
+    register.set_global(first, 11)
+    assert (first.read_text(), second.read_text()) == ("11", "20")
+    assert register.undo() == [f"restored {second} to 2", f"restored {first} to 1"]
+    register.release()
+
+
+@pytest.mark.parametrize("last", ["a", "b"])
+def test_the_last_of_two_labs_restores_what_the_first_found(root: Path, last: str) -> None:
+    knob = root / "knob"
+    knob.write_text("1")
+    labs = {name: _begin(name) for name in "ab"}
+    labs["a"].set_global(knob, 2)
+    labs["b"].set_global(knob, 3)
+    first = "a" if last == "b" else "b"
+    assert labs[first].undo() == []
+    assert knob.read_text() == "3"
+    assert labs[last].undo() == [f"restored {knob} to 1"]
+    for lab in labs.values():
+        lab.release()
+
+
+def test_a_setting_that_has_its_old_value_is_not_written(root: Path) -> None:
+    (root / "knob").write_text("1")
+    register = _begin()
+    register.remember_global(root / "knob", "1")
+    assert register.undo() == []
+    register.release()
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "{root}/../x"])
+def test_only_settings_of_the_kernel_can_be_remembered(root: Path, path: str) -> None:
+    register = _begin()
+    with pytest.raises(UsageError, match="can be remembered"):
+        register.remember_global(path.format(root=root), "1")
+    register.release()
+
+
+def test_a_setting_that_is_not_there_is_refused(root: Path) -> None:
+    register = _begin()
+    with pytest.raises(HostError, match="knob: cannot be set to 5"):
+        register.set_global(root / "knob", 5)
+    register.release()
+
+
+def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
+    obstacle = root / "obstacle"
+    obstacle.write_text("a file, so it cannot be deleted as a directory")
+    register = _begin()
+    register.record("directory", path=str(obstacle))
+    (root / "knob").write_text("1")
+    register.set_global(root / "knob", "2")
+    with pytest.raises(BrokenError, match=r"lab x: .*natgauge lab clean"):
+        register.undo()
+    register.release()
+    assert (root / "knob").read_text() == "1"
+    assert _content()["items"] == [{"what": "directory", "path": str(obstacle)}]
+    obstacle.unlink()
+    assert registers.clean({"x"}) == []
+    assert registers.status() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "is damaged"), ("[]", "is damaged"), ('{"version": 99}', "version 99")]
+)
+def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, message: str) -> None:
+    assert root.exists()
+    registers.RUN.mkdir()
+    (registers.RUN / "x.json").write_text(text)
+    with pytest.raises(HostError, match=message):
+        _begin()
+    assert [path.name for path in registers.RUN.iterdir()] == ["x.json"]
+
+
+def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
+    register = _begin()
+    register.record("directory", path=f"{root}/a")
+    register.release()
+    (registers.RUN / "x.new").write_text('{"version":')
+    assert [lab.name for lab in registers.status()] == ["x"]
+
+
+def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "natgauge-engine"
+    program.symlink_to("/bin/sleep")
+    process = subprocess.Popen([str(program), "60"])
+    try:
+        monkeypatch.setattr(registers, "PROGRAMS", (Path(f"/proc/{process.pid}/exe").readlink().name,))
+        # Its parent, this test, lives.
+        assert not registers._is_orphan(process.pid)
+        assert not registers._is_orphan(os.getpid())
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_program_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = subprocess.run(
+        ["/bin/sh", "-c", "/bin/sleep 60 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
+    )
+    pid = int(started.stdout)
+    try:
+        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in registers._INIT_NAMES:
+            pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
+        monkeypatch.setattr(registers, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
+        assert registers._is_orphan(pid)
+        monkeypatch.setattr(registers, "PROGRAMS", ("natgauge-engine",))
+        assert not registers._is_orphan(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
