@@ -57,7 +57,7 @@ class Gateway:
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
-        self._random = random.Random(self.seed)
+        self._random = random.Random(self.seed)  # noqa: S311 - a simulation, nothing secret
 
     @property
     def highest_rate(self) -> float:

@@ -19,6 +19,7 @@ from natgauge.procedures.measurer import Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
 from natgauge.procedures.rates import (
+    Span,
     disturbed_note,
     forwarding_rate,
     repeat,
@@ -72,19 +73,18 @@ def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> M
 
 def _once(runner: TrialRunner, settings: Settings, known: float | None) -> Measurement:
     top = top_rate(runner.measurer)
-    plan = search_plan(
-        settings,
+    span = Span(
         top=top,
-        start=settings.connections / FIRST_TRIAL_SECONDS,
-        known=known,
         floor=min(settings.connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN),
-        short_probes=False,
+        start=settings.connections / FIRST_TRIAL_SECONDS,
     )
 
     def trial(rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         return runner.run(trial_plan(settings, rate), rate, bounds)
 
-    found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
+    found = search(
+        search_plan(settings, span, known, short_probes=False), trial, lambda outcome: forwarding_rate([outcome.phase1])
+    )
     seconds = {"trial_seconds": settings.connections / found.value} if found.value else {}
     return replace(found, figures=seconds)
 

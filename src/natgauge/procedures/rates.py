@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from natgauge.errors import BrokenError
 from natgauge.procedures.measurer import Counts, Measurer, TrialOutcome, Verdict
@@ -46,23 +47,34 @@ def top_rate(measurer: Measurer) -> float:
     return top
 
 
-def search_plan(
-    settings: RateSettings, *, top: float, start: float, known: float | None, floor: float, short_probes: bool
-) -> SearchPlan:
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where to search, in frames/s of one direction.
+
+    Attributes:
+        top: the tester's highest rate.
+        floor: the lowest rate worth a trial.
+        start: the first rate when nothing is known.
+    """
+
+    top: float
+    floor: float
+    start: float
+
+
+def search_plan(settings: RateSettings, span: Span, known: float | None, *, short_probes: bool) -> SearchPlan:
     """The search's limits, with start and floor moved between the ends where they lie outside.
 
     Args:
         settings: of the procedure.
-        top: the tester's highest rate for one direction, frames/s.
-        start: first load when nothing is known.
+        span: where to search.
         known: answer of an earlier repetition.
-        floor: lowest load worth a trial.
         short_probes: whether the bracket may be found with short trials.
     """
-    lowest = min(floor, top)
+    lowest = min(span.floor, span.top)
     return SearchPlan(
-        top=top,
-        start=min(max(known * RESTART if known else start, lowest), top),
+        top=span.top,
+        start=min(max(known * RESTART if known else span.start, lowest), span.top),
         floor=lowest,
         stride=RESTART_STRIDE if known else NEAR,
         error=settings.error,

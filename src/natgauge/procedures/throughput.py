@@ -19,6 +19,7 @@ from natgauge.procedures.measurer import Measurer, Phase2Plan, TrialOutcome, Tri
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
 from natgauge.procedures.rates import (
+    Span,
     disturbed_note,
     forwarding_rate,
     repeat,
@@ -151,16 +152,12 @@ def _unprepared(rough: MeasurementResult, settings: Settings) -> MeasurementResu
 
 
 def _once(runner: TrialRunner, settings: Settings, preparation: _Preparation, known: float | None) -> Measurement:
-    top = top_rate(runner.measurer) / settings.active
-    judged: list[Attempt] = []
-    plan = search_plan(
-        settings,
-        top=top,
-        start=preparation.rate,
-        known=known,
+    span = Span(
+        top=top_rate(runner.measurer) / settings.active,
         floor=LEAST_FRAMES / settings.trial_seconds,
-        short_probes=True,
+        start=preparation.rate,
     )
+    judged: list[Attempt] = []
 
     def trial(rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         seconds = probe_seconds(settings.trial_seconds) if short else settings.trial_seconds
@@ -172,6 +169,7 @@ def _once(runner: TrialRunner, settings: Settings, preparation: _Preparation, kn
         return judged[-1].outcome
 
     try:
+        plan = search_plan(settings, span, known, short_probes=True)
         found = search(plan, trial, lambda outcome: forwarding_rate(outcome.phase2.values()))
     except _UnpreparableError as failure:
         found = _given_up(failure.outcome, judged, preparation)

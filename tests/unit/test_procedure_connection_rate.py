@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection rate (RFC 9693 section 4.5) against simulated gateways of known truth."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures.connection_rate import QUEUE_TIMEOUT_SECONDS, Settings, run
+from natgauge.procedures.measurer import Verdict
+from natgauge.procedures.progress import Event
+from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.settings import SearchError
+
+N = 100_000
+
+
+def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
+    return run(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+
+
+def supported_by_a_pass(result: MeasurementResult) -> bool:
+    return all(
+        one.value == 0
+        or any(a.load == one.value and not a.short and a.outcome.verdict is Verdict.PASS for a in one.attempts)
+        for one in result.measurements
+    )
+
+
+@given(st.floats(1e3, 1e7), st.sampled_from([0.001, 0.01, 0.1]))
+@settings(max_examples=60, deadline=None)
+def test_a_hard_cliff_is_found_within_the_error(cliff: float, share: float) -> None:
+    result = measure(Gateway(establishes=cliff), error=SearchError(share=share), repeat=2)
+    for one in result.measurements:
+        assert one.upper is not None
+        assert one.value <= cliff < one.upper
+        assert one.upper - one.value <= share * one.upper * (1 + 1e-9)
+    assert result.limited_by == "device"
+    assert supported_by_a_pass(result)
+
+
+def test_lateness_is_the_cliff_in_shared_placement() -> None:
+    """Nothing is ever lost there; the answer is where the schedule cannot be held (0.1 % or 200 us are tolerated)."""
+    gateway = Gateway(establishes=400_000, placement="shared")
+    result = measure(gateway)
+    assert all(outcome.phase1.lost == 0 for outcome in gateway.outcomes)
+    assert result.summary.median == pytest.approx(400_000, rel=0.012)
+
+
+def test_every_trial_sends_n_frames_and_nothing_else() -> None:
+    gateway = Gateway(establishes=400_000)
+    measure(gateway, order="increasing")
+    assert {(plan.connections, plan.phase2, plan.order) for plan in gateway.plans} == {(N, None, "increasing")}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_noisy_cliff_is_found_near_its_middle(seed: int) -> None:
+    result = measure(Gateway(establishes=500_000, noise=0.02, seed=seed), repeat=5)
+    assert result.summary.median == pytest.approx(500_000, rel=0.05)
+    assert supported_by_a_pass(result)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rare_random_loss_is_ridden_out_with_loss_verification(seed: int) -> None:
+    gateway = Gateway(establishes=500_000, rare_loss=0.1, seed=seed)
+    assert measure(gateway, loss_verifications=3).summary.median == pytest.approx(500_000, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_disturbed_trials_are_repeated_counted_and_do_not_move_the_answer(seed: int) -> None:
+    result = measure(Gateway(establishes=500_000, disturbed=0.4, seed=seed), invalid_repeats=50)
+    assert result.summary.median == measure(Gateway(establishes=500_000)).summary.median
+    assert result.trials["INVALID"] > 0
+    assert result.disturbed >= result.trials["INVALID"]
+    assert any("were disturbed" in note for note in result.notes)
+
+
+def test_a_table_that_refuses_is_named_as_the_limit() -> None:
+    result = measure(Gateway(table_size=65_536))
+    assert (result.summary.median, result.limited_by) == (0, "table")
+    assert len(result.measurements[0].attempts) <= 4
+
+
+def test_a_table_that_evicts_is_caught_by_the_devices_own_count() -> None:
+    """Every frame is forwarded, yet connections are missing: RFC 9693 section 4.6's assumption does not hold."""
+    gateway = Gateway(table_size=65_536, when_full="evict")
+    result = measure(gateway)
+    assert (result.summary.median, result.limited_by) == (0, "table")
+    assert all(outcome.phase1.lost == 0 for outcome in gateway.outcomes)
+    unaware = measure(Gateway(table_size=65_536, when_full="evict", knows_count=False))
+    assert unaware.summary.median > 0
+
+
+def test_a_slow_tester_is_named() -> None:
+    result = measure(Gateway(establishes=1e6, real_ceiling=600_000))
+    assert result.limited_by == "tester"
+    assert result.summary.median == pytest.approx(600_000, rel=0.01)
+    assert result.trials["FAIL"] == 0
+
+
+def test_a_device_faster_than_the_tester() -> None:
+    result = measure(Gateway(establishes=1e9, ceiling=2e6))
+    assert (result.summary.median, result.limited_by, result.error) == (2e6, "tester", None)
+
+
+def test_a_device_that_dies_is_reported() -> None:
+    result = measure(Gateway(establishes=1e6, collapses_above=300_000))
+    assert 0 < result.summary.median <= 300_000
+    assert result.trials["COLLAPSED"] == 3
+
+
+def test_queues_get_a_time_limit_for_each_frame_and_short_trials_a_warning() -> None:
+    gateway = Gateway(establishes=500_000)
+    result = measure(gateway)
+    assert all(plan.frame_timeout_seconds == QUEUE_TIMEOUT_SECONDS for plan in gateway.plans)
+    shortest = N / result.summary.median
+    assert any(f"N/R = {shortest:.3f} s" in note for note in result.notes)
+    assert any(f"{QUEUE_TIMEOUT_SECONDS / shortest:.1%}" in note for note in result.notes)
+    assert result.figures["trial_seconds"] == pytest.approx(shortest)
+
+
+def test_long_trials_and_shared_placement_get_no_such_warning() -> None:
+    assert not any("N/R" in note for note in measure(Gateway(establishes=40_000)).notes)
+    gateway = Gateway(establishes=500_000, placement="shared")
+    assert not any("N/R" in note for note in measure(gateway).notes)
+    assert all(plan.frame_timeout_seconds is None for plan in gateway.plans)
+
+
+def test_a_limit_asked_for_is_kept() -> None:
+    gateway = Gateway(establishes=500_000)
+    measure(gateway, frame_timeout_seconds=0.5)
+    assert {plan.frame_timeout_seconds for plan in gateway.plans} == {0.5}
+
+
+def test_a_loss_tolerance_reaches_the_trials_and_the_notes() -> None:
+    gateway = Gateway(establishes=500_000)
+    result = measure(gateway, loss_tolerance=0.01)
+    assert {plan.loss_tolerance for plan in gateway.plans} == {0.01}
+    assert result.summary.median > 500_000
+    assert any("1.000%" in note for note in result.notes)
+
+
+def test_repetitions_are_measured_anew_and_summarized() -> None:
+    gateway = Gateway(establishes=500_000, noise=0.01, seed=3)
+    result = measure(gateway, repeat=4)
+    assert len(result.summary.repetitions) == 4
+    assert len(set(result.summary.repetitions)) > 1
+    assert sum(result.trials.values()) == len(gateway.plans)
+
+
+def test_the_document_holds_what_the_command_line_prints() -> None:
+    document = measure(Gateway(establishes=500_000), repeat=3).as_document()
+    wanted = {"metric", "unit", "median", "p1", "p99", "minimum", "maximum", "repetitions", "error", "limited_by"}
+    assert wanted | {"placement", "parameters", "trials"} <= set(document)
+    assert document["metric"] == "connection-rate"
+    assert document["unit"] == "connections/s"
+    assert document["placement"] == "isolated"
+    assert document["parameters"]["error"] == "1%"
+    assert set(document["trials"]) == {"PASS", "FAIL", "INVALID", "COLLAPSED"}
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_the_observer_sees_each_trial_begin_and_end() -> None:
+    events: list[Event] = []
+    gateway = Gateway(establishes=500_000)
+    run(gateway, Settings(connections=N, placement="isolated", repeat=2), events.append)
+    assert [event.outcome is None for event in events] == [True, False] * len(gateway.plans)
+    assert [event.trial for event in events[::2]] == list(range(1, len(gateway.plans) + 1))
+    assert {(event.repetition, event.repetitions) for event in events} == {(1, 2), (2, 2)}
+    assert events[0].seconds_left is None
+    assert events[-1].seconds_left is not None
+    assert events[-1].seconds_left >= 0
+
+
+@pytest.mark.parametrize("ceiling", [0.0, -1.0, math.nan, math.inf])
+def test_a_tester_without_a_rate_is_refused(ceiling: float) -> None:
+    with pytest.raises(BrokenError, match="highest rate"):
+        measure(Gateway(ceiling=ceiling))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("connections", 0, "connections: 0 is outside of 1 to 2147483648"),
+        ("connections", 2**31 + 1, "connections: 2147483649 is outside"),
+        ("connections", 1.5, "1.5 is not a whole number"),
+        ("connections", True, "True is not a whole number"),
+        ("placement", "moon", "'moon' is unknown; choose one of shared, isolated, external"),
+        ("order", "random", "order: 'random' is unknown"),
+        ("repeat", 0, "repeat: 0 is outside of 1 to 1000"),
+        ("repeat", 1001, "repeat: 1001 is outside"),
+        ("loss_tolerance", -0.1, "loss tolerance: -0.1 is outside of 0 to 0.5"),
+        ("loss_tolerance", math.nan, "loss tolerance: nan"),
+        ("frame_timeout_seconds", 0.0, "frame timeout: 0.0"),
+        ("frame_timeout_seconds", math.inf, "frame timeout: inf"),
+        ("frame_timeout_seconds", 61.0, "frame timeout: 61.0 is outside of 0 to 60 s"),
+        ("invalid_repeats", -1, "invalid repeats: -1"),
+        ("loss_verifications", 101, "loss verifications: 101"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Settings(**{"connections": N, "placement": "shared", name: value})
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["1%", "0.1%", "1000", "2.5"])
+def test_an_error_is_read_and_written_alike(text: str) -> None:
+    assert str(SearchError.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "%", "x", "0", "-1", "0%", "nan", "inf", "nan%", "60%", "1e-9%", "-1%"])
+def test_a_bad_error_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="error"):
+        SearchError.parse(text)

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search against devices of known truth, as plain functions from load to verdict."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from natgauge.procedures.measurer import Counts, TrialOutcome, Verdict
+from natgauge.procedures.progress import Bounds
+from natgauge.procedures.results import Measurement
+from natgauge.procedures.search import TESTER_REPEATS, SearchPlan, search
+from natgauge.procedures.settings import SearchError
+
+TOP = 16e6
+ONE_PERCENT = SearchError(share=0.01)
+
+
+def outcome(verdict: Verdict, limited_by: str | None = None) -> TrialOutcome:
+    return TrialOutcome(verdict, "simulated", Counts(100, 100, 100), limited_by=limited_by)
+
+
+PASS, FAIL = outcome(Verdict.PASS), outcome(Verdict.FAIL, "device")
+FULL_TABLE = outcome(Verdict.FAIL, "table")
+SLOW_TESTER, DISTURBED = outcome(Verdict.INVALID, "tester"), outcome(Verdict.INVALID, "host")
+COLLAPSED = outcome(Verdict.COLLAPSED, "device")
+
+
+def plan(
+    *,
+    top: float = TOP,
+    start: float = 50_000,
+    floor: float = 100,
+    error: SearchError = ONE_PERCENT,
+    **others: float,
+) -> SearchPlan:
+    return SearchPlan(top=top, start=min(start, top), floor=min(floor, top), error=error, **others)  # type: ignore[arg-type]
+
+
+def find(
+    device: Callable[[float], TrialOutcome], asked: SearchPlan, forwarded: Callable[[], float | None] = lambda: None
+) -> Measurement:
+    """Search a device that knows nothing of short trials."""
+
+    def trial(load: float, _short: bool, _bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        return device(load)
+
+    return search(asked, trial, lambda _outcome: forwarded())
+
+
+def cliff(at: float) -> Callable[[float], TrialOutcome]:
+    return lambda load: PASS if load <= at else FAIL
+
+
+def scripted(*verdicts: TrialOutcome) -> Callable[[float], TrialOutcome]:
+    """Answer from a list, whatever the load; then pass."""
+    answers: Iterator[TrialOutcome] = iter(verdicts)
+    return lambda _load: next(answers, PASS)
+
+
+def supported(found: Measurement) -> bool:
+    """Whether a passing trial of full length stands behind the value, or it is 0."""
+    return found.value == 0 or any(
+        one.load == found.value and not one.short and one.outcome.verdict is Verdict.PASS for one in found.attempts
+    )
+
+
+rates = st.floats(min_value=1.0, max_value=1e8)
+errors = st.one_of(
+    st.floats(min_value=1e-4, max_value=0.5).map(lambda share: SearchError(share=share)),
+    st.floats(min_value=10.0, max_value=1e6).map(lambda rate: SearchError(rate=rate)),
+)
+
+
+@given(cliff_at=rates, top=rates, start=rates, floor=st.floats(1.0, 1e4), error=errors, estimate=rates)
+@settings(max_examples=300, deadline=None)
+def test_a_hard_cliff_is_found_within_the_error(  # noqa: PLR0917 - hypothesis hands them over by name
+    cliff_at: float, top: float, start: float, floor: float, error: SearchError, estimate: float
+) -> None:
+    """Whatever cliff, ceiling, start, error and (even wrong) estimate: bounds around the cliff, both really tried."""
+    lowest = min(floor, top)
+    asked = plan(top=top, start=min(max(start, lowest), top), floor=lowest, error=error)
+    found = find(cliff(cliff_at), asked, lambda: estimate)
+    assert found.value <= cliff_at
+    assert supported(found)
+    tried = {one.load for one in found.attempts}
+    if found.upper is None:
+        assert found.value == top
+        assert found.limited_by == "tester"
+    else:
+        assert found.upper > cliff_at
+        assert found.upper in tried
+        if found.value:
+            assert found.upper - found.value <= error.width(found.upper) * (1 + 1e-9)
+        else:
+            assert cliff_at < lowest * (1 + 1e-9) or found.upper == lowest
+    halvings = math.log2(max(top / error.width(lowest), 2))
+    assert len(found.attempts) <= 2 * math.log2(1e8) + halvings + 10
+
+
+def test_a_top_that_passes_is_really_tried_and_names_the_tester() -> None:
+    found = find(cliff(1e9), plan())
+    assert (found.value, found.upper, found.limited_by, found.error) == (TOP, None, "tester", None)
+    assert sum(one.load == TOP for one in found.attempts) == 2
+
+
+def test_nothing_passes() -> None:
+    found = find(cliff(0), plan())
+    assert (found.value, found.upper, found.limited_by) == (0, 100, "device")
+    assert any("no trial passed" in note for note in found.notes)
+
+
+def test_near_the_testers_own_rate_the_tester_limits() -> None:
+    found = find(cliff(0.95 * TOP), plan())
+    assert found.limited_by == "tester"
+    assert find(cliff(0.8 * TOP), plan()).limited_by == "device"
+
+
+@given(at=st.floats(1e3, 1e7), disturbances=st.lists(st.booleans(), max_size=300))
+@settings(max_examples=100, deadline=None)
+def test_disturbed_trials_never_move_the_answer(at: float, disturbances: list[bool]) -> None:
+    """INVALID trials of the host, fewer in a row than the limit, change nothing but the number of trials."""
+    pending = iter(disturbances)
+    in_a_row = 0
+
+    def device(load: float) -> TrialOutcome:
+        nonlocal in_a_row
+        in_a_row = in_a_row + 1 if next(pending, False) and in_a_row < 10 else 0
+        return DISTURBED if in_a_row else cliff(at)(load)
+
+    calm, found = find(cliff(at), plan()), find(device, plan())
+    assert (found.value, found.upper, found.limited_by) == (calm.value, calm.upper, calm.limited_by)
+    assert found.trials["PASS"] == calm.trials["PASS"]
+    assert found.trials["FAIL"] == calm.trials["FAIL"]
+
+
+def test_a_slow_tester_bounds_the_search_and_is_named() -> None:
+    found = find(lambda load: PASS if load <= 800_000 else SLOW_TESTER, plan())
+    assert found.value == 800_000
+    assert found.limited_by == "tester"
+    assert found.trials["FAIL"] == 0
+    assert any("could not be decided" in note for note in found.notes)
+    assert sum(one.load == found.upper for one in found.attempts) == 1 + TESTER_REPEATS
+
+
+def test_a_host_that_is_always_disturbed_is_named_and_the_limit_of_repeats_holds() -> None:
+    found = find(lambda _load: DISTURBED, plan(invalid_repeats=4, most_trials=1000))
+    assert (found.value, found.limited_by) == (0, "host")
+    assert all(sum(one.load == load for one in found.attempts) == 5 for load in {a.load for a in found.attempts})
+
+
+def test_a_device_limit_below_the_testers_is_still_the_devices() -> None:
+    """Undecided loads above do not hide a real FAIL below."""
+
+    def device(load: float) -> TrialOutcome:
+        return SLOW_TESTER if load > 1e6 else cliff(300_000)(load)
+
+    found = find(device, plan())
+    assert found.limited_by == "device"
+    assert found.value == pytest.approx(300_000, rel=0.01)
+
+
+def test_a_false_pass_at_the_end_is_found_by_confirming() -> None:
+    """The load passes once by luck and fails the next two times: the answer lies below it, and the note says why."""
+    lucky = iter([True])
+
+    def device(load: float) -> TrialOutcome:
+        return PASS if load > 500_000 and next(lucky, False) else cliff(500_000)(load)
+
+    found = find(device, plan(start=450_000))
+    assert found.value <= 500_000
+    assert found.value == pytest.approx(500_000, rel=0.01)
+    assert any("contradiction" in note for note in found.notes)
+
+
+def test_a_false_fail_at_the_end_is_found_by_confirming() -> None:
+    """One unlucky FAIL far below the cliff does not stay: the upper bound is tried again and the search goes on."""
+    unlucky = iter([True])
+
+    def device(load: float) -> TrialOutcome:
+        return FAIL if load > 300_000 and next(unlucky, False) else cliff(900_000)(load)
+
+    found = find(device, plan())
+    assert found.value == pytest.approx(900_000, rel=0.01)
+    assert any("contradiction: 400000 frames/s passed 2 and failed 1 times" in note for note in found.notes)
+    assert find(device, plan(confirm=False)).value > 0
+
+
+def test_loss_verification_forgives_rare_loss() -> None:
+    asked = plan(start=TOP, confirm=False, loss_verifications=2)
+    assert find(scripted(FAIL, FAIL, PASS), asked).value == TOP
+    stricter = plan(start=TOP, confirm=False, loss_verifications=1)
+    assert find(scripted(FAIL, FAIL, PASS), stricter).value < TOP
+
+
+def test_a_full_table_is_recognised_in_few_trials() -> None:
+    found = find(lambda _load: FULL_TABLE, plan(start=1e6, confirm=False))
+    assert (found.value, found.limited_by) == (0, "table")
+    assert len(found.attempts) == 2
+
+
+def test_a_device_that_collapses_is_not_tried_again_there() -> None:
+    asked = plan(start=150_000)
+    found = find(lambda load: PASS if load <= 390_000 else (COLLAPSED if load > 500_000 else FAIL), asked)
+    assert found.value == pytest.approx(390_000, rel=0.01)
+    collapsed = [one.load for one in found.attempts if one.outcome.verdict is Verdict.COLLAPSED]
+    assert collapsed == [600_000]
+    assert any("collapsed" in note for note in found.notes)
+
+
+def test_a_device_that_keeps_collapsing_ends_the_search() -> None:
+    found = find(lambda load: PASS if load <= 100_000 else COLLAPSED, plan())
+    assert found.trials["COLLAPSED"] == 3
+    assert found.value <= 100_000
+    assert any("ended because the device collapsed 3 times" in note for note in found.notes)
+
+
+@given(st.sets(st.integers(0, 40), max_size=20), errors)
+@settings(max_examples=100, deadline=None)
+def test_a_non_monotonic_device_gets_a_supported_answer_between_a_pass_and_a_fail(
+    bad: set[int], error: SearchError
+) -> None:
+    """Any pattern of good and bad bands: the answer passed, the bound above it failed, and they are near."""
+
+    def device(load: float) -> TrialOutcome:
+        return FAIL if int(load / 400_000) in bad else PASS
+
+    found = find(device, plan(error=error))
+    assert supported(found)
+    assert device(found.value).verdict is Verdict.PASS or found.value == 0
+    if found.upper is not None:
+        assert device(found.upper).verdict is Verdict.FAIL
+        assert found.value == 0 or found.upper - found.value <= error.width(found.upper) * (1 + 1e-9)
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_a_device_that_throws_dice_ends_the_search_with_a_supported_answer(dice: random.Random) -> None:
+    found = find(lambda _load: dice.choice([PASS, FAIL, DISTURBED, SLOW_TESTER]), plan(most_trials=150))
+    assert supported(found)
+    assert len(found.attempts) <= 150
+    assert sum(found.trials.values()) == len(found.attempts)
+
+
+def test_the_answer_of_a_search_with_probes_passed_at_full_length() -> None:
+    """A device that holds 2 M for a short time and 1 M for long: probes are not the answer."""
+    asked = SearchPlan(top=TOP, start=100_000, floor=100, error=ONE_PERCENT, short_probes=True)
+
+    def trial(load: float, short: bool, _bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        return cliff(2e6 if short else 1e6)(load)
+
+    found = search(asked, trial, lambda _outcome: None)
+    assert found.value == pytest.approx(1e6, rel=0.01)
+    assert found.value <= 1e6
+    assert supported(found)
+    assert any(one.short for one in found.attempts)
+
+
+def test_the_forwarding_rate_of_a_failed_trial_saves_trials() -> None:
+    asked = plan(start=TOP)
+    told, untold = find(cliff(700_000), asked, lambda: 700_000.0), find(cliff(700_000), asked)
+    assert len(told.attempts) < len(untold.attempts)
+    assert told.value == pytest.approx(untold.value, rel=0.011)
+
+
+def test_bounds_and_the_estimate_of_trials_left_shrink_towards_the_end() -> None:
+    seen: list[Bounds] = []
+
+    def trial(load: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        seen.append(bounds)
+        return cliff(700_000)(load)
+
+    found = search(plan(), trial, lambda _outcome: None)
+    assert seen[0].lower is None
+    assert seen[0].upper is None
+    assert seen[-1].trials_left is not None
+    assert seen[0].trials_left is not None
+    assert seen[-1].trials_left < seen[0].trials_left
+    lowers = [bounds.lower for bounds in seen if bounds.lower is not None]
+    assert lowers == sorted(lowers)
+    assert (seen[-1].lower, seen[-1].upper) == (found.value, found.upper)

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule of the verdict, one row each; then what must hold for any evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natgauge.procedures.measurer import Counts, Direction, Verdict
+from natgauge.verdicts import (
+    LAG_SHARE,
+    LEAST_LAG_SECONDS,
+    CpuStalls,
+    Placement,
+    PortFacts,
+    TrialEvidence,
+    judge,
+    lag_tolerance,
+)
+
+N = 100_000
+SECOND = Counts(intended=N, offered=N, received=N, nominal_seconds=1.0, sending_seconds=1.0)
+UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
+
+
+def evidence(**others: Any) -> TrialEvidence:
+    """A clean trial of a connection rate in `isolated` placement, but for what is named."""
+    clean = TrialEvidence(
+        placement="isolated", connections=N, stored=N, phase1=SECOND, table_count_before=0, table_count_after=N
+    )
+    return replace(clean, **others)
+
+
+def lossy(lost: int, **others: Any) -> Counts:
+    return replace(SECOND, received=N - lost, **others)
+
+
+def stall(role: str = "sender", seconds: float = 0.1, worst: float | None = None) -> CpuStalls:
+    return CpuStalls(0, role, 1, seconds, seconds if worst is None else worst)  # type: ignore[arg-type]
+
+
+def both_phases(second: Counts, **others: Any) -> TrialEvidence:
+    return evidence(phase2={UP: SECOND, DOWN: second}, preparation=True, **others)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A trial in words, and what must be said of it."""
+
+    what: str
+    given: TrialEvidence
+    verdict: Verdict
+    limited_by: str | None = None
+    failed_phase: int | None = None
+    says: str = ""
+
+
+LATE = replace(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
+ROWS = [
+    Row("all came back", evidence(), Verdict.PASS),
+    Row("all came back, both phases", both_phases(SECOND), Verdict.PASS),
+    Row("all came back in spite of stalls", evidence(cpus=(stall(),)), Verdict.PASS),
+    Row("the device cannot count", evidence(table_count_before=None, table_count_after=None), Verdict.PASS),
+    # Loss
+    Row("one frame lost", both_phases(lossy(1)), Verdict.FAIL, "device", 2, "Responder: 1 of 100000 frames lost"),
+    Row("one lost in phase 1", evidence(phase1=lossy(1), stored=N - 1), Verdict.FAIL, "device", 1),
+    Row("none came back", both_phases(lossy(N)), Verdict.FAIL, "device", 2, "none of 100000"),
+    Row("loss in `shared`", both_phases(lossy(5), placement="shared"), Verdict.FAIL, "device", 2),
+    Row("late frames are lost", both_phases(lossy(7, late=7)), Verdict.FAIL, "device", 2, "7 of them late"),
+    Row("loss within the tolerance", both_phases(lossy(10), loss_tolerance=1e-4), Verdict.PASS),
+    Row("loss beyond the tolerance", both_phases(lossy(11), loss_tolerance=1e-4), Verdict.FAIL, "device", 2),
+    Row(
+        "loss in the device's own ring",
+        both_phases(lossy(9), dropped_before={"device ring": 4}, dropped_after={"device ring": 13}),
+        Verdict.FAIL,
+        "device",
+        2,
+        "9 at device ring",
+    ),
+    # Loss that a disturbance explains, and loss that it does not
+    Row("loss beside a stalled device CPU", both_phases(lossy(9), cpus=(stall("watched"),)), Verdict.INVALID, "host"),
+    Row("loss beside a stalled sender", both_phases(lossy(9), cpus=(stall(),)), Verdict.INVALID, "host"),
+    Row(
+        "loss beside stolen time",
+        both_phases(lossy(9), cpus=(CpuStalls(1, "watched", 0, 0.0, 0.0, stolen_seconds=0.02),)),
+        Verdict.INVALID,
+        "host",
+    ),
+    Row(
+        "more loss than 0.1 s explain at 100,000 frames/s",
+        both_phases(lossy(20_001), cpus=(stall("watched"),)),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row("a gap too short to count", both_phases(lossy(9), cpus=(stall(seconds=0.0009),)), Verdict.FAIL, "device", 2),
+    Row(
+        "loss in `shared` is no stall's",
+        both_phases(lossy(9), placement="shared", cpus=(stall(),)),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
+        "the tester's port dropped them",
+        both_phases(lossy(9), ports={"initiator": PortFacts(rx_dropped=9)}),
+        Verdict.INVALID,
+        "tester",
+        None,
+        "9 frames dropped at the tester's own ports",
+    ),
+    Row(
+        "the tester's port dropped fewer",
+        both_phases(lossy(9), ports={"initiator": PortFacts(rx_dropped=8)}),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
+        "a tester's place of the lab dropped them",
+        both_phases(lossy(9), dropped_after={"tester port initiator": 9}),
+        Verdict.INVALID,
+        "tester",
+    ),
+    # The tester did not offer what was intended
+    Row("fewer offered", both_phases(replace(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
+    Row("refused by the port", evidence(ports={"initiator": PortFacts(refused=1)}), Verdict.INVALID, "tester"),
+    Row("redirect error", evidence(ports={"initiator": PortFacts(redirect_errors=1)}), Verdict.INVALID, "tester"),
+    # Lag
+    Row("late in `shared`", evidence(placement="shared", phase1=LATE), Verdict.FAIL, "device", 1, "50.00 ms behind"),
+    Row("late in `shared`, phase 2", both_phases(LATE, placement="shared"), Verdict.FAIL, "device", 2),
+    Row("late in `isolated`", evidence(phase1=LATE), Verdict.INVALID, "tester", None, "too slow"),
+    Row("late by a stall", evidence(placement="shared", phase1=LATE, cpus=(stall(),)), Verdict.INVALID, "host"),
+    Row("late by a stall, `isolated`", evidence(phase1=LATE, cpus=(stall(),)), Verdict.INVALID, "host"),
+    Row(
+        "late by more than the stall",
+        evidence(placement="shared", phase1=LATE, cpus=(stall(seconds=0.04),)),
+        Verdict.FAIL,
+        "device",
+        1,
+    ),
+    Row(
+        "another CPU's stall",
+        evidence(placement="shared", phase1=LATE, cpus=(stall("watched"),)),
+        Verdict.FAIL,
+        "device",
+        1,
+    ),
+    Row("late while preparing", evidence(placement="shared", phase1=LATE, preparation=True), Verdict.PASS),
+    # Frames that came back wrong
+    Row("leak", both_phases(lossy(3, untranslated=3)), Verdict.FAIL, "device", 2, "3 untranslated of 100000"),
+    Row("leak beside a stall", both_phases(lossy(3, untranslated=3), cpus=(stall(),)), Verdict.FAIL, "device", 2),
+    Row(
+        "leak within the tolerance",
+        both_phases(lossy(3, untranslated=3), loss_tolerance=0.1),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row("mistranslated", both_phases(lossy(2, mistranslated=2)), Verdict.FAIL, "device", 2, "2 mistranslated"),
+    Row("damaged", both_phases(lossy(2, damaged=2)), Verdict.FAIL, "device", 2, "2 damaged"),
+    Row("damaged within the tolerance", both_phases(lossy(2, damaged=2), loss_tolerance=0.1), Verdict.PASS),
+    Row("duplicated, none lost", both_phases(replace(SECOND, duplicates=4)), Verdict.FAIL, "device", 2, "4 duplicated"),
+    Row("reordered only", both_phases(replace(SECOND, reordered=400)), Verdict.PASS),
+    # The table
+    Row("not empty before", evidence(table_count_before=5), Verdict.INVALID, "host", None, "held 5 connections before"),
+    Row(
+        "full",
+        evidence(phase1=lossy(34_464), stored=65_536, table_count_after=65_536, table_limit=65_536),
+        Verdict.FAIL,
+        "table",
+        1,
+        "held 65536 connections of at most 65536",
+    ),
+    Row(
+        "full, and a stall cannot excuse it",
+        evidence(
+            phase1=lossy(34_464),
+            stored=65_536,
+            table_count_after=65_536,
+            table_limit=65_536,
+            cpus=(stall(seconds=9.0),),
+        ),
+        Verdict.FAIL,
+        "table",
+        1,
+    ),
+    Row(
+        "not full, only overloaded",
+        evidence(phase1=lossy(34_464), stored=65_536, table_count_after=65_536, table_limit=2**20),
+        Verdict.FAIL,
+        "device",
+        1,
+    ),
+    Row(
+        "refused in `shared`, limit unknown",
+        evidence(placement="shared", phase1=lossy(34_464), stored=65_536, table_count_after=65_536),
+        Verdict.FAIL,
+        "table",
+        1,
+    ),
+    Row("learned too few", evidence(stored=N - 2), Verdict.FAIL, "device", 1, "learned 99998 of 100000"),
+    Row(
+        "evicted: forwarded is not established",
+        evidence(table_count_after=65_536),
+        Verdict.FAIL,
+        "table",
+        1,
+        "100000 connections were forwarded, but the device's table holds 65536",
+    ),
+    Row("strangers in the table", evidence(table_count_after=N + 3), Verdict.INVALID, "host"),
+    Row(
+        "readings of connections that may be missing are excused",
+        both_phases(
+            replace(SECOND, offered=N - 5, received=N - 5, skipped=5),
+            stored=N - 1,
+            table_count_after=N - 1,
+            loss_tolerance=1e-4,
+        ),
+        Verdict.PASS,
+    ),
+    Row(
+        "skipped readings although every connection is stored",
+        both_phases(replace(SECOND, offered=N - 5, received=N - 5, skipped=5)),
+        Verdict.INVALID,
+        "tester",
+    ),
+    Row(
+        "enumerated with replacement",
+        evidence(stored=63_212, table_count_after=63_212, each_once=False),
+        Verdict.PASS,
+    ),
+    # The device
+    Row("gone", both_phases(lossy(N), device_alive=False), Verdict.COLLAPSED, "device", None, "no longer answers"),
+    Row("alive but silent", both_phases(lossy(N), device_alive=True), Verdict.FAIL, "device", 2),
+    # Phase 1 decides before phase 2
+    Row(
+        "phase 1 failed before phase 2",
+        replace(both_phases(lossy(9)), phase1=lossy(1), stored=N - 1),
+        Verdict.FAIL,
+        "device",
+        1,
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
+def test_verdict(row: Row) -> None:
+    judged = judge(row.given)
+    assert (judged.verdict, judged.limited_by, judged.failed_phase) == (row.verdict, row.limited_by, row.failed_phase)
+    assert row.says in judged.reason
+    assert bool(judged.reason) == (row.verdict is not Verdict.PASS)
+
+
+def test_disturbance_is_told_whatever_the_verdict() -> None:
+    for given_evidence in (evidence(), evidence(phase1=lossy(1)), evidence(placement="shared", phase1=LATE)):
+        assert not judge(given_evidence).disturbed
+        judged = judge(replace(given_evidence, cpus=(stall("watched", 0.25),)))
+        assert judged.disturbed
+        assert any("250.0 ms in all" in note for note in judged.notes)
+
+
+def test_a_device_that_cannot_count_is_noted() -> None:
+    assert any("cannot tell" in note for note in judge(evidence(table_count_after=None)).notes)
+
+
+@pytest.mark.parametrize(
+    ("nominal", "tolerance"), [(0.01, LEAST_LAG_SECONDS), (0.2, LEAST_LAG_SECONDS), (1.0, LAG_SHARE), (60.0, 0.06)]
+)
+def test_lag_tolerance(nominal: float, tolerance: float) -> None:
+    assert lag_tolerance(nominal) == pytest.approx(tolerance)
+
+
+placements = st.sampled_from(["shared", "isolated", "external"])
+cpus = st.builds(
+    CpuStalls,
+    cpu=st.integers(0, 3),
+    role=st.sampled_from(["sender", "watched"]),
+    stalls=st.integers(0, 3),
+    stalled_seconds=st.floats(0, 1),
+    worst_stall_seconds=st.floats(0, 1),
+    stolen_seconds=st.floats(0, 1),
+)
+ports = st.builds(PortFacts, st.integers(0, 2), st.integers(0, 2), st.integers(0, 20), st.integers(0, 20))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Counts:
+    intended = draw(st.integers(1, 100))
+    offered = draw(st.integers(0, intended))
+    return Counts(
+        intended=intended,
+        offered=offered,
+        received=draw(st.integers(0, offered)),
+        duplicates=draw(st.integers(0, 2)),
+        damaged=draw(st.integers(0, 2)),
+        untranslated=draw(st.integers(0, 2)),
+        nominal_seconds=draw(st.floats(1e-6, 10)),
+        final_lag_seconds=draw(st.floats(0, 1)),
+    )
+
+
+@given(placements, streams(), streams(), st.lists(cpus, max_size=2), ports, st.integers(0, 100))
+def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in order
+    placement: Placement, first: Counts, second: Counts, stalls: list[CpuStalls], port: PortFacts, count: int
+) -> None:
+    """A PASS always means: all offered, all back, nothing wrong, on time where that counts, and the table agrees."""
+    judged = judge(
+        TrialEvidence(
+            placement=placement,
+            connections=first.intended,
+            stored=first.received,
+            phase1=first,
+            phase2={DOWN: second},
+            table_count_before=0,
+            table_count_after=count,
+            cpus=tuple(stalls),
+            ports={"initiator": port},
+        )
+    )
+    assert judged.disturbed == any(cpu.disturbed for cpu in stalls)
+    if judged.verdict is Verdict.PASS:
+        for counts in (first, second):
+            assert counts.intended == counts.offered == counts.received
+            assert counts.duplicates == counts.damaged == counts.untranslated == 0
+            assert counts.final_lag_seconds <= lag_tolerance(counts.nominal_seconds)
+        assert port.refused == port.redirect_errors == 0
+        assert count == first.received
+    else:
+        assert judged.reason
+        assert judged.limited_by
+    if judged.verdict is Verdict.FAIL:
+        assert judged.failed_phase in {1, 2}
