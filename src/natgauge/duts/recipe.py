@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes: what a gateway is and how it is played, read from TOML (docs/gateways.md)."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from natgauge.errors import UsageError
+
+#: Folders with recipes of the user's own, separated like PATH.
+VARIABLE: Final = "NATGAUGE_DUTS"
+#: The verbs, in the order a gateway's life has them.
+VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
+#: Verbs whose pieces run in the reverse order: what was made last goes first.
+REVERSED: Final = ("stop",)
+
+_BUILT_IN: Final = Path(__file__).parent
+_COMMON: Final = "common"
+_ROOTS: Final = ("/proc/sys/", "/sys/")
+
+Kind = Literal["routing", "nat44", "nat66", "nat64"]
+Family = Literal["ipv4", "ipv6"]
+Snippet = Annotated[str, Field(min_length=1)]
+Pieces = tuple[Snippet, ...]
+Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+_FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
+    "routing": (("ipv4", "ipv4"), ("ipv6", "ipv6")),
+    "nat44": (("ipv4", "ipv4"),),
+    "nat66": (("ipv6", "ipv6"),),
+    "nat64": (("ipv6", "ipv4"),),
+}
+
+
+class _Model(BaseModel):
+    """What every part of a recipe shares: nothing unknown, nothing converted, nothing changed later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Need(_Model):
+    """Programs the device must have, and the Debian package that has them."""
+
+    programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
+    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
+
+
+class Limits(_Model):
+    """What no knob changes.
+
+    Attributes:
+        source_addresses: the most Initiator addresses the gateway can serve; None = no such limit.
+        mapping: how outside ports are given out (RFC 4787 section 4.1): per connection's remote endpoint, or one for
+            all remote endpoints; None = the gateway does not translate ports.
+        pool_ports: first and last port it gives out on one outside address.
+        octets_per_connection: memory of one entry; None = unknown.
+        octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
+    """
+
+    source_addresses: Number | None = None
+    mapping: Literal["address-and-port-dependent", "endpoint-independent"] | None = None
+    pool_ports: tuple[Port, Port] | None = None
+    octets_per_connection: Number | None = None
+    octets_per_bucket: Number | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.mapping is None) != (self.pool_ports is None):
+            raise ValueError("mapping and pool_ports come together, or not at all")
+        if self.pool_ports and self.pool_ports[0] > self.pool_ports[1]:
+            raise ValueError("pool_ports is reversed; write the lower port first")
+        return self
+
+
+class Knob(_Model):
+    """One thing that can be set.
+
+    Attributes:
+        scope: "device" is set in the device's own place; "machine" is global, written from outside of the device and
+            restored; "lab" is decided when the lab is made.
+        paths: files that hold the value, each as one decimal number; all are written, the smallest one counts.
+        read: snippet that prints the value, instead of `paths`.
+        write: snippet that sets it to $NG_VALUE.
+        module: kernel module whose loading makes `paths` appear.
+        unit: of the value.
+        minimum: least value accepted.
+        maximum: largest value accepted; None = no limit of the gateway's.
+    """
+
+    scope: Literal["device", "machine", "lab"]
+    paths: tuple[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")], ...] = ()
+    read: Snippet | None = None
+    write: Snippet | None = None
+    module: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] | None = None
+    unit: Annotated[str, Field(min_length=1)]
+    minimum: Number = 1
+    maximum: Number | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.maximum is not None and self.maximum < self.minimum:
+            raise ValueError(f"maximum {self.maximum} is below minimum {self.minimum}")
+        if self.scope == "machine" and (self.read or self.write or not self.paths):
+            raise ValueError('scope "machine" needs paths, and neither read nor write: snippets run inside the device')
+        if self.scope == "machine" and not all(path.startswith(_ROOTS) and ".." not in path for path in self.paths):
+            raise ValueError(f'scope "machine" takes only paths below {" and ".join(_ROOTS)}')
+        if self.scope == "device" and bool(self.paths) == bool(self.read):
+            raise ValueError('scope "device" needs either paths or read')
+        if self.scope == "lab" and (self.paths or self.read or self.write):
+            raise ValueError('scope "lab" takes no paths, read or write')
+        return self
+
+    @property
+    def settable(self) -> bool:
+        """Whether the gateway's driver can change it."""
+        return bool(self.paths or self.write)
+
+
+class Knobs(_Model):
+    """The knobs natgauge knows; None = the gateway has no such thing.
+
+    Attributes:
+        table_size: connections its table may hold.
+        hash_size: buckets of that table.
+        udp_timeout: seconds after which an unused UDP entry is forgotten.
+        cores: cores it works on.
+    """
+
+    table_size: Knob | None = None
+    hash_size: Knob | None = None
+    udp_timeout: Knob | None = None
+    cores: Knob | None = None
+
+    def named(self) -> dict[str, Knob]:
+        """Those there are, by name."""
+        every = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: knob for name, knob in every.items() if knob is not None}
+
+
+class Verbs(_Model):
+    """Shell snippets (POSIX, run with `sh -eu`); each verb is made of the pieces its fragments and recipe give.
+
+    Attributes:
+        check: succeeds when the gateway stands as it should.
+        version: prints what runs, one program a line.
+        start: sets the gateway up; nothing of an earlier start disturbs it.
+        empty: forgets all connections.
+        count: prints the number of connections, without walking the table.
+        faults: prints lines "name number": frames refused so far, by cause.
+        stop: leaves nothing of the gateway; succeeds also when there is nothing.
+    """
+
+    check: Annotated[Pieces, Field(min_length=1)]
+    version: Annotated[Pieces, Field(min_length=1)]
+    start: Annotated[Pieces, Field(min_length=1)]
+    stop: Annotated[Pieces, Field(min_length=1)]
+    empty: Pieces = ()
+    count: Annotated[Pieces, Field(max_length=1)] = ()
+    faults: Annotated[Pieces, Field(max_length=1)] = ()
+
+    def pieces(self, verb: str) -> Pieces:
+        """The snippets of a verb in the order they run; empty when the gateway has no such verb."""
+        pieces: Pieces = getattr(self, verb)
+        return pieces[::-1] if verb in REVERSED else pieces
+
+
+class Recipe(_Model):
+    """One gateway.
+
+    Attributes:
+        name: its file's name without ".toml".
+        title: one line for people.
+        kind: what it does to addresses.
+        initiator_family: of the frames on the Initiator's side.
+        responder_family: of the frames on the Responder's side.
+        stateful: whether it keeps connections.
+        source: what happens to the Initiator's source address and port.
+        extends: fragments it is built on, first to last.
+        environment: variables its snippets see beside those of the lab.
+        needs: what must be installed on the device.
+        limits: what no knob changes.
+        verbs: how it is played.
+        knobs: what can be set.
+        origin: the file it was read from.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    kind: Kind
+    initiator_family: Family
+    responder_family: Family
+    stateful: bool
+    source: Literal["translated", "unchanged"]
+    extends: tuple[str, ...] = ()
+    environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = {}
+    needs: tuple[Need, ...] = ()
+    limits: Limits = Limits()
+    verbs: Verbs
+    knobs: Knobs = Knobs()
+    origin: Path
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        families = (self.initiator_family, self.responder_family)
+        if families not in _FAMILIES[self.kind]:
+            raise ValueError(f"kind {self.kind} does not go from {families[0]} to {families[1]}")
+        if self.name != self.origin.stem:
+            raise ValueError(f'name "{self.name}" is not the name of the file')
+        if own := next((name for name in self.environment if name.startswith("NG_")), None):
+            raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's")
+        if self.stateful and not (self.verbs.empty and self.verbs.count):
+            raise ValueError("a stateful gateway needs the verbs empty and count")
+        if not self.stateful and (self.verbs.empty or self.verbs.count or self.limits.mapping):
+            raise ValueError("a gateway without state has neither the verbs empty and count nor a mapping")
+        return self
+
+
+def available() -> dict[str, Path]:
+    """Every recipe that can be named: ./duts, the folders of $NATGAUGE_DUTS, then natgauge's own.
+
+    Returns:
+        File by name, sorted by name. A user's recipe hides a built-in one of the same name.
+    """
+    found: dict[str, Path] = {}
+    for folder in _folders():
+        for path in folder.glob("*.toml"):
+            found.setdefault(path.stem, path)
+    return dict(sorted(found.items()))
+
+
+def load(name_or_path: str | Path) -> Recipe:
+    """Read one recipe.
+
+    Args:
+        name_or_path: a name of `available()`, or a file: anything with a "/" in it or ".toml" at its end.
+
+    Raises:
+        UsageError: there is none of this name, or it breaks a rule; the message has file, field, value and rule.
+    """
+    text = str(name_or_path)
+    if "/" in text or text.endswith(".toml"):
+        return _read(Path(text))
+    recipes = available()
+    if text not in recipes:
+        raise UsageError(f'gateway "{text}": {_near(text, recipes)}; "natgauge duts" lists them')
+    return _read(recipes[text])
+
+
+def _folders() -> Iterable[Path]:
+    yield Path("duts")
+    yield from (Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder)
+    yield _BUILT_IN
+
+
+def _near(name: str, there: Iterable[str]) -> str:
+    names = sorted(there)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"unknown; did you mean {' or '.join(close)}?" if close else f"unknown; there are {', '.join(names)}"
+
+
+def _read(path: Path) -> Recipe:
+    own = _pieces_of(_parse(path))
+    fragments = own.get("extends", [])
+    if not isinstance(fragments, list) or not all(isinstance(name, str) for name in fragments):
+        raise UsageError(f"{path}: extends: {fragments!r}: must be a list of names of fragments")
+    merged: dict[str, Any] = {}
+    for layer in [*(_fragment(name, path) for name in fragments), own]:
+        merged = _merge(merged, layer)
+    try:
+        return Recipe.model_validate({**_frozen(merged), "origin": path})
+    except ValidationError as error:
+        raise UsageError(_one_line(path, error)) from None
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); name a recipe's file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: is not UTF-8 text (octet {error.start})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: is not TOML: {error}") from error
+
+
+def _fragment(name: str, path: Path) -> dict[str, Any]:
+    """A fragment beside the recipe, else one of natgauge's own."""
+    folders = (path.parent / _COMMON, _BUILT_IN / _COMMON)
+    for folder in folders:
+        if (file := folder / f"{name}.toml").is_file():
+            return _pieces_of(_parse(file))
+    names = {file.stem for folder in folders for file in folder.glob("*.toml")}
+    raise UsageError(f'{path}: extends: fragment "{name}": {_near(name, names)}')
+
+
+def _pieces_of(table: dict[str, Any]) -> dict[str, Any]:
+    """Make each verb a list of one piece, so that merging appends."""
+    verbs = table.get("verbs")
+    if not isinstance(verbs, dict):
+        return table
+    return {**table, "verbs": {verb: [text] if isinstance(text, str) else text for verb, text in verbs.items()}}
+
+
+def _merge(below: dict[str, Any], above: dict[str, Any], *within: str) -> dict[str, Any]:
+    """Tables merge, needs and pieces of verbs add up, anything else is replaced."""
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[key] = _merge(old, value, *within, key)
+        elif isinstance(old, list) and isinstance(value, list) and (key == "needs" or within == ("verbs",)):
+            result[key] = _without_repeats([*old, *value])
+        else:
+            result[key] = value
+    return result
+
+
+def _without_repeats(values: list[Any]) -> list[Any]:
+    return [value for index, value in enumerate(values) if value not in values[:index]]
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def _one_line(path: Path, error: ValidationError) -> str:
+    """The first broken rule: file, field, value, rule."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    rule = first["msg"].removeprefix("Value error, ")
+    # A missing field, and a rule over several fields, have a whole table as their value.
+    value = "" if isinstance(first["input"], dict | BaseModel) else f"{first['input']!r}: "
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{path}: {field + ': ' if field else ''}{value}{rule[0].lower()}{rule[1:]}{more}"
