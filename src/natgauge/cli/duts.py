@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge duts`: the gateways that can be measured."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group("duts", invoke_without_command=True, no_args_is_help=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """List the gateways that can be measured; `show` tells more of one."""
+    if context.invoked_subcommand is not None:
+        return
+    from natgauge.duts.recipe import available, load
+
+    recipes = [load(path) for path in available().values()]
+    if as_json:
+        import json
+
+        keys = {"name", "title", "kind", "initiator_family", "responder_family", "stateful"}
+        click.echo(json.dumps({"duts": [recipe.model_dump(mode="json", include=keys) for recipe in recipes]}))
+        return
+    width = max((len(recipe.name) for recipe in recipes), default=0)
+    for recipe in recipes:
+        click.echo(f"{recipe.name:<{width}}  {recipe.kind:<7}  {recipe.title}")
+
+
+@command.command("show")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(name: str, as_json: bool) -> None:
+    """Tell everything of one gateway's recipe; NAME may be the path of a recipe file."""
+    from natgauge.duts.recipe import VERBS, load
+
+    recipe = load(name)
+    if as_json:
+        click.echo(recipe.model_dump_json(exclude_none=True))
+        return
+    click.echo(f"{recipe.name}: {recipe.title}")
+    click.echo(f"  file      {recipe.origin}")
+    click.echo(f"  kind      {recipe.kind}, {recipe.initiator_family} to {recipe.responder_family}")
+    click.echo(f"  source    {recipe.source}; {'keeps connections' if recipe.stateful else 'no connections'}")
+    for need in recipe.needs:
+        click.echo(f"  needs     {', '.join(need.programs)} (package {need.package})")
+    for knob, facts in recipe.knobs.named().items():
+        bounds = f"{facts.minimum} to {facts.maximum}" if facts.maximum is not None else f"from {facts.minimum}"
+        click.echo(f"  knob      {knob.replace('_', ' ')}: {bounds} {facts.unit}, of the {facts.scope}")
+    for verb in VERBS:
+        for piece in recipe.verbs.pieces(verb):
+            click.echo(f"  {verb:<9} " + piece.strip().replace("\n", "\n            "))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real measurer with a stand-in for the engine: requests, counts, records and refusals."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.fake_engine import FakeEngine
+
+from natgauge.campaigns.measurer import LabMeasurer, Settings
+from natgauge.campaigns.plan import LinkAddresses, Surroundings, TrafficOptions, make_plan
+from natgauge.campaigns.store import plain
+from natgauge.errors import BrokenError
+from natgauge.labs.base import Placement, Port
+from natgauge.procedures.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+
+
+class FakeLab:
+    """Two ports and drop counters that the test moves."""
+
+    placement: Placement = "shared"
+    initiator = Port("ng0i", "ng-x-tester", "02:00:00:00:00:01", "10.0.0.1")
+    responder = Port("ng0r", "ng-x-tester", "02:00:00:00:00:02", "198.19.0.1")
+
+    def __init__(self) -> None:
+        self.drops = {"initiator port received": 5, "dut inside received": 3}
+
+    def dropped(self) -> Mapping[str, int]:
+        """What the test put there."""
+        return self.drops
+
+
+class FakeTable:
+    """A device whose table holds what the last request opened."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self.engine = engine
+        self.emptied = 0
+        self.held = 7
+        self.dead = False
+
+    def empty(self) -> None:
+        """Forget all."""
+        self.emptied += 1
+        self.held = 0
+
+    def count(self) -> int:
+        """What the trial before opened."""
+        if self.dead:
+            raise BrokenError("device: gone")
+        if self.engine.requests and self.held == 0 and len(self.engine.requests) == self.emptied:
+            return self.engine.requests[-1].connections
+        return self.held
+
+
+class Recorder:
+    """Keeps trials in memory."""
+
+    def __init__(self) -> None:
+        self.trials: list[Mapping[str, Any]] = []
+
+    def add_trial(self, trial: Mapping[str, object]) -> None:
+        """Keep one."""
+        self.trials.append(plain(trial))
+
+
+def link(network: str, device: str, tester: str) -> LinkAddresses:
+    return LinkAddresses(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
+
+
+AROUND = Surroundings(
+    link("10.0.0.0/16", "10.0.0.1", "10.0.0.2"), link("198.19.0.0/16", "198.19.0.1", "198.19.0.2"), mtu=3498
+)
+SETTINGS = Settings(
+    initiator_family="ipv4",
+    responder_family="ipv4",
+    translated=True,
+    pool=None,
+    sender_cpus=(0,),
+    watch_cpus=(1,),
+    seed=42,
+    first_mark=0xFFFF_FFFF,
+    grace_seconds=0.25,
+    table_limit=None,
+    highest_phase1_rate=10e6,
+    highest_phase2_rate=16e6,
+)
+
+
+def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
+    return LabMeasurer(
+        place=FakeLab(),
+        device=others.pop("device", FakeTable(engine)),
+        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
+        settings=SETTINGS,
+        recorder=others.pop("recorder", Recorder()),
+        runner=engine,
+        **others,
+    )
+
+
+def test_rates_and_seconds_become_frames_of_each_direction() -> None:
+    engine = FakeEngine()
+    measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(2000.0, 3000.0, 0.5)))
+    phase2 = engine.requests[0].phase2
+    assert phase2 is not None
+    assert phase2.initiator is not None
+    assert phase2.responder is not None
+    assert (phase2.initiator.frames, phase2.responder.frames) == (1000, 1500)
+    assert engine.requests[0].phase1.grace_ms == 250
+
+
+def test_a_silent_direction_is_left_out() -> None:
+    engine = FakeEngine()
+    outcome = measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(0.0, 3000.0, 0.5)))
+    phase2 = engine.requests[0].phase2
+    assert phase2 is not None
+    assert phase2.initiator is None
+    assert set(outcome.phase2) == {Direction.RESPONDER}
+
+
+def test_once_sends_exactly_one_frame_for_each_connection() -> None:
+    engine = FakeEngine()
+    measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(0.0, 3000.0, 99.0, reading_order="once")))
+    phase2 = engine.requests[0].phase2
+    assert phase2 is not None
+    assert phase2.responder is not None
+    assert (phase2.responder.frames, phase2.responder.reading_order) == (1000, "once")
+
+
+def test_every_trial_has_its_own_mark_the_same_seed_and_an_emptied_table() -> None:
+    engine = FakeEngine()
+    table = FakeTable(engine)
+    meter = measurer(engine, device=table)
+    for _ in range(3):
+        assert meter.measure(TrialPlan(1000, 500.0)).verdict is Verdict.PASS
+    assert [request.mark for request in engine.requests] == [1, 2, 3]
+    assert {request.seed for request in engine.requests} == {42}
+    assert table.emptied == 3
+
+
+def test_frames_beyond_the_capacity_fail_the_trial_with_figures() -> None:
+    engine = FakeEngine(capacity=250.0)
+    outcome = measurer(engine).measure(TrialPlan(1000, 500.0))
+    assert outcome.verdict is Verdict.FAIL
+    assert outcome.phase1.lost == 500
+    assert "500" in outcome.reason
+
+
+def test_every_trial_is_recorded_with_request_and_raw_result() -> None:
+    engine, recorder = FakeEngine(lost=3), Recorder()
+    measurer(engine, recorder=recorder).measure(TrialPlan(1000, 500.0))
+    (trial,) = recorder.trials
+    assert trial["verdict"] == "FAIL"
+    assert trial["request"]["connections"] == 1000
+    assert trial["result"]["phase1"]["received_frames"] == 997
+    assert trial["device_count_before"] == 0
+    assert trial["device_count_after"] == 1000
+
+
+def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> None:
+    engine, recorder = FakeEngine(), Recorder()
+    measurer(engine, recorder=recorder).measure(TrialPlan(1000, 500.0))
+    assert recorder.trials[0]["dropped"] == {"dut inside received": 0}
+
+
+def test_a_device_that_stops_answering_collapsed() -> None:
+    engine = FakeEngine()
+    table = FakeTable(engine)
+
+    def kill(request: Any, *others: object) -> Any:
+        table.dead = True
+        return engine(request, *others)
+
+    meter = measurer(engine, device=table)
+    meter.runner = kill
+    assert meter.measure(TrialPlan(1000, 500.0)).verdict is Verdict.COLLAPSED
+
+
+def test_a_device_that_cannot_be_reached_is_measured_without_counts() -> None:
+    outcome = measurer(FakeEngine(), device=None).measure(TrialPlan(1000, 500.0))
+    assert outcome.verdict is Verdict.PASS
+    assert outcome.table_count is None
+
+
+def test_the_ceiling_is_the_testers_own_rate_of_the_phase_that_is_measured() -> None:
+    assert measurer(FakeEngine()).highest_rate == 16e6
+    assert measurer(FakeEngine(), phase1_only=True).highest_rate == 10e6
+
+
+def test_forwarding_is_proved_with_a_handful_of_frames_each_way() -> None:
+    engine = FakeEngine()
+    table = FakeTable(engine)
+    measurer(engine, device=table).check_forwarding()
+    (request,) = engine.requests
+    assert request.connections <= 10
+    assert request.phase2 is not None
+    assert request.phase2.initiator is not None
+    assert request.phase2.responder is not None
+    assert table.emptied == 2
+
+
+def test_a_device_that_does_not_forward_is_told_with_direction_and_figures() -> None:
+    with pytest.raises(BrokenError, match=r"does not forward: phase 1.*0 of 8 frames"):
+        measurer(FakeEngine(lost=100)).check_forwarding()
