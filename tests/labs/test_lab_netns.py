@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyroute2 import IPRoute
@@ -87,7 +88,7 @@ def test_ports_are_up_silent_and_wide_enough(family: str) -> None:
             assert addresses == []
 
 
-def _look(interface: str) -> tuple[object, list[str]]:
+def _look(interface: str) -> tuple[Any, list[str]]:
     with IPRoute() as routes:
         (index,) = routes.link_lookup(ifname=interface)
         addresses = [address.get_attr("IFA_ADDRESS") for address in routes.get_addr(index=index)]
@@ -154,7 +155,7 @@ def _mac(text: str | None) -> bytes:
 
 
 def _sum(data: bytes) -> int:
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF

@@ -224,6 +224,17 @@ def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
     register.release()
     (registers.RUN / "x.new").write_text('{"version":')
     assert [lab.name for lab in registers.status()] == ["x"]
+    registers.clean({"x"})
+    assert list(registers.RUN.iterdir()) == []
+
+
+def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root: Path) -> None:
+    assert root.exists()
+    registers.RUN.mkdir()
+    for name in ("x.lock", "x.new"):
+        (registers.RUN / name).write_text("1")
+    assert registers._delete_lock_files() == [f"deleted {registers.RUN}/x.lock"]
+    assert list(registers.RUN.iterdir()) == []
 
 
 def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

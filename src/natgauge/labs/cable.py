@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from natgauge.labs.base import Device, Port
+from natgauge.labs.base import Device, Placement, Port
 from natgauge.labs.links import Cable, End
 from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.register import check_name
@@ -15,7 +15,7 @@ class CableLab(MadeLab):
     """Both ports in one namespace; each port's gateway is the other port."""
 
     kind = "cable"
-    placement = "shared"
+    placement: Placement = "shared"
     devices: Sequence[Device] = ()
 
     def __init__(self, name: str = "cable") -> None:

@@ -284,6 +284,7 @@ class Register:
             self._items = failed
             raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
         self._path.unlink(missing_ok=True)
+        self._beside.unlink(missing_ok=True)
         return done
 
     def _last_step(self) -> list[Item]:
@@ -301,6 +302,10 @@ class Register:
     def _path(self) -> Path:
         return RUN / f"{self.name}.json"
 
+    @property
+    def _beside(self) -> Path:
+        return RUN / f"{self.name}.new"
+
     def _write(self, failed: Collection[Item] = ()) -> None:
         content = {
             "version": _VERSION,
@@ -312,9 +317,8 @@ class Register:
             "items": [*failed, *self._items],
         }
         # Written beside and renamed, so that a kill at any moment leaves a whole register.
-        beside = self._path.with_suffix(".new")
-        beside.write_text(json.dumps(content, indent=1))
-        beside.replace(self._path)
+        self._beside.write_text(json.dumps(content, indent=1))
+        self._beside.replace(self._path)
 
 
 def _undo_namespaces(_register: Register, items: list[Item]) -> list[str]:
@@ -518,11 +522,12 @@ def _delete_strays() -> list[str]:
 
 
 def _delete_lock_files() -> list[str]:
-    """Delete the locks that killed runs left before they wrote a register."""
+    """Delete the locks, and unfinished registers, of runs that were killed before they made anything."""
     done = []
     for path in RUN.glob("*.lock"):
         lock = Lock(path.stem)
         if not path.with_suffix(".json").exists() and lock.try_take():
+            path.with_suffix(".new").unlink(missing_ok=True)
             lock.release()
             done.append(f"deleted {path}")
     return done
