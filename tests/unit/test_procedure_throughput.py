@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.progress import Event
 from natgauge.procedures.results import MeasurementResult
@@ -156,19 +156,34 @@ def test_short_trials_are_noted_against_the_rfc() -> None:
     assert not any("RFC 2544" in note for note in measure(Gateway(), trial_seconds=60.0).notes)
 
 
-class _Failing(Gateway):
-    """Forwards nothing in phase 2 once broken."""
+class _Breaking(Gateway):
+    """Its third trial cannot be run at all."""
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """Raise on the third trial."""
+        """Run the trial or break."""
         if len(self.plans) == 2:
-            raise BrokenPipeError
+            raise BrokenError("the lab is gone")
         return Gateway.measure(self, plan)
 
 
 def test_a_measurer_that_breaks_is_not_hidden() -> None:
-    with pytest.raises(BrokenPipeError):
-        measure(_Failing(), connection_rate=1e5)
+    with pytest.raises(BrokenError, match="the lab is gone"):
+        measure(_Breaking(), connection_rate=1e5)
+
+
+class _Stumbling(Gateway):
+    """Every other phase 1 fails, whatever its rate."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run the trial, with phase 1 too fast every other time."""
+        self.establishes = 1e6 if len(self.plans) % 2 else plan.phase1_rate / 2
+        return Gateway.measure(self, plan)
+
+
+def test_only_failures_of_phase_1_in_a_row_end_the_measurement() -> None:
+    result = measure(_Stumbling(forwards=300_000), connection_rate=1e6)
+    assert result.trials["INVALID"] > 5
+    assert result.summary.median == pytest.approx(300_000, rel=0.01)
 
 
 @pytest.mark.parametrize(

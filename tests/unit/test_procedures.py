@@ -12,6 +12,9 @@ from tests.unit.simulated import Gateway
 import natgauge
 from natgauge.errors import UsageError
 from natgauge.procedures import get, procedures
+from natgauge.procedures.measurer import Counts, TrialPlan
+from natgauge.procedures.progress import Bounds, Event, TrialRunner
+from natgauge.procedures.rates import forwarding_rate
 from natgauge.procedures.settings import TrialSettings
 
 FOLDER = Path(natgauge.__file__).parent / "procedures"
@@ -64,3 +67,29 @@ def test_each_procedure_measures_a_simulated_gateway(metric: str) -> None:
     assert (result.metric, result.unit) == (metric, procedure.unit)
     assert result.summary.median > 0
     assert events
+
+
+def test_time_left_counts_this_repetition_and_those_to_come() -> None:
+    """A clock that ticks once a look makes every trial last 1 s."""
+    events: list[Event] = []
+    ticks = iter(range(1000))
+    runner = TrialRunner(Gateway(), "m", 3, events.append, clock=lambda: float(next(ticks)))
+    plan = TrialPlan(connections=10, phase1_rate=10.0)
+    for left in (3, 2, 1):
+        runner.run(plan, 10.0, Bounds(trials_left=left))
+    runner.start_repetition(2)
+    runner.run(plan, 10.0, Bounds(trials_left=3))
+    runner.run(plan, 10.0, Bounds())
+    # Before the first trial nothing is known; then what is left here plus three trials for each repetition to come.
+    expected = [None, 2 + 2 * 3, 2 + 2 * 3, 1 + 2 * 3, 1 + 2 * 3, 0 + 2 * 3, 3 + 3, 2 + 3, None, None]
+    assert [event.seconds_left for event in events] == expected
+
+
+def test_the_forwarding_rate_is_the_slowest_directions_over_the_time_it_really_took() -> None:
+    on_time = Counts(intended=100, offered=100, received=80, nominal_seconds=2.0, sending_seconds=1.9)
+    behind = Counts(intended=100, offered=100, received=100, nominal_seconds=2.0, sending_seconds=4.0)
+    assert forwarding_rate([on_time]) == 40
+    assert forwarding_rate([on_time, behind]) == 25
+    assert forwarding_rate([behind, on_time]) == 25
+    assert forwarding_rate([]) is None
+    assert forwarding_rate([Counts(1, 1, 1)]) is None

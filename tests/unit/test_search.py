@@ -213,6 +213,30 @@ def test_a_device_that_collapses_is_not_tried_again_there() -> None:
     assert any("collapsed" in note for note in found.notes)
 
 
+def test_a_load_that_collapsed_the_device_is_not_confirmed() -> None:
+    asked = plan(start=300_000, error=SearchError(share=0.5))
+    found = find(lambda load: PASS if load <= 300_000 else COLLAPSED, asked)
+    assert [one.load for one in found.attempts] == [300_000, 600_000, 300_000]
+    assert (found.value, found.upper) == (300_000, 600_000)
+
+
+def test_a_contradiction_that_cannot_be_settled_counts_against_the_load() -> None:
+    """It passed once and failed once, and every third trial is INVALID: no steady answer stands behind that load."""
+    answers = iter([PASS, FAIL])
+
+    def device(load: float) -> TrialOutcome:
+        return next(answers, DISTURBED) if load > 500_000 else PASS
+
+    found = find(device, plan(start=TOP, invalid_repeats=2))
+    assert found.value == pytest.approx(500_000, rel=0.01)
+
+
+def test_an_estimate_far_too_low_does_not_throw_the_search_down() -> None:
+    """An overloaded device may forward next to nothing; one guess goes down 16 times at most."""
+    found = find(cliff(2e6), plan(start=TOP), lambda: 1.0)
+    assert [one.load for one in found.attempts][:2] == [TOP, TOP / 16]
+
+
 def test_a_device_that_keeps_collapsing_ends_the_search() -> None:
     found = find(lambda load: PASS if load <= 100_000 else COLLAPSED, plan())
     assert found.trials["COLLAPSED"] == 3
@@ -247,9 +271,11 @@ def test_a_device_that_throws_dice_ends_the_search_with_a_supported_answer(dice:
     assert sum(found.trials.values()) == len(found.attempts)
 
 
-def test_the_answer_of_a_search_with_probes_passed_at_full_length() -> None:
+@pytest.mark.parametrize("confirm", [True, False])
+@pytest.mark.parametrize("top", [1.5e6, TOP])
+def test_the_answer_of_a_search_with_probes_passed_at_full_length(top: float, *, confirm: bool) -> None:
     """A device that holds 2 M for a short time and 1 M for long: probes are not the answer."""
-    asked = SearchPlan(top=TOP, start=100_000, floor=100, error=ONE_PERCENT, short_probes=True)
+    asked = SearchPlan(top=top, start=100_000, floor=100, error=ONE_PERCENT, short_probes=True, confirm=confirm)
 
     def trial(load: float, short: bool, _bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         return cliff(2e6 if short else 1e6)(load)

@@ -91,6 +91,14 @@ ROWS = [
         "host",
     ),
     Row(
+        "as much loss as 0.1 s explain at 100,000 frames/s",
+        both_phases(lossy(20_000), cpus=(stall("watched"),)),
+        Verdict.INVALID,
+        "host",
+        None,
+        "CPU 0 (watched) standing still for 100.0 ms can explain (up to 20000)",
+    ),
+    Row(
         "more loss than 0.1 s explain at 100,000 frames/s",
         both_phases(lossy(20_001), cpus=(stall("watched"),)),
         Verdict.FAIL,

@@ -114,7 +114,7 @@ class TrialRunner:
             return None
         here = max(bounds.trials_left - ended, 0)
         finished = self._trials_of_repetition
-        begun = self.trials - sum(finished)
+        begun = done - sum(finished)
         each = sum(finished) / len(finished) if finished else begun + here
         left = here + each * (self.repetitions - self.repetition)
         return left * self._spent_seconds / done
