@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from natgauge import procedures
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")})
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
@@ -22,6 +25,7 @@ INLINE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 SHELL = {"sh", "console"}
+GATEWAYS = {recipe.stem for recipe in (ROOT / "src" / "natgauge" / "duts").glob("*.toml")}
 
 
 def without_fences(text: str) -> str:
@@ -69,6 +73,15 @@ def targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
+def unknown_names(words: list[str]) -> list[str]:
+    """Metrics and gateways named in a `natgauge measure` command that do not exist."""
+    if words[1:2] != ["measure"] or len(words) < 3:
+        return []
+    metric = [] if words[2] in {*procedures.procedures(), "METRIC"} else [words[2]]
+    named = [after for option, after in itertools.pairwise(words) if option == "--dut"]
+    return metric + [name for name in named if name not in GATEWAYS | {"NAME"} and "/" not in name]
+
+
 def test_there_is_documentation() -> None:
     assert {"README.md", "METHOD.md", "CHANGELOG.md", "docs/architecture.md", "docs/glossary.md"} <= set(NAMES)
 
@@ -107,7 +120,12 @@ def test_natgauge_commands_and_options_exist(page: Path) -> None:
             continue
         rest = words[1:]
         chosen: list[str] = []
-        while rest and re.fullmatch(r"[a-z]+", rest[0]) and help_of(*chosen, rest[0]) is not None:
+        while (
+            rest
+            and re.fullmatch(r"[a-z]+", rest[0])
+            and chosen != ["measure"]
+            and help_of(*chosen, rest[0]) is not None
+        ):
             chosen.append(rest.pop(0))
         told = help_of(*chosen)
         subcommand_missing = not chosen and bool(rest) and not rest[0].startswith("-")
@@ -115,3 +133,13 @@ def test_natgauge_commands_and_options_exist(page: Path) -> None:
         if told is None or subcommand_missing or not all(re.search(rf"{option}\b", told) for option in options):
             unknown.append(" ".join(words))
     assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_metrics_and_gateways_exist(page: Path) -> None:
+    assert [name for words in commands(page.read_text()) for name in unknown_names(words)] == []
+
+
+def test_every_gateway_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert {name for name in GATEWAYS if f"`{name}`" not in readme} == set()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+
 from natgauge import trials
 
 TRIAL = Path(__file__).parents[2] / "trial"
