@@ -42,7 +42,7 @@ const volatile __u64 offset;	      /* frames that are counted and left alone at 
 const volatile __s32 damaged_octet;   /* counted from the start of the UDP payload */
 const volatile __u8 flipped_bits = 1; /* of that octet */
 const volatile __u8 source_is_ipv6;
-const volatile __u8 source[16];	  /* network byte order; IPv4 in the first four octets */
+const volatile __be32 source[4];  /* IPv4 in the first */
 const volatile __u16 source_port; /* host byte order; 0 leaves the frame's own */
 
 struct tally {
@@ -170,9 +170,8 @@ static __always_inline bool set_port(struct __sk_buff *skb, __u32 udp, __u32 fie
 static __always_inline bool set_ipv4_source(struct __sk_buff *skb, const struct frame *frame)
 {
 	__u32 field = frame->network + offsetof(struct iphdr, saddr);
-	__be32 new, old;
+	__be32 new = source[0], old;
 
-	__builtin_memcpy(&new, (const void *)source, sizeof(new));
 	if (bpf_skb_load_bytes(skb, field, &old, sizeof(old)))
 		return false;
 	if (bpf_l3_csum_replace(skb, frame->network + offsetof(struct iphdr, check), old, new, sizeof(new)))
@@ -186,10 +185,9 @@ static __always_inline bool set_ipv4_source(struct __sk_buff *skb, const struct 
 static __always_inline bool set_ipv6_source(struct __sk_buff *skb, const struct frame *frame)
 {
 	__u32 field = frame->network + offsetof(struct ipv6hdr, saddr);
-	__be32 new[4], old[4];
+	__be32 new[] = { source[0], source[1], source[2], source[3] }, old[4];
 	__s64 difference;
 
-	__builtin_memcpy(new, (const void *)source, sizeof(new));
 	if (bpf_skb_load_bytes(skb, field, old, sizeof(old)))
 		return false;
 	difference = bpf_csum_diff(old, sizeof(old), new, sizeof(new), 0);

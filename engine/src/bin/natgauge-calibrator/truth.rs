@@ -150,9 +150,11 @@ fn set_constants(constants: &mut rodata, truth: &Truth) {
     constants.flipped_bits = truth.bits;
     constants.source_port = truth.source_port.unwrap_or(0);
     match truth.source {
-        Some(IpAddr::V4(address)) => constants.source[..4].copy_from_slice(&address.octets()),
+        Some(IpAddr::V4(address)) => constants.source[0] = u32::from_ne_bytes(address.octets()),
         Some(IpAddr::V6(address)) => {
-            constants.source = address.octets();
+            for (word, octets) in constants.source.iter_mut().zip(address.octets().chunks_exact(4)) {
+                *word = u32::from_ne_bytes([octets[0], octets[1], octets[2], octets[3]]);
+            }
             constants.source_is_ipv6 = 1;
         }
         None => {}
