@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make bench` makes of its measurements: medians, bounds, ratios, the page and the JSON file."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks import report, tester
+from benchmarks.compare import Row, ratios
+from benchmarks.place import Ends
+from benchmarks.required import RATES, Figure
+from benchmarks.tester import Load
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).parents[2]
+MACHINE = {"date": "2026-11-21T09:00:00+00:00", "cpu": "Some CPU"}
+FAST = Figure("cable", "frames/s", 14.88e6, "at least", (15e6, 14e6, 16e6), "N = 1")
+SLOW = Figure("start", "s", 0.3, "at most", (0.2, 0.5, 0.4), "N = 1")
+ROWS = [
+    Row("cable", "natgauge", "", [15e6, 10e6, 16e6]),
+    Row("cable", "trafgen", "", [1e6, 1.5e6, 2e6]),
+    Row("cable", "xdp-trafficgen", "", [], "is not installed"),
+    Row("linux-ipv4", "trafgen", "", [1e6]),
+]
+
+
+def test_a_figure_is_judged_by_its_median() -> None:
+    assert FAST.median == 15e6
+    assert FAST.met
+    assert SLOW.median == 0.4
+    assert not SLOW.met
+
+
+def test_ratio_is_ours_over_theirs_and_only_where_both_were_measured() -> None:
+    assert ratios(ROWS) == {("cable", "trafgen"): 10.0}
+
+
+def test_page_shows_what_was_missed_and_what_could_not_be_measured() -> None:
+    page = report.markdown(MACHINE, {"cpu": 1}, ROWS, [FAST, SLOW])
+    assert "| cable | at least 14,880,000 frames/s | 15,000,000 | 14,000,000 to 16,000,000 | yes | N = 1 |" in page
+    assert "| start | at most 0.300 s | 0.400 | 0.200 to 0.500 | **no** | N = 1 |" in page
+    assert "| cable | trafgen | 1,500,000 | 1,000,000 to 2,000,000 | 10.0 times as fast |" in page
+    assert "| cable | xdp-trafficgen | not measured | | | is not installed |" in page
+
+
+def test_file_holds_every_repetition(tmp_path: Path) -> None:
+    data = report.document(MACHINE, {"cpu": 1}, ROWS, [FAST])
+    path = report.write(tmp_path / "new", "name", "# page", data)
+    assert path.read_text() == "# page"
+    stored = json.loads((tmp_path / "new" / "name.json").read_text())
+    assert stored["required"][0]["values"] == [15e6, 14e6, 16e6]
+    assert stored["peers"][1]["natgauge_is_times"] == 10.0
+    assert stored["peers"][2]["frames_per_second"] is None
+
+
+class FakePlace:
+    ends = Ends(initiator_gateway="02:00:00:00:00:01", responder_gateway="02:00:00:00:00:02")
+
+
+@pytest.mark.parametrize(
+    "load",
+    [load for *_, load in RATES] + [Load(connections=1_600_000_000, frames=0), Load(both=False)],
+    ids=str,
+)
+def test_every_load_becomes_a_request_that_the_agreement_allows_and_that_holds_n(load: Load) -> None:
+    request = json.loads(tester.request(FakePlace(), load, cpu=1).to_json())  # type: ignore[arg-type]
+    schema = json.loads((ROOT / "trial" / "request-1.schema.json").read_text())
+    assert [error.message for error in Draft202012Validator(schema).iter_errors(request)] == []
+    side = request["initiator"]
+    sources = side["source_addresses"]
+    tuples = int(ipaddress.ip_address(sources["last"])) - int(ipaddress.ip_address(sources["first"])) + 1
+    for ports in (side["source_ports"], side["destination_ports"]):
+        tuples *= ports["last"] - ports["first"] + 1
+    assert tuples >= load.connections
