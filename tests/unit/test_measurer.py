@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.unit.fake_engine import FakeEngine
 from natgauge.campaigns.measurer import LabMeasurer, Settings
 from natgauge.campaigns.plan import LinkAddresses, Surroundings, TrafficOptions, make_plan
 from natgauge.campaigns.store import plain
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.labs.base import Placement, Port
 from natgauge.procedures.measurer import Direction, Phase2Plan, TrialPlan, Verdict
 
@@ -55,6 +56,10 @@ class FakeTable:
             return self.engine.requests[-1].connections
         return self.held
 
+    def faults(self) -> Mapping[str, int]:
+        """Grows by two with every trial."""
+        return {"insert_failed": 2 * len(self.engine.requests), "drop": 0}
+
 
 class Recorder:
     """Keeps trials in memory."""
@@ -85,6 +90,7 @@ SETTINGS = Settings(
     first_mark=0xFFFF_FFFF,
     grace_seconds=0.25,
     table_limit=None,
+    udp_timeout=None,
     highest_phase1_rate=10e6,
     highest_phase2_rate=16e6,
 )
@@ -178,6 +184,24 @@ def test_a_device_that_stops_answering_collapsed() -> None:
     meter = measurer(engine, device=table)
     meter.runner = kill
     assert meter.measure(TrialPlan(1000, 500.0)).verdict is Verdict.COLLAPSED
+
+
+def test_what_the_device_refused_during_the_trial_is_noted() -> None:
+    engine, recorder = FakeEngine(), Recorder()
+    meter = measurer(engine, recorder=recorder)
+    meter.measure(TrialPlan(1000, 500.0))
+    outcome = meter.measure(TrialPlan(1000, 500.0))
+    assert outcome.notes == ("the device counted 2 x insert_failed",)
+    assert recorder.trials[1]["device_faults"] == {"insert_failed": 2, "drop": 0}
+
+
+def test_a_trial_longer_than_the_devices_timeout_is_refused_before_it_runs() -> None:
+    engine = FakeEngine()
+    meter = measurer(engine)
+    meter.settings = replace(SETTINGS, udp_timeout=2)
+    with pytest.raises(UsageError, match=r"takes 2\.2 s.*after 2 s"):
+        meter.measure(TrialPlan(1000, 500.0))
+    assert engine.requests == []
 
 
 def test_a_device_that_cannot_be_reached_is_measured_without_counts() -> None:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from natgauge.campaigns.plan import Addresses, TrafficPlan
 from natgauge.campaigns.watch import Silent, Watch
-from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.labs.base import Family, Placement, Port
 from natgauge.procedures.measurer import Counts, Delays, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.trials import (
@@ -71,6 +71,9 @@ class TableControl(Protocol):
     def count(self) -> int | None:
         """Connections in the table; None where the device cannot tell."""
 
+    def faults(self) -> Mapping[str, int]:
+        """Frames the device refused so far, by its own names of causes; empty when it cannot tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -87,6 +90,7 @@ class Settings:
         first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
         grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 wants 2 s on a wire).
         table_limit: the most connections the device is set to hold; None where unknown.
+        udp_timeout: seconds after which the device forgets a connection; None where unknown.
         highest_phase1_rate: the tester's own, frames/s.
         highest_phase2_rate: the tester's own, frames/s, all directions together.
         batch: frames that leave together; None = the engine's choice.
@@ -102,6 +106,7 @@ class Settings:
     first_mark: int
     grace_seconds: float
     table_limit: int | None
+    udp_timeout: int | None
     highest_phase1_rate: float
     highest_phase2_rate: float
     batch: int | None = None
@@ -123,6 +128,7 @@ class _Evidence:
     count_after: int | None
     dropped_before: Mapping[str, int]
     dropped_after: Mapping[str, int]
+    faults: Mapping[str, int]
     alive: bool
 
 
@@ -168,10 +174,12 @@ class LabMeasurer:
         """Run one trial.
 
         Raises:
+            UsageError: the device would forget connections before the trial's end.
             NatgaugeError: it could not be run at all.
         """
         self.number += 1
         request = self.request(plan)
+        self._refuse_long(request)
         began = time.time()
         evidence = self._perform(request)
         outcome = self._judged(plan, evidence)
@@ -250,11 +258,26 @@ class LabMeasurer:
 
     def _perform(self, request: TrialRequest) -> _Evidence:
         before = self._empty()
+        faults_before = self._faults()
         dropped_before = self._dropped()
         result = self.runner(request, self.watch.running, _limit(request) + _SLACK_SECONDS)
         dropped_after = self._dropped()
         count, alive = self._count_after()
-        return _Evidence(result, before, count, dropped_before, dropped_after, alive)
+        faults = {name: number - faults_before.get(name, 0) for name, number in self._faults(alive=alive).items()}
+        return _Evidence(result, before, count, dropped_before, dropped_after, faults, alive)
+
+    def _refuse_long(self, request: TrialRequest) -> None:
+        """No entry may expire while it is needed (RFC 9693 section 4.4)."""
+        timeout = self.settings.udp_timeout
+        if timeout is not None and request.nominal_seconds >= timeout:
+            raise UsageError(
+                f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes "
+                f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give a "
+                "longer --udp-timeout or fewer connections"
+            )
+
+    def _faults(self, *, alive: bool = True) -> dict[str, int]:
+        return dict(self.device.faults()) if self.device is not None and alive else {}
 
     def _dropped(self) -> dict[str, int]:
         """Drops at the device's places; those at the tester's own ports are in the engine's result already."""
@@ -316,10 +339,12 @@ class LabMeasurer:
                 "limited_by": outcome.limited_by,
                 "disturbed": outcome.disturbed,
                 "notes": outcome.notes,
+                "failed_phase": outcome.failed_phase,
                 "placement": self.place.placement,
                 "plan": plan,
                 "device_count_before": evidence.count_before,
                 "device_count_after": evidence.count_after,
+                "device_faults": evidence.faults,
                 "dropped": {
                     place: count - evidence.dropped_before.get(place, 0)
                     for place, count in evidence.dropped_after.items()
@@ -444,8 +469,12 @@ def _outcome(
         disturbed=judgement.disturbed,
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,
-        notes=judgement.notes,
+        notes=(*judgement.notes, *_fault_notes(evidence.faults)),
     )
+
+
+def _fault_notes(faults: Mapping[str, int]) -> list[str]:
+    return [f"the device counted {number} x {name}" for name, number in faults.items() if number > 0]
 
 
 def _received_of(counts: StreamCounts) -> str:

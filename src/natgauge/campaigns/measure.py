@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One question about one gateway, answered: from names to a result in a folder, and the host left as it was found.
+
+The order is: refuse all that can be refused without touching anything; see that this host can do it; make the lab;
+start the device; prove that it forwards and that its limits fit; run the procedure; keep the result; undo everything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from natgauge import procedures
+from natgauge.campaigns import environment
+from natgauge.campaigns.measurer import LabMeasurer, Settings
+from natgauge.campaigns.places import LabKind, PlaceOptions, WirePort, device_cpus, make_lab, sender_cpus, surroundings
+from natgauge.campaigns.plan import LEAST_FRAME, Order, Surroundings, TrafficOptions, TrafficPlan, make_plan
+from natgauge.campaigns.selftest import HighestRates, Profile, highest_rates
+from natgauge.campaigns.store import Store, plain
+from natgauge.campaigns.watch import Silent, Watch
+from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
+from natgauge.duts.gateway import Gateway
+from natgauge.duts.gateway import Settings as DeviceSettings
+from natgauge.duts.recipe import Recipe, load
+from natgauge.errors import UsageError
+from natgauge.host import capabilities
+from natgauge.labs import programs
+from natgauge.labs.base import Family
+from natgauge.labs.netns import NetnsLab
+from natgauge.labs.wire import WireLab
+from natgauge.procedures import connection_rate
+from natgauge.procedures.procedure import Procedure
+from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.settings import SearchError, TrialSettings
+
+#: RFC 2544 section 23: on a wire, receivers stay open 2 s after the last frame.
+WIRE_GRACE_SECONDS: Final = 2.0
+#: Between namespaces nothing waits longer than a full ring takes to be worked off.
+NETNS_GRACE_SECONDS: Final = 0.3
+RESULTS: Final = Path("results")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What is to be measured; None = chosen by natgauge, and told in the result.
+
+    Attributes:
+        metric: a procedure's name, for example "connection-rate".
+        dut: a recipe's name, or the path of a recipe file.
+        traffic: four tuples and frames.
+        place: lab, cores, placement.
+        settings: the procedure's own, by name, for example {"error": "1%", "repeat": 10, "trial_seconds": 2.0}.
+        table_size: the device's connection limit.
+        hash_size: buckets of the device's connection table.
+        udp_timeout: the device's UDP timeouts in seconds.
+        results: folder in which the results folder is made.
+        seed: of all pseudorandom choices, 0 to 2**64 - 1.
+        grace_seconds: wait for the last frames of each phase, 0 to 60.
+    """
+
+    metric: str
+    dut: str
+    traffic: TrafficOptions = field(default_factory=TrafficOptions)
+    place: PlaceOptions = field(default_factory=PlaceOptions)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    table_size: int | None = None
+    hash_size: int | None = None
+    udp_timeout: int | None = None
+    results: Path = RESULTS
+    seed: int | None = None
+    grace_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A measurement's result and where its evidence lies.
+
+    Attributes:
+        result: every repetition with its evidence, and their summary.
+        document: what `--json` prints.
+        folder: the results folder.
+    """
+
+    result: MeasurementResult
+    document: Mapping[str, Any]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A question that nothing speaks against, as far as can be told without touching anything."""
+
+    question: Question
+    procedure: Procedure[Any]
+    recipe: Recipe
+    around: Surroundings
+    traffic: TrafficPlan
+    lab: NetnsLab | WireLab
+    settings: TrialSettings
+    seed: int
+    grace_seconds: float
+
+
+def measure(  # noqa: PLR0913 - each is a thing the user may choose, all but two have defaults
+    metric: str,
+    dut: str,
+    *,
+    connections: int | None = None,
+    source_addresses: str | None = None,
+    source_ports: str | None = None,
+    destination_addresses: str | None = None,
+    destination_ports: str | None = None,
+    frame_size: int | None = None,
+    frame_side: Literal["initiator", "responder"] = "initiator",
+    order: Order = "permutation",
+    lab: LabKind = "netns",
+    lab_name: str = "default",
+    placement: Literal["shared", "isolated"] | None = None,
+    cores: str | Sequence[int] | None = None,
+    sender_cores: str | Sequence[int] | None = None,
+    ring: int = 512,
+    initiator_port: WirePort | None = None,
+    responder_port: WirePort | None = None,
+    trial_seconds: float | None = None,
+    error: str | float | None = None,
+    repeat: int | None = None,
+    directions: Literal["both", "up", "down"] | None = None,
+    table_size: int | None = None,
+    hash_size: int | None = None,
+    udp_timeout: int | None = None,
+    results: str | Path = RESULTS,
+    seed: int | None = None,
+    grace_seconds: float | None = None,
+    observe: Watch | None = None,
+    **settings: object,
+) -> Answer:
+    """Measure one metric of one gateway; everything made on the way is undone.
+
+    Args:
+        metric: "connection-rate", "throughput" ...
+        dut: name of a gateway's recipe, for example "nftables-nat44", or the path of a recipe file.
+        connections: N, 1 to 2**31 (RFC 9693 section 4).
+        source_addresses: the Initiator's, "A" or "A-B".
+        source_ports: "A-B"; 1024-65535 by default (RFC 4814 section 4.5).
+        destination_addresses: the Responder's, "A" or "A-B".
+        destination_ports: "A-B"; by default as few as the connections need, from 1 upward (RFC 9693 section 4.1).
+        frame_size: octets with FCS on `frame_side`; the family's least by default.
+        frame_side: "initiator" or "responder".
+        order: how phase 1 enumerates the four tuples (RFC 9693 section 4.4).
+        lab: "netns" or "wire".
+        lab_name: two measurements at one time need two names.
+        placement: "shared" (default) or "isolated"; "wire" has none.
+        cores: the device's, "0,2-3" or numbers.
+        sender_cores: the tester's.
+        ring: frames that wait in front of each core of an isolated device.
+        initiator_port: for "wire".
+        responder_port: for "wire".
+        trial_seconds: length of phase 2, for metrics that have one.
+        error: of the search, "1%" or a rate.
+        repeat: repetitions.
+        directions: who sends in phase 2, for metrics that have one.
+        table_size: connection limit of the device's table.
+        hash_size: buckets of the device's table.
+        udp_timeout: the device's UDP timeouts in seconds.
+        results: folder in which the results folder is made.
+        seed: of all pseudorandom choices; random, and told, by default.
+        grace_seconds: wait for the last frames of each phase.
+        observe: is told what happens.
+        **settings: further settings of the procedure, by name.
+
+    Raises:
+        UsageError: the question is wrong.
+        HostError: this host cannot do it.
+        BrokenError: something broke on the way.
+    """
+    asked = {
+        "trial_seconds": trial_seconds,
+        "error": None if error is None else str(error),
+        "repeat": repeat,
+        "directions": directions,
+        **settings,
+    }
+    question = Question(
+        metric=metric,
+        dut=dut,
+        traffic=TrafficOptions(
+            connections=connections,
+            source_addresses=source_addresses,
+            source_ports=source_ports,
+            destination_addresses=destination_addresses,
+            destination_ports=destination_ports,
+            frame_size=frame_size,
+            frame_side=frame_side,
+            order=order,
+        ),
+        place=PlaceOptions(
+            kind=lab,
+            name=lab_name,
+            placement=placement,
+            cores=cores,
+            sender_cores=sender_cores,
+            ring=ring,
+            initiator_port=initiator_port,
+            responder_port=responder_port,
+        ),
+        settings={name: value for name, value in asked.items() if value is not None},
+        table_size=table_size,
+        hash_size=hash_size,
+        udp_timeout=udp_timeout,
+        results=Path(results),
+        seed=seed,
+        grace_seconds=grace_seconds,
+    )
+    return answer(question, observe)
+
+
+def answer(question: Question, watch: Watch | None = None) -> Answer:
+    """Measure what is asked.
+
+    Raises:
+        UsageError: the question is wrong.
+        HostError: this host cannot do it.
+        BrokenError: something broke on the way.
+    """
+    watch = watch if watch is not None else Silent()
+    checked = check(question)
+    _check_host()
+    store = Store.create(question.results, question.metric, checked.recipe.name)
+    try:
+        return _Run(checked, store, watch).run()
+    except BaseException:
+        if store.trials == 0:
+            # Nothing was measured: leave no folder that looks as if.
+            shutil.rmtree(store.folder, ignore_errors=True)
+        raise
+
+
+def check(question: Question) -> _Checked:
+    """Refuse all that can be refused without touching anything.
+
+    Raises:
+        UsageError: the first thing that is wrong.
+    """
+    procedure = procedures.get(question.metric)
+    recipe = load(question.dut)
+    around = surroundings(question.place, recipe)
+    traffic = make_plan(question.traffic, around)
+    lab = make_lab(question.place, recipe, traffic)
+    settings = make_settings(
+        procedure, question.settings, connections=traffic.connections, lab=lab, order=traffic.order
+    )
+    checked = _Checked(
+        question=question,
+        procedure=procedure,
+        recipe=recipe,
+        around=around,
+        traffic=traffic,
+        lab=lab,
+        settings=settings,
+        seed=_check_seed(question.seed),
+        grace_seconds=_check_grace(question.grace_seconds, lab),
+    )
+    _check_wishes(checked)
+    return checked
+
+
+def _check_wishes(checked: _Checked) -> None:
+    """The device's limits as far as they were chosen; what it has of itself is checked when it can be asked."""
+    wishes = wishes_of(checked.question)
+    if isinstance(checked.lab, WireLab) and wishes.named():
+        raise UsageError("lab wire: the device is not ours, so its table and time-outs cannot be set; leave them out")
+    facts = plan_facts(checked)
+    choose(checked.recipe, facts, wishes, {})
+    refuse_unfit(checked.recipe, facts, wishes.named())
+
+
+def make_settings(
+    procedure: Procedure[Any],
+    asked: Mapping[str, object],
+    *,
+    connections: int,
+    lab: NetnsLab | WireLab,
+    order: Order,
+) -> TrialSettings:
+    """The procedure's settings from what was asked for, each checked by the procedure itself.
+
+    Raises:
+        UsageError: the metric has no such setting, or its value is refused.
+    """
+    known = {item.name for item in dataclasses.fields(procedure.settings)}
+    for name in asked:
+        if name not in known:
+            raise UsageError(
+                f"{name.replace('_', ' ')}: the metric {procedure.metric} has no such setting; leave it out"
+            )
+    values = dict(asked)
+    if isinstance(error := values.get("error"), str):
+        values["error"] = SearchError.parse(error)
+    settings: TrialSettings = procedure.settings(
+        connections=connections, placement=lab.placement, order=order, **values
+    )
+    return settings
+
+
+def _check_seed(seed: int | None) -> int:
+    if seed is None:
+        return secrets.randbits(64)
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed: {seed} is outside of 0 to 2^64 - 1")
+    return seed
+
+
+def _check_grace(seconds: float | None, lab: NetnsLab | WireLab) -> float:
+    if seconds is None:
+        return WIRE_GRACE_SECONDS if lab.placement == "external" else NETNS_GRACE_SECONDS
+    if not 0 <= seconds <= 60:
+        raise UsageError(f"grace: {seconds:g} is outside of 0 to 60 s")
+    return seconds
+
+
+def _check_host() -> None:
+    """See that this host can measure at all.
+
+    Raises:
+        HostError: the engine or a capability is missing.
+    """
+    programs.find("natgauge-engine")
+    capabilities.require("measuring", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+
+
+class _Run:
+    """One measurement under way."""
+
+    def __init__(self, checked: _Checked, store: Store, watch: Watch) -> None:
+        self._checked = checked
+        self._store = store
+        self._watch = watch
+        self._facts = plan_facts(checked)
+
+    def run(self) -> Answer:
+        """Measure and keep the result."""
+        checked = self._checked
+        rates = self._tester_rates()
+        with ExitStack() as made:
+            self._watch.stage(f"making lab {checked.lab.name}")
+            made.enter_context(checked.lab)
+            gateway = self._gateway(checked.lab, made)
+            device = None if gateway is None else gateway.settings()
+            measurer = self._measurer(gateway, rates, {} if device is None else dict(device.knobs))
+            self._watch.stage("checking that the device forwards")
+            measurer.check_forwarding()
+            parameters = self._parameters(device, rates)
+            self._store.write_plan(parameters)
+            self._store.write_environment(
+                {"machine": environment.machine(), "device": None if device is None else device.as_dict()}
+            )
+            self._watch.stage(f"measuring {checked.procedure.metric} of {checked.recipe.name}")
+            result = checked.procedure.run(measurer, checked.settings, self._watch.event)
+        return self._keep(result, parameters)
+
+    def _tester_rates(self) -> HighestRates:
+        """The tester's own highest rates of the frames it will send; the slower family counts where both are used."""
+        checked = self._checked
+        self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
+        senders = sender_cpus(checked.lab, checked.question.place)
+        delays = "record_delays" in {item.name for item in dataclasses.fields(checked.settings)}
+        families = {checked.around.inside.family, checked.around.outside.family}
+        found = [
+            highest_rates(Profile(family, octets_on(checked.traffic, checked.around, family), delays), senders)
+            for family in sorted(families)
+        ]
+        return HighestRates(min(rates.phase1 for rates in found), min(rates.phase2 for rates in found))
+
+    def _gateway(self, lab: NetnsLab | WireLab, made: ExitStack) -> Gateway | None:
+        """Start the device; None when it is not ours."""
+        if isinstance(lab, WireLab):
+            return None
+        question = self._checked.question
+        gateway = made.enter_context(Gateway(self._checked.recipe, lab.devices[0], lab, wishes=wishes_of(question)))
+        self._watch.stage(f"starting {self._checked.recipe.name}")
+        gateway.prepare(self._facts)
+        gateway.start()
+        return gateway
+
+    def _measurer(self, gateway: Gateway | None, rates: HighestRates, knobs: Mapping[str, int]) -> LabMeasurer:
+        checked = self._checked
+        senders = sender_cpus(checked.lab, checked.question.place)
+        return LabMeasurer(
+            place=checked.lab,
+            device=gateway,
+            traffic=checked.traffic,
+            settings=Settings(
+                initiator_family=checked.around.inside.family,
+                responder_family=checked.around.outside.family,
+                translated=checked.around.translated,
+                pool=checked.around.pool,
+                sender_cpus=senders,
+                watch_cpus=tuple(cpu for cpu in device_cpus(checked.lab) if cpu not in senders),
+                seed=checked.seed,
+                first_mark=secrets.randbelow(0xFFFF_FFFF) + 1,
+                grace_seconds=checked.grace_seconds,
+                table_limit=knobs.get("table_size"),
+                udp_timeout=knobs.get("udp_timeout"),
+                highest_phase1_rate=rates.phase1,
+                highest_phase2_rate=rates.phase2,
+            ),
+            recorder=self._store,
+            watch=self._watch,
+            phase1_only=checked.procedure.metric == connection_rate.METRIC,
+        )
+
+    def _parameters(self, device: DeviceSettings | None, rates: HighestRates) -> dict[str, Any]:
+        """All that decides the figures (RFC 9693 section 6), defaults filled in."""
+        checked = self._checked
+        traffic = checked.traffic
+        return {
+            **checked.settings.parameters(),
+            "dut": checked.recipe.name,
+            "kind": checked.recipe.kind,
+            "lab": checked.lab.name,
+            "source_addresses": str(traffic.source_addresses),
+            "source_address_count": traffic.source_addresses.count,
+            "source_ports": f"{traffic.source_ports.first}-{traffic.source_ports.last}",
+            "source_port_count": traffic.source_ports.count,
+            "destination_addresses": str(traffic.responder_addresses),
+            "destination_address_count": traffic.responder_addresses.count,
+            "destination_ports": f"{traffic.destination_ports.first}-{traffic.destination_ports.last}",
+            "destination_port_count": traffic.destination_ports.count,
+            "frame_size": traffic.frame_size,
+            "frame_side": traffic.frame_side,
+            "frame_octets": {
+                "initiator": octets_on(traffic, checked.around, checked.around.inside.family),
+                "responder": octets_on(traffic, checked.around, checked.around.outside.family),
+            },
+            "seed": checked.seed,
+            "grace_seconds": checked.grace_seconds,
+            "sender_cpus": list(sender_cpus(checked.lab, checked.question.place)),
+            "device_cpus": list(device_cpus(checked.lab)),
+            "tester_highest_phase1_rate": rates.phase1,
+            "tester_highest_phase2_rate": rates.phase2,
+            **({} if device is None else {**device.knobs, "version": list(device.version)}),
+        }
+
+    def _keep(self, result: MeasurementResult, parameters: Mapping[str, Any]) -> Answer:
+        for number, one in enumerate(result.measurements, start=1):
+            self._store.add_measurement(
+                {
+                    "metric": result.metric,
+                    "unit": result.unit,
+                    "repetition": number,
+                    "value": one.value,
+                    "upper": one.upper,
+                    "error": one.error,
+                    "limited_by": one.limited_by,
+                    "trials": one.trials,
+                    "figures": one.figures,
+                    "notes": one.notes,
+                }
+            )
+        document = {
+            **result.as_document(),
+            "placement": self._checked.lab.placement,
+            "parameters": plain(parameters),
+            "results": str(self._store.folder),
+        }
+        self._store.write_summary(document)
+        return Answer(result, document, self._store.folder)
+
+
+def octets_on(traffic: TrafficPlan, around: Surroundings, family: Family) -> int:
+    """Frame size with FCS where this family is spoken: IPv6 frames of the same payload are 20 octets longer."""
+    spoken = around.inside.family if traffic.frame_side == "initiator" else around.outside.family
+    return traffic.frame_size + LEAST_FRAME[family] - LEAST_FRAME[spoken]
+
+
+def wishes_of(question: Question) -> Wishes:
+    """The knobs the user chose."""
+    return Wishes(question.table_size, question.hash_size, question.udp_timeout)
+
+
+def plan_facts(checked: _Checked) -> PlanFacts:
+    """What the device must be fit for.
+
+    Its time-outs, unless the user chose them, outlast the slowest trial a search may try; a chosen one must outlast the
+    first trial, and every later one is held against it before it runs.
+    """
+    connections = checked.traffic.connections
+    longest = connection_rate.FIRST_TRIAL_SECONDS
+    if checked.question.udp_timeout is None:
+        longest = 2 * connection_rate.LONGEST_TRIAL_SECONDS
+    phase2 = getattr(checked.settings, "trial_seconds", None)
+    return PlanFacts(
+        connections=connections,
+        phase1_seconds=longest,
+        after_seconds=0.0 if phase2 is None else phase2 + 2 * checked.grace_seconds,
+        source_addresses=checked.traffic.source_addresses.count,
+        remote_endpoints=checked.traffic.responder_addresses.count * checked.traffic.destination_ports.count,
+        outside_addresses=1 if checked.around.pool is None else checked.around.pool.count,
+    )
