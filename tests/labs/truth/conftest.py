@@ -28,6 +28,7 @@ RIGHT_MAC = "02:00:00:00:00:04"
 _SO_TIMESTAMPNS = 35
 _ALL_PROTOCOLS = 3
 _BUFFER = 32 << 20
+_QUIET_SECONDS = 0.2
 _UDP = 17
 _HOSTS = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:1::2")}
 
@@ -104,19 +105,25 @@ class Capture:
     def __init__(self, handle: socket.socket) -> None:
         self._handle = handle
 
-    def datagrams(self, quiet_seconds: float = 0.2) -> list[Datagram]:
+    def frames(self) -> list[bytes]:
+        """All that came, once nothing has come for a while."""
+        return [frame for frame, _ in self._arrivals()]
+
+    def datagrams(self) -> list[Datagram]:
         """All UDP that came, once nothing has come for a while."""
-        found: list[Datagram] = []
-        self._handle.settimeout(quiet_seconds)
+        parsed = (Datagram.parse(frame, arrived) for frame, arrived in self._arrivals())
+        return [datagram for datagram in parsed if datagram]
+
+    def _arrivals(self) -> Iterator[tuple[bytes, int]]:
+        self._handle.settimeout(_QUIET_SECONDS)
         while True:
             try:
                 frame, controls, _, address = self._handle.recvmsg(65536, 256)
             except TimeoutError:
-                return found
+                return
             seconds, nanoseconds = struct.unpack("qq", controls[0][2])
-            datagram = Datagram.parse(frame, seconds * 10**9 + nanoseconds)
-            if datagram and address[2] != socket.PACKET_OUTGOING:
-                found.append(datagram)
+            if address[2] != socket.PACKET_OUTGOING:
+                yield frame, seconds * 10**9 + nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
