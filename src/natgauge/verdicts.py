@@ -35,8 +35,6 @@ STOLEN_BOUND_SECONDS = 0.010
 #: device that stood still (or left in one burst after the sender stood still), and once for the burst's own duration
 #: while the sender catches up. A loss beyond that is the device's.
 EXPLAINED_BY_STALL = 2.0
-#: Drops at places whose name starts with this word are the tester's own, all others the device's.
-TESTER_PLACE = "tester"
 #: A count this near the table's limit means that the table is full: per-CPU counters and eviction leave a little room.
 FULL_SHARE = 0.999
 
@@ -91,7 +89,8 @@ class TrialEvidence:
         table_limit: the most connections the device is set to hold; None where unknown.
         cpus: stalls of the senders' and the device's CPUs.
         ports: the tester's own ports by name.
-        dropped_before: frames dropped at places of the lab before the trial, by the place's name.
+        dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
+            tester's own ports are in `ports`.
         dropped_after: the same after the trial.
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         device_alive: whether the device still answers its controls; None where it has none.
@@ -114,14 +113,11 @@ class TrialEvidence:
     loss_tolerance: float = 0.0
     device_alive: bool | None = None
 
-    def dropped(self, *, by_tester: bool) -> dict[str, int]:
-        """Frames dropped during the trial at the tester's (or the device's) places of the lab, only where any were."""
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Frames dropped during the trial at the device's places of the lab, only where any were."""
         new = {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
-        return {
-            place: count
-            for place, count in sorted(new.items())
-            if count > 0 and place.startswith(TESTER_PLACE) == by_tester
-        }
+        return {place: count for place, count in sorted(new.items()) if count > 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +261,7 @@ def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     late = f", {counts.late} of them late" if counts.late else ""
     share = counts.lost / counts.offered
     tolerance = f", tolerated {evidence.loss_tolerance:.3%}" if evidence.loss_tolerance else ""
-    places = "".join(f", {count} at {place}" for place, count in evidence.dropped(by_tester=False).items())
+    places = "".join(f", {count} at {place}" for place, count in evidence.dropped.items())
     table = _table_figures(evidence) if stream.phase == 1 else ""
     return f"{counts.lost} of {counts.offered} frames lost ({share:.3%}{late}{tolerance}{places}){table}"
 
@@ -300,8 +296,7 @@ def _explained_loss(evidence: TrialEvidence, counts: Counts) -> float:
 
 
 def _tester_drops(evidence: TrialEvidence) -> int:
-    at_ports = sum(port.rx_dropped + port.tx_dropped for port in evidence.ports.values())
-    return at_ports + sum(evidence.dropped(by_tester=True).values())
+    return sum(port.rx_dropped + port.tx_dropped for port in evidence.ports.values())
 
 
 def _disturbance(evidence: TrialEvidence) -> str:
@@ -354,8 +349,6 @@ def _notes(evidence: TrialEvidence) -> Iterable[str]:
                 f"CPU {cpu.cpu} ({cpu.role}) stalled {cpu.stalls} times, {cpu.stalled_seconds * 1000:.1f} ms in all, "
                 f"{cpu.worst_stall_seconds * 1000:.1f} ms at worst; {cpu.stolen_seconds * 1000:.0f} ms stolen"
             )
-    for place, count in evidence.dropped(by_tester=True).items():
-        yield f"{count} frames dropped at {place}"
     for name, port in evidence.ports.items():
         if port.rx_dropped or port.tx_dropped:
             yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"

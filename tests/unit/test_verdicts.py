@@ -128,12 +128,6 @@ ROWS = [
         "device",
         2,
     ),
-    Row(
-        "a tester's place of the lab dropped them",
-        both_phases(lossy(9), dropped_after={"tester port initiator": 9}),
-        Verdict.INVALID,
-        "tester",
-    ),
     # The tester did not offer what was intended
     Row("fewer offered", both_phases(replace(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
     Row("refused by the port", evidence(ports={"initiator": PortFacts(refused=1)}), Verdict.INVALID, "tester"),
