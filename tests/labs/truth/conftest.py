@@ -7,6 +7,7 @@ Nothing of the tester is used here, so what these tests prove can be held agains
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import socket
 import struct
@@ -241,12 +242,30 @@ def wire() -> Iterator[Wire]:
         yield made
 
 
+class Programs:
+    """BPF programs of certain names that were loaded since this was made; others on this machine do not matter."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._before = self._loaded()
+
+    def _loaded(self) -> set[int]:
+        answer = subprocess.run(["bpftool", "--json", "prog", "list"], check=True, capture_output=True, text=True)
+        return {program["id"] for program in json.loads(answer.stdout) if program.get("name") in self._names}
+
+    def new(self) -> set[int]:
+        """Numbers of those that are loaded now and were not then."""
+        return self._loaded() - self._before
+
+    def await_unloaded(self, programs: set[int], seconds: float = 5.0) -> None:
+        """The kernel frees programs some milliseconds after their last user."""
+        until = time.monotonic() + seconds
+        while programs & self._loaded():
+            assert time.monotonic() < until, "programs are still loaded"
+            time.sleep(0.02)
+
+
 @pytest.fixture
-def loaded() -> Callable[[str], int]:
-    """Count the loaded BPF programs of a name."""
-
-    def count(name: str) -> int:
-        answer = subprocess.run(["bpftool", "prog", "list"], check=True, capture_output=True, text=True)
-        return answer.stdout.count(f" name {name} ")
-
-    return count
+def loaded() -> Callable[..., Programs]:
+    """Watch BPF programs of the names it is called with."""
+    return Programs

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from natgauge.labs import namespaces, programs
 from natgauge.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
 if TYPE_CHECKING:
-    from tests.labs.truth.conftest import Datagram, Wire
+    from tests.labs.truth.conftest import Datagram, Programs, Wire
 
 EVERY = 5
 OFFSET = 3
@@ -202,16 +201,20 @@ def test_frames_of_the_other_direction_are_left_alone(wire: Wire) -> None:
         assert tally() == Tally(0, 0)
 
 
-def test_counting_starts_anew_and_nothing_stays_behind(wire: Wire, loaded: Callable[[str], int]) -> None:
+def test_counting_starts_anew_and_nothing_stays_behind(wire: Wire, loaded: Callable[..., Programs]) -> None:
+    watch = loaded("natgauge_truth")
     for _ in range(2):
         with calibrator(wire.device, "d1", "drop", every=1) as tally:
+            ours = watch.new()
+            assert ours
             assert tally() == Tally(0, 0)
             wire.through(wire.datagrams(2))
             assert tally() == Tally(2, 2)
-    assert loaded("natgauge_truth") == 0
+        watch.await_unloaded(ours)
 
 
-def test_a_calibrator_goes_with_its_interface(loaded: Callable[[str], int]) -> None:
+def test_a_calibrator_goes_with_its_interface(loaded: Callable[..., Programs]) -> None:
+    watch = loaded("natgauge_truth")
     name = f"truth-{os.getpid()}-short"
     namespaces.create(name)
     try:
@@ -220,19 +223,12 @@ def test_a_calibrator_goes_with_its_interface(loaded: Callable[[str], int]) -> N
             [programs.find(PROGRAM), "attach", "--netns", name, "--interface=a0", "--mode=drop", "--every=1"],
             check=True,
         )
-        assert loaded("natgauge_truth") == 1
+        ours = watch.new()
+        assert ours
         subprocess.run(["ip", "-n", name, "link", "delete", "a0"], check=True)
-        _eventually(lambda: loaded("natgauge_truth") == 0)
+        watch.await_unloaded(ours)
     finally:
         namespaces.delete([name])
-
-
-def _eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    """The kernel frees programs some milliseconds after their last user."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def test_a_second_calibrator_on_an_interface_is_refused(wire: Wire) -> None:
@@ -333,7 +329,8 @@ def test_frames_still_held_at_the_end_are_told(wire: Wire) -> None:
     assert (held.frames, held.kept) == (0, 5)
 
 
-def test_a_forwarder_dies_with_its_parent_and_leaves_nothing(wire: Wire, loaded: Callable[[str], int]) -> None:
+def test_a_forwarder_dies_with_its_parent_and_leaves_nothing(wire: Wire, loaded: Callable[..., Programs]) -> None:
+    watch = loaded("natgauge_holder")
     started = (
         "import subprocess, sys, time\n"
         "child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)\n"
@@ -352,9 +349,10 @@ def test_a_forwarder_dies_with_its_parent_and_leaves_nothing(wire: Wire, loaded:
     with subprocess.Popen([sys.executable, "-c", started, *command], stdout=subprocess.PIPE) as parent:
         assert parent.stdout
         assert b"ready" in parent.stdout.readline()
-        assert loaded("natgauge_holder") == 1
+        ours = watch.new()
+        assert ours
         parent.send_signal(signal.SIGKILL)
-    _eventually(lambda: loaded("natgauge_holder") == 0)
+    watch.await_unloaded(ours)
 
 
 @pytest.mark.parametrize(

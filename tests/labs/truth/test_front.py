@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import pytest
 from natgauge.labs import namespaces, programs
 
 if TYPE_CHECKING:
-    from tests.labs.truth.conftest import Datagram, Wire
+    from tests.labs.truth.conftest import Datagram, Programs, Wire
 
 CPUS = sorted(os.sched_getaffinity(0))
 LEFT_MAC = "02:00:00:00:00:01"
@@ -117,7 +116,8 @@ def test_what_a_full_ring_loses_is_counted_to_the_frame(wire: Wire, ring: int) -
     assert [one.differs() for one in received][:ring] == sent[:ring]
 
 
-def test_a_card_goes_with_its_interface_and_keeps_nothing(loaded: Callable[[str], int]) -> None:
+def test_a_card_goes_with_its_interface_and_keeps_nothing(loaded: Callable[..., Programs]) -> None:
+    watch = loaded("natgauge_front", "natgauge_ring")
     name = f"truth-{os.getpid()}-card"
     namespaces.create(name)
     try:
@@ -125,12 +125,10 @@ def test_a_card_goes_with_its_interface_and_keeps_nothing(loaded: Callable[[str]
         subprocess.run(["ip", "-n", name, *cable], check=True)
         attached = front("attach", "--netns", name, "--interface=a0", "--cpus", str(CPUS[0]), "--ring=64")
         assert attached.returncode == 0, attached.stderr
-        assert (loaded("natgauge_front"), loaded("natgauge_ring")) == (1, 1)
+        both = watch.new()
+        assert len(both) == 2
         subprocess.run(["ip", "-n", name, "link", "delete", "a0"], check=True)
-        until = time.monotonic() + 5
-        while loaded("natgauge_front") or loaded("natgauge_ring"):
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        watch.await_unloaded(both)
     finally:
         namespaces.delete([name])
 
