@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Making test frames, each at its time. Run as live frames by the engine, one pinned thread a CPU. */
+#ifndef NATGAUGE_GENERATE_H
+#define NATGAUGE_GENERATE_H
+
+#define CREDIT 16		 /* frames between two readings of the clock while behind schedule */
+#define SPIN 60			 /* clock readings inside the program before its turn is given back */
+#define STALL_NS (1000 * 1000)	 /* between two readings of the clock */
+#define READING_TRIES 8		 /* draws of a stored connection before a turn is skipped */
+
+struct flow {
+	struct address source, destination;
+	__u16 source_port, destination_port;
+	struct tag tag;
+};
+
+static __always_inline void ethernet(struct ethhdr *eth, const volatile struct side_plan *side, __u16 type)
+{
+	/* Copied by hand: a builtin memcpy does not take volatile. */
+	for (int i = 0; i < 6; i++) {
+		eth->h_dest[i] = side->gateway_mac[i];
+		eth->h_source[i] = side->mac[i];
+	}
+	eth->h_proto = bpf_htons(type);
+}
+
+static __always_inline __u64 put_udp(struct udphdr *udp, const struct flow *flow, __u16 length)
+{
+	struct tag *tag = (void *)(udp + 1);
+
+	udp->source = bpf_htons(flow->source_port);
+	udp->dest = bpf_htons(flow->destination_port);
+	udp->len = bpf_htons(length);
+	udp->check = 0;
+	copy_tag(tag, &flow->tag);
+	return sum_words(udp, sizeof(*udp)) + sum_words(tag, TAG_OCTETS) + bpf_htons(length) + bpf_htons(IPPROTO_UDP);
+}
+
+static __always_inline int put4(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
+{
+	struct iphdr *ip = data + ETH_HLEN;
+	struct udphdr *udp = (void *)(ip + 1);
+	__u64 addresses, sum;
+
+	if (data + side->octets > end || data + UP_TO_TAG4 > end)
+		return -1;
+	ethernet(data, side, ETH_P_IP);
+	*(__be32 *)ip = bpf_htonl(0x45000000 | (side->octets - ETH_HLEN));
+	ip->id = 0;
+	ip->frag_off = 0;
+	*(__be32 *)&ip->ttl = bpf_htonl(TEST_TTL << 24 | IPPROTO_UDP << 16);
+	ip->saddr = bpf_htonl(flow->source.low);
+	ip->daddr = bpf_htonl(flow->destination.low);
+	addresses = (__u64)ip->saddr + ip->daddr;
+	ip->check = ~fold(sum_words(ip, 12) + addresses);
+	sum = put_udp(udp, flow, side->octets - ETH_HLEN - sizeof(*ip));
+	udp->check = udp_checksum(sum + addresses + side->padding_sum);
+	fill_padding(data + UP_TO_TAG4, side->octets - UP_TO_TAG4);
+	return 0;
+}
+
+static __always_inline __u64 put_address6(void *to, struct address a)
+{
+	__be64 high = bpf_cpu_to_be64(a.high), low = bpf_cpu_to_be64(a.low);
+	__be32 *words = to;
+
+	words[0] = high;
+	words[1] = high >> 32;
+	words[2] = low;
+	words[3] = low >> 32;
+	return (high >> 32) + (high & 0xffffffff) + (low >> 32) + (low & 0xffffffff);
+}
+
+static __always_inline int put6(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
+{
+	struct ipv6hdr *ip = data + ETH_HLEN;
+	struct udphdr *udp = (void *)(ip + 1);
+	__u16 length = side->octets - ETH_HLEN - sizeof(*ip);
+	__u64 sum;
+
+	if (data + side->octets > end || data + UP_TO_TAG6 > end)
+		return -1;
+	ethernet(data, side, ETH_P_IPV6);
+	*(__be32 *)ip = bpf_htonl(0x60000000);
+	*(__be32 *)&ip->payload_len = bpf_htonl((__u32)length << 16 | IPPROTO_UDP << 8 | TEST_TTL);
+	sum = put_address6(&ip->saddr, flow->source);
+	sum += put_address6(&ip->daddr, flow->destination);
+	sum += put_udp(udp, flow, length);
+	udp->check = udp_checksum(sum + side->padding_sum);
+	fill_padding(data + UP_TO_TAG6, side->octets - UP_TO_TAG6);
+	return 0;
+}
+
+static __always_inline int put_frame(struct xdp_md *ctx, const int side, const struct flow *flow)
+{
+	const volatile struct side_plan *here = &plan.side[side];
+	int longer = plan.side[!side].octets - here->octets;
+	void *data, *end;
+
+	/* Live frames all start with the longer side's length. */
+	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
+		return -1;
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (here->family == FAMILY_IPV4)
+		return put4(data, end, here, flow);
+	return put6(data, end, here, flow);
+}
+
+static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
+{
+	struct tuple t;
+
+	tuple_of(connection, &t);
+	flow->tag.connection = connection;
+	flow->source = address_at(&plan.side[INITIATOR].own, t.source_address);
+	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
+	flow->source_port = t.source_port;
+	flow->destination_port = t.destination_port;
+}
+
+/* The Responder sends only four tuples it learned, swapped (RFC 9693 section 4.7). Returns 0 when none was found. */
+static __always_inline int responder_flow(struct flow *flow, __u64 turn)
+{
+	struct outside outside;
+	struct tuple t;
+	__u64 connection = 0;
+	int found = 0;
+
+	if (plan.reading == READING_PSEUDORANDOM) {
+		for (int i = 0; i < READING_TRIES && !found; i++) {
+			connection = draw(turn, plan.draw_key + i, plan.connections);
+			found = learned(connection, &outside);
+		}
+	} else {
+		/* In turn, from the start again after the last; "once" makes exactly one round, in permuted order. */
+		connection = turn < plan.connections ? turn : turn % plan.connections;
+		if (plan.reading == READING_ONCE)
+			connection = permute(connection, &plan.readings);
+		found = learned(connection, &outside);
+	}
+	if (!found)
+		return 0;
+	tuple_of(connection, &t);
+	flow->tag.connection = connection;
+	flow->source = address_at(&plan.side[RESPONDER].own, t.destination_address);
+	flow->source_port = t.destination_port;
+	flow->destination = outside.address;
+	flow->destination_port = outside.port;
+	return 1;
+}
+
+/* Returns false while the schedule has not begun. */
+static __always_inline bool read_clock(struct sender *s)
+{
+	__u64 now = bpf_ktime_get_ns() - s->start_ns, gap = now - s->now_ns;
+
+	if ((__s64)now < 0)
+		return false;
+	if ((__s64)gap > STALL_NS && s->now_ns) {
+		s->stalls++;
+		s->stalled_ns += gap;
+		if (gap > s->worst_stall_ns)
+			s->worst_stall_ns = gap;
+	}
+	s->now_ns = now;
+	return true;
+}
+
+static __always_inline void account_lag(struct sender *s, struct schedule *schedule, __u64 when, bool last)
+{
+	__u64 lag = s->now_ns - when;
+
+	if (!s->first_ns)
+		s->first_ns = s->now_ns;
+	schedule->lag_samples++;
+	schedule->lag_sum += lag;
+	if (lag > schedule->lag_worst)
+		schedule->lag_worst = lag;
+	if (last) {
+		schedule->lag_final = lag;
+		schedule->last_ns = s->now_ns;
+	}
+}
+
+/*
+ * Whether the frame due next may leave now. While behind schedule the clock is read for one frame in CREDIT; a frame that
+ * carries its own sending time needs a reading of its own.
+ */
+static __always_inline bool due(struct sender *s, struct schedule *schedule)
+{
+	__u64 when = schedule->next_due >> DUE_FRACTION;
+	bool last = schedule->made + schedule->skipped + 1 == schedule->frames;
+
+	if (!plan.stamped && !last && s->credit && when <= s->now_ns) {
+		s->credit--;
+		return true;
+	}
+	if (!read_clock(s))
+		return false;
+	if (plan.single_frames)
+		for (int i = 0; i < SPIN && when > s->now_ns; i++)
+			read_clock(s);
+	if (when > s->now_ns)
+		return false;
+	s->credit = CREDIT - 1;
+	account_lag(s, schedule, when, last);
+	return true;
+}
+
+/* One turn of one side's schedule. */
+static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
+{
+	struct flow flow = {};
+	__u64 taken = schedule->made + schedule->skipped, number, stamp;
+	__u32 stream = s->stream[side];
+
+	if (!due(s, schedule))
+		return XDP_DROP;
+	schedule->next_due += schedule->interval;
+	number = taken * s->senders + s->number;
+	stamp = s->start_ns + s->now_ns;
+	flow.tag.mark = plan.mark;
+	flow.tag.sequence = schedule->made;
+	flow.tag.kind = stream | s->number << 2;
+	flow.tag.sent_low = stamp;
+	flow.tag.sent_middle = stamp >> 8;
+	flow.tag.sent_high = stamp >> 24;
+	if (side == RESPONDER) {
+		if (!responder_flow(&flow, number)) {
+			schedule->skipped++;
+			return XDP_DROP;
+		}
+	} else {
+		initiator_flow(&flow, stream == PHASE1 ? number : draw(number, plan.draw_key ^ 0x2c1b3c6d, plan.connections));
+	}
+	if (put_frame(ctx, side, &flow))
+		return XDP_ABORTED;
+	schedule->made++;
+	return bpf_redirect_map(&ports, side, 0);
+}
+
+static __always_inline bool finished(const struct schedule *schedule)
+{
+	return schedule->made + schedule->skipped >= schedule->frames;
+}
+
+SEC("xdp")
+int generate(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct sender *s = bpf_map_lookup_elem(&senders, &zero);
+	struct schedule *initiator, *responder;
+	bool initiator_done, responder_done;
+
+	if (!s || !s->active || control.stop)
+		return XDP_DROP;
+	initiator = &s->schedule[INITIATOR];
+	responder = &s->schedule[RESPONDER];
+	initiator_done = finished(initiator);
+	responder_done = finished(responder);
+	if (initiator_done && responder_done) {
+		s->active = 0;
+		control.done[s->number & (MAX_SENDERS - 1)] = 1;
+		return XDP_DROP;
+	}
+	if (!responder_done && (initiator_done || responder->next_due < initiator->next_due))
+		return turn(ctx, s, responder, RESPONDER);
+	return turn(ctx, s, initiator, INITIATOR);
+}
+
+/* Sends one frame as it is, to the port that its first octet behind the Ethernet header names: the self-test. */
+SEC("xdp")
+int emit(struct xdp_md *ctx)
+{
+	__u8 *data = (void *)(long)ctx->data;
+
+	if (data + ETH_HLEN + 1 > (__u8 *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	return bpf_redirect_map(&ports, data[ETH_HLEN] & 1, 0);
+}
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Sorting what arrives: expected, duplicate, reordered, late, damaged, untranslated, mistranslated, foreign. Every frame is
+ * dropped at the end: nothing of the test reaches the host's own stack.
+ */
+#ifndef NATGAUGE_JUDGE_H
+#define NATGAUGE_JUDGE_H
+
+/* A received test frame, both families. */
+struct seen {
+	struct address source, destination;
+	__u16 source_port, destination_port;
+	struct tag tag;
+	bool intact;
+};
+
+/* Sum of the octets behind the tag; they lie between from and the end of the frame. */
+static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
+{
+	int odd = octets & 3, at = 0;
+	__s64 sum = 0;
+
+	for (; at + 512 <= octets - odd; at += 512)
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), 512, sum);
+	if (at < octets - odd)
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), octets - odd - at, sum);
+	at = octets - odd;
+	if (odd >= 2) {
+		sum += *(__u16 *)(from + at);
+		at += 2;
+	}
+	if (odd & 1)
+		sum += from[at];
+	return sum;
+}
+
+static __always_inline __u64 udp_sum(const struct udphdr *udp)
+{
+	return sum_words(udp, sizeof(*udp) + TAG_OCTETS) + udp->len + bpf_htons(IPPROTO_UDP);
+}
+
+static __always_inline void see_udp(struct seen *seen, const struct udphdr *udp)
+{
+	seen->source_port = bpf_ntohs(udp->source);
+	seen->destination_port = bpf_ntohs(udp->dest);
+	copy_tag(&seen->tag, (void *)(udp + 1));
+	seen->intact = false;
+}
+
+static __always_inline bool is_ipv4_udp(const struct ethhdr *eth, const struct iphdr *ip)
+{
+	return eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == IPPROTO_UDP;
+}
+
+/*
+ * Returns false for what is no UDP frame of this family with room for a tag. An Ethernet trailer is no harm, a shorter
+ * frame is. A checksum of 0 is legal over IPv4: the device took it away (RFC 768).
+ */
+static __always_inline bool see4(void *data, void *end, const int octets, struct seen *seen)
+{
+	struct iphdr *ip = data + ETH_HLEN;
+	struct udphdr *udp = (void *)(ip + 1);
+	__u64 sum;
+
+	if (data + UP_TO_TAG4 > end || !is_ipv4_udp(data, ip))
+		return false;
+	see_udp(seen, udp);
+	seen->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
+	seen->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
+	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
+	    udp->len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)))
+		return true;
+	sum = udp_sum(udp) + ip->saddr + ip->daddr + received_padding_sum(data + UP_TO_TAG4, octets - UP_TO_TAG4);
+	seen->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff && (!udp->check || fold(sum) == 0xffff);
+	return true;
+}
+
+static __always_inline bool see6(void *data, void *end, const int octets, struct seen *seen)
+{
+	struct ethhdr *eth = data;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+	struct udphdr *udp = (void *)(ip + 1);
+	__u64 sum;
+
+	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != IPPROTO_UDP)
+		return false;
+	see_udp(seen, udp);
+	seen->source = address6(&ip->saddr);
+	seen->destination = address6(&ip->daddr);
+	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
+	    udp->len != ip->payload_len)
+		return true;
+	sum = udp_sum(udp) + sum_words(&ip->saddr, 32) + received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
+	seen->intact = udp->check && fold(sum) == 0xffff;
+	return true;
+}
+
+enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
+
+/*
+ * A window of the latest frames of a stream: each word holds its own number (sequence / 32) above 32 flags, so nothing has
+ * to be cleared as the window moves on.
+ */
+static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, bool *reordered)
+{
+	__u32 key = (tag->kind >> 2) * STREAMS + stream, number = tag->sequence >> 5;
+	__u64 flag = 1ULL << (tag->sequence & 31), old, word;
+	struct window *window = bpf_map_lookup_elem(&windows, &key);
+	__u64 *slot;
+
+	if (!window)
+		return TOO_OLD;
+	/* Information only, so a race between two CPUs may cost one of it. */
+	*reordered = (__s32)(tag->sequence - window->next) < 0;
+	if (!*reordered)
+		window->next = tag->sequence + 1;
+	slot = &window->words[number & (WINDOW_WORDS - 1)];
+	for (int attempt = 0; attempt < 8; attempt++) {
+		old = *(volatile __u64 *)slot;
+		if (old >> 32 == number) {
+			if (old & flag)
+				return DUPLICATE;
+			word = old | flag;
+		} else if (old && (__s32)(number << 5) - (__s32)((__u32)(old >> 32) << 5) < 0) {
+			return TOO_OLD;
+		} else {
+			word = (__u64)number << 32 | flag;
+		}
+		if (__sync_val_compare_and_swap(slot, old, word) == old)
+			return NEW;
+	}
+	return TOO_OLD;
+}
+
+static __always_inline __u32 highest_bit(__u64 x)
+{
+	__u32 bit = 0;
+
+	for (int step = 32; step; step >>= 1)
+		if (x >> step) {
+			x >>= step;
+			bit += step;
+		}
+	return bit;
+}
+
+static __always_inline void record_delay(struct tally *tally, __s64 delay, const int side)
+{
+	__u32 bucket, bit;
+	__u64 *count;
+
+	if (!tally->delays || delay < tally->delay_minimum)
+		tally->delay_minimum = delay;
+	if (!tally->delays || delay > tally->delay_maximum)
+		tally->delay_maximum = delay;
+	tally->delays++;
+	tally->delay_sum += delay;
+	if (delay < 0) {
+		tally->negative++;
+		return;
+	}
+	bucket = delay;
+	if (delay >> DELAY_SUB_BITS) {
+		bit = highest_bit(delay) - DELAY_SUB_BITS;
+		bucket = ((bit + 1) << DELAY_SUB_BITS) + ((delay >> bit) & ((1 << DELAY_SUB_BITS) - 1));
+	}
+	if (bucket >= DELAY_BUCKETS)
+		bucket = DELAY_BUCKETS - 1;
+	bucket += side * DELAY_BUCKETS;
+	count = bpf_map_lookup_elem(&delays, &bucket);
+	if (count)
+		(*count)++;
+}
+
+/* ns; the sending time is known modulo 2^40 ns, 18 minutes. */
+static __always_inline __s64 delay_of(const struct tag *tag)
+{
+	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
+
+	return (__s64)((bpf_ktime_get_ns() - sent) << 24) >> 24;
+}
+
+enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
+
+/* At the Responder: the destination must be the tuple's; the source the device's own, or untouched where it only routes. */
+static __always_inline enum translation outside_check(const struct seen *seen, const struct tuple *t)
+{
+	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
+	struct address inside = address_at(&in->own, t->source_address);
+	bool kept = in->family == out->family && same(seen->source, inside);
+
+	if (plan.source_translated && kept)
+		return UNTRANSLATED;
+	if (!same(seen->destination, address_at(&out->own, t->destination_address)) ||
+	    seen->destination_port != t->destination_port)
+		return MISTRANSLATED;
+	if (!plan.source_translated)
+		return kept && seen->source_port == t->source_port ? RIGHT :
+		       in->family != out->family && in_range(&plan.pool, seen->source) &&
+				       seen->source_port == t->source_port ? RIGHT : MISTRANSLATED;
+	return !plan.pool_checked || in_range(&plan.pool, seen->source) ? RIGHT : MISTRANSLATED;
+}
+
+/* At the Initiator everything must be back as it was when the connection was opened. */
+static __always_inline enum translation inside_check(const struct seen *seen, const struct tuple *t)
+{
+	const volatile struct side_plan *in = &plan.side[INITIATOR];
+	struct outside outside;
+
+	if (same(seen->source, address_at(&in->other, t->destination_address)) &&
+	    seen->source_port == t->destination_port &&
+	    same(seen->destination, address_at(&in->own, t->source_address)) && seen->destination_port == t->source_port)
+		return RIGHT;
+	if (plan.source_translated && in->family == plan.side[RESPONDER].family &&
+	    learned(seen->tag.connection, &outside) && same(seen->destination, outside.address))
+		return UNTRANSLATED;
+	return MISTRANSLATED;
+}
+
+static __always_inline void count_expected(struct receiver *r, const struct seen *seen, __u32 stream, const int side)
+{
+	struct tally *tally = &r->tally[stream];
+	bool reordered = false;
+	enum arrival arrival;
+	__s64 delay = 0;
+
+	if (plan.stamped)
+		delay = delay_of(&seen->tag);
+	arrival = arrive(stream, &seen->tag, &reordered);
+	if (arrival == DUPLICATE) {
+		tally->duplicates++;
+		return;
+	}
+	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
+	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
+		tally->late++;
+		return;
+	}
+	tally->received++;
+	tally->reordered += reordered;
+	if (plan.record_delays & 1 << stream)
+		record_delay(tally, delay, stream == PHASE2_RESPONDER);
+	if (side == RESPONDER) {
+		enum learning learning = learn(seen->tag.connection, seen->source, seen->source_port);
+
+		r->stored += learning == LEARNED_NEW;
+		r->remapped += learning == LEARNED_OTHER;
+	}
+}
+
+static __always_inline void sort_marked(struct receiver *r, const struct seen *seen, const int side)
+{
+	__u32 stream = seen->tag.kind & 3;
+	enum translation translation;
+	struct tuple t;
+
+	if (!seen->intact || stream >= STREAMS || seen->tag.connection >= plan.connections) {
+		if (stream < STREAMS)
+			r->tally[stream].damaged++;
+		else
+			r->damaged_unmarked[side]++;
+		return;
+	}
+	tuple_of(seen->tag.connection, &t);
+	if ((stream == PHASE2_RESPONDER) != (side == INITIATOR))
+		translation = MISTRANSLATED; /* it came back to where it was sent from */
+	else
+		translation = side == RESPONDER ? outside_check(seen, &t) : inside_check(seen, &t);
+	if (translation == RIGHT)
+		count_expected(r, seen, stream, side);
+	else if (translation == UNTRANSLATED)
+		r->tally[stream].untranslated++;
+	else
+		r->tally[stream].mistranslated++;
+}
+
+/* What is no intact, marked frame of this side's family: neighbours asking, leaks of the other family, the rest. */
+static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, const int side)
+{
+	const volatile struct side_plan *here = &plan.side[side];
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	struct seen seen = {};
+	int answered = 0;
+
+	if ((void *)(eth + 1) > end)
+		return XDP_DROP;
+	if (eth->h_proto == bpf_htons(ETH_P_ARP))
+		answered = answer_arp(data, end, here);
+	else if (eth->h_proto == bpf_htons(ETH_P_IPV6))
+		answered = answer_solicitation(ctx, here);
+	if (answered) {
+		r->neighbour_replies[side]++;
+		/* Not XDP_TX: on veth its doorbell reaches only peers with an XDP program of their own. */
+		return bpf_redirect(ctx->ingress_ifindex, 0);
+	}
+	/* answer_solicitation() may have moved the frame. */
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
+	    (here->family == FAMILY_IPV4 ? see6(data, end, plan.side[!side].octets, &seen) :
+					   see4(data, end, plan.side[!side].octets, &seen)) &&
+	    seen.tag.mark == plan.mark && (seen.tag.kind & 3) < STREAMS)
+		r->tally[seen.tag.kind & 3].untranslated++;
+	else
+		r->foreign[side]++;
+	return XDP_DROP;
+}
+
+/* A frame between the tester's own addresses whose mark is wrong and whose checksum fails was ours once. */
+static __always_inline bool broken_mark(const struct seen *seen, const int side)
+{
+	return !seen->intact && in_range(&plan.side[side].own, seen->destination);
+}
+
+static __always_inline int receive(struct xdp_md *ctx, const int side)
+{
+	const volatile struct side_plan *here = &plan.side[side];
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct seen seen = {};
+	struct receiver *r;
+	__u32 zero = 0;
+	bool udp;
+
+	r = bpf_map_lookup_elem(&receivers, &zero);
+	if (!r)
+		return XDP_DROP;
+	udp = here->family == FAMILY_IPV4 ? see4(data, end, here->octets, &seen) : see6(data, end, here->octets, &seen);
+	if (!udp)
+		return sort_other(ctx, r, side);
+	if (seen.tag.mark == plan.mark)
+		sort_marked(r, &seen, side);
+	else if (broken_mark(&seen, side))
+		r->damaged_unmarked[side]++;
+	else
+		r->foreign[side]++;
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int receive_initiator(struct xdp_md *ctx)
+{
+	return receive(ctx, INITIATOR);
+}
+
+SEC("xdp")
+int receive_responder(struct xdp_md *ctx)
+{
+	return receive(ctx, RESPONDER);
+}
+
+#endif

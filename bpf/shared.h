@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Everything that crosses the border between the frame programs and the engine. The Rust side is generated from this file
+ * at build time, so there is no second copy. Addresses and ports are in host byte order here; times in ns of
+ * CLOCK_MONOTONIC; lengths in octets, without FCS.
+ */
+#ifndef NATGAUGE_SHARED_H
+#define NATGAUGE_SHARED_H
+
+#define MAX_SENDERS 64
+#define PIECE_SHIFT 24 /* a piece of the state table holds 2^24 connections: small enough to be zeroed without a stall */
+#define MAX_PIECES 128 /* x 2^24 = 2^31 connections */
+
+/* Duplicates are told apart as long as no more than this many later frames of their stream have come. */
+#define WINDOW_WORDS 65536
+#define WINDOW_FRAMES (WINDOW_WORDS * 32)
+
+/* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
+#define DELAY_SUB_BITS 7
+#define DELAY_BUCKETS ((40 - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS)
+
+/* Sending times have 2^-20 ns of resolution, so a schedule of 10^9 frames is off by less than 1 ms in all. */
+#define DUE_FRACTION 20
+
+enum side { INITIATOR = 0, RESPONDER = 1, SIDES = 2 };
+
+/* A stream: one direction of one phase. */
+enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, STREAMS = 3 };
+
+enum family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
+
+/* RFC 9693 section 4.4: pseudorandom is required, the others may be measured as well. */
+enum order { ORDER_PERMUTATION = 0, ORDER_INCREASING = 1, ORDER_DECREASING = 2, ORDER_WITH_REPLACEMENT = 3 };
+
+/* RFC 9693 section 4.10. */
+enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 2 };
+
+/* What the 18 octets behind the UDP header hold; little-endian: all that fits into a 64-octet IPv4 frame. */
+#define TAG_OCTETS 18
+struct tag {
+	__u32 mark;	    /* of this trial */
+	__u32 connection;   /* index, 0 to N-1 */
+	__u32 sequence;	    /* within its stream and sender, modulo 2^32 */
+	__u8 kind;	    /* bits 0-1 stream, bits 2-7 sender */
+	__u8 sent_low;	    /* sending time, ns modulo 2^40: 8 bits, 16 bits, 16 bits */
+	__u16 sent_middle;
+	__u16 sent_high;
+	__u16 unused;	    /* not in the frame */
+};
+
+/* Exact division of x < 2^31 by multiplication when shift is not 0, otherwise by a division. */
+struct divisor {
+	__u64 by;
+	__u64 magic;
+	__u32 shift;
+	__u32 unused;
+};
+
+/* Addresses first, first + step, ...; only the lower 64 bits vary. IPv4 uses the lower 32 bits of low. */
+struct addresses {
+	__u64 high;
+	__u64 low;
+	__u64 step;
+	__u64 count;
+};
+
+/* A keyed permutation of [0, size): a Feistel network over rows x columns, the smallest rectangle that holds it. */
+struct permutation {
+	__u64 size;
+	__u64 rows;
+	struct divisor columns;
+	__u32 key[4];
+};
+
+struct side_plan {
+	__u8 mac[6];
+	__u8 gateway_mac[6];
+	__u32 family;
+	__u32 octets;		    /* length of the frames on this side */
+	__u32 unused;
+	__u64 padding_sum;	    /* of the octets behind the tag, as the checksum adds them */
+	struct addresses own;	    /* answered by ARP and NDP */
+	struct addresses other;	    /* the far side's hosts as this side writes them */
+};
+
+/* Fixed for a trial; load-time constants, so no frame pays for an option. */
+struct plan {
+	__u32 mark;
+	__u32 order;
+	__u32 reading;
+	__u32 stamped;		    /* 1: every frame carries its own sending time */
+	__u32 record_delays;	    /* bit per stream */
+	__u32 source_translated;
+	__u32 pool_checked;
+	__u32 single_frames;	    /* 1: batches of one, so waiting is done inside the program */
+	__u64 frame_timeout_ns;	    /* 0: none */
+	__u64 connections;
+	__u64 draw_key;
+	__u32 source_port_first;
+	__u32 destination_port_first;
+	struct divisor source_ports;
+	struct divisor source_addresses;
+	struct divisor destination_ports;
+	__u64 space;		    /* four tuples in all */
+	struct permutation tuples;
+	struct permutation readings;
+	struct addresses pool;
+	struct side_plan side[SIDES];
+};
+
+/* The engine writes, the programs read, while they run. */
+struct control {
+	__u32 stop;
+	__u32 open;			/* bit per stream: its frames are on time */
+	__u32 generator_id;		/* program id, to know whose redirect failed */
+	__u32 port_ifindex[SIDES];
+	__u32 port_netns[SIDES];	/* inode number of the namespace */
+	__u32 unused;
+	__u64 done[MAX_SENDERS];	/* written by a sender when its last frame is made */
+};
+
+/* One direction of one sender. */
+struct schedule {
+	__u64 frames;		/* to be made by this sender */
+	__u64 made;
+	__u64 skipped;		/* readings that found no stored connection */
+	__u64 next_due;		/* ns since start << DUE_FRACTION */
+	__u64 interval;		/* ns << DUE_FRACTION */
+	__u64 lag_worst;	/* ns */
+	__u64 lag_sum;		/* ns, over lag_samples readings of the clock */
+	__u64 lag_samples;
+	__u64 lag_final;	/* of the last frame */
+	__u64 last_ns;		/* since start, when the last frame was made */
+};
+
+/* A sender is a thread pinned to a CPU; its state is that CPU's. */
+struct sender {
+	__u64 start_ns;
+	__u64 now_ns;		/* since start, when the clock was last read */
+	__u64 first_ns;		/* since start, of the first frame; 0 = none yet */
+	__u64 stalls;
+	__u64 stalled_ns;
+	__u64 worst_stall_ns;
+	__u32 credit;		/* frames that may leave before the clock is read again */
+	__u32 number;
+	__u32 senders;
+	__u32 active;
+	__u32 stream[SIDES];	/* which stream each side's schedule feeds */
+	struct schedule schedule[SIDES];
+};
+
+/* Raw counts of one stream; see the trial contract for the words. */
+struct tally {
+	__u64 received;
+	__u64 duplicates;
+	__u64 reordered;
+	__u64 late;
+	__u64 damaged;
+	__u64 untranslated;
+	__u64 mistranslated;
+	__u64 delays;
+	__u64 negative;
+	__s64 delay_minimum;
+	__s64 delay_maximum;
+	__s64 delay_sum;
+};
+
+/* Per CPU. */
+struct receiver {
+	struct tally tally[STREAMS];
+	__u64 foreign[SIDES];
+	__u64 damaged_unmarked[SIDES]; /* broken so badly that no stream can be named */
+	__u64 neighbour_replies[SIDES];
+	__u64 stored;
+	__u64 remapped;
+};
+
+/* Per CPU, per port; what the port did with what it was given. */
+struct port_tally {
+	__u64 accepted;
+	__u64 refused;
+	__u64 redirect_errors;
+	__u64 replies;
+};
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* The state table: connection index -> the outside source the Responder saw (RFC 9693 section 4.2). */
+#ifndef NATGAUGE_TABLE_H
+#define NATGAUGE_TABLE_H
+
+#define LEARNED (1ULL << 48)
+
+struct outside {
+	struct address address;
+	__u16 port;
+};
+
+/* IPv4: one word (address, port, LEARNED). IPv6: three words (the first as IPv4 without address, high, low). */
+static __always_inline __u64 *entry(__u64 connection)
+{
+	__u32 piece = connection >> PIECE_SHIFT, slot = connection & ((1 << PIECE_SHIFT) - 1);
+	void *map = bpf_map_lookup_elem(&state_table, &piece);
+
+	return map ? bpf_map_lookup_elem(map, &slot) : NULL;
+}
+
+static __always_inline int learned(__u64 connection, struct outside *outside)
+{
+	__u64 *e = entry(connection);
+	__u64 word;
+
+	if (!e)
+		return 0;
+	word = *e;
+	outside->port = word >> 32;
+	if (plan.side[RESPONDER].family == FAMILY_IPV4) {
+		outside->address.high = 0;
+		outside->address.low = (__u32)word;
+	} else {
+		outside->address.high = e[1];
+		outside->address.low = e[2];
+	}
+	return !!(word & LEARNED);
+}
+
+enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
+
+/* Every received frame keeps the table fresh; unchanged entries are not written, so their cache lines stay clean. */
+static __always_inline enum learning learn(__u64 connection, struct address address, __u16 port)
+{
+	__u64 *e = entry(connection);
+	__u64 word = LEARNED | (__u64)port << 32, old;
+	bool changed = false;
+
+	if (!e)
+		return LEARNED_NOTHING;
+	old = *e;
+	if (plan.side[RESPONDER].family == FAMILY_IPV4) {
+		word |= (__u32)address.low;
+	} else {
+		changed = e[1] != address.high || e[2] != address.low;
+		if (changed) {
+			e[1] = address.high;
+			e[2] = address.low;
+		}
+	}
+	if (old == word && !changed)
+		return LEARNED_NOTHING;
+	*e = word;
+	return old & LEARNED ? LEARNED_OTHER : LEARNED_NEW;
+}
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/* The tester: generator, receivers on both ports, and the watch on what the ports accepted. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <linux/bpf.h>
+#include <linux/icmpv6.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "shared.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct plan plan;
+struct control control;
+
+struct window {
+	__u32 next; /* sequence after the highest seen */
+	__u32 unused;
+	__u64 words[WINDOW_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, SIDES);
+	__type(key, __u32);
+	__type(value, __u32);
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sender);
+} senders SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct receiver);
+} receivers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SIDES);
+	__type(key, __u32);
+	__type(value, struct port_tally);
+} port_tallies SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * DELAY_BUCKETS);
+	__type(key, __u32);
+	__type(value, __u64);
+} delays SEC(".maps");
+
+/* The engine sets the inner maps' value size (IPv4: 8, IPv6: 24 octets) and number of entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_PIECES);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_ARRAY);
+		__uint(max_entries, 1);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, 3 * sizeof(__u64));
+	});
+} state_table SEC(".maps");
+
+/* One for each stream of each sender; the engine shrinks it to the senders there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STREAMS * MAX_SENDERS);
+	__type(key, __u32);
+	__type(value, struct window);
+} windows SEC(".maps");
+
+#include "packet.h"
+#include "tuple.h"
+#include "table.h"
+#include "neighbour.h"
+#include "generate.h"
+#include "judge.h"
+#include "watch.h"

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* From a connection's index to its four tuple: arithmetic only, no table of N entries (RFC 9693 section 4.4). */
+#ifndef NATGAUGE_TUPLE_H
+#define NATGAUGE_TUPLE_H
+
+struct tuple {
+	__u64 source_address;	   /* position in the Initiator's addresses */
+	__u64 destination_address; /* position in the Responder's addresses */
+	__u16 source_port;
+	__u16 destination_port;
+};
+
+static __always_inline __u64 divide(__u64 x, const volatile struct divisor *d)
+{
+	if (d->shift)
+		return (x * d->magic) >> d->shift;
+	return x / d->by;
+}
+
+/* A pseudorandom number below limit (<= 2^32) that depends on value and key. */
+static __always_inline __u64 scatter(__u32 value, __u32 key, __u64 limit)
+{
+	__u32 h = value + key;
+
+	h *= 0x9e3779b1;
+	h ^= h >> 15;
+	h *= 0x85ebca77;
+	h ^= h >> 16;
+	return ((__u64)h * limit) >> 32;
+}
+
+static __always_inline __u64 wrap(__u64 x, __u64 limit)
+{
+	return x >= limit ? x - limit : x;
+}
+
+/*
+ * Black and Rogaway's generalised Feistel network: each half is added to modulo its own size, so the domain need not be a
+ * power of two. The rectangle exceeds the size by less than one row, so walking on is rare.
+ */
+static __always_inline __u64 permute(__u64 x, const volatile struct permutation *p)
+{
+	for (int walk = 0; walk < 64; walk++) {
+		__u64 row = divide(x, &p->columns);
+		__u64 column = x - row * p->columns.by;
+
+		row = wrap(row + scatter(column, p->key[0], p->rows), p->rows);
+		column = wrap(column + scatter(row, p->key[1], p->columns.by), p->columns.by);
+		row = wrap(row + scatter(column, p->key[2], p->rows), p->rows);
+		column = wrap(column + scatter(row, p->key[3], p->columns.by), p->columns.by);
+		x = row * p->columns.by + column;
+		if (x < p->size)
+			break;
+	}
+	return x;
+}
+
+/* The i-th of a stream of independent, uniform draws from [0, limit), limit <= 2^32. */
+static __always_inline __u64 draw(__u64 i, __u64 key, __u64 limit)
+{
+	__u64 z = (i + key) * 0x9e3779b97f4a7c15ULL;
+
+	z ^= z >> 30;
+	z *= 0xbf58476d1ce4e5b9ULL;
+	z ^= z >> 27;
+	z *= 0x94d049bb133111ebULL;
+	return ((z >> 32) * limit) >> 32;
+}
+
+static __always_inline __u64 position(__u64 connection)
+{
+	switch (plan.order) {
+	case ORDER_PERMUTATION:
+		return permute(connection, &plan.tuples);
+	case ORDER_DECREASING:
+		return plan.space - 1 - connection;
+	case ORDER_WITH_REPLACEMENT:
+		return draw(connection, plan.draw_key ^ 0x5bd1e995, plan.space);
+	default:
+		return connection;
+	}
+}
+
+/* The source port varies fastest, then source address, destination port, destination address. */
+static __always_inline void tuple_of(__u64 connection, struct tuple *t)
+{
+	__u64 rest = position(connection), next;
+
+	next = divide(rest, &plan.source_ports);
+	t->source_port = plan.source_port_first + (rest - next * plan.source_ports.by);
+	t->source_address = 0;
+	rest = next;
+	if (plan.source_addresses.by > 1) {
+		next = divide(rest, &plan.source_addresses);
+		t->source_address = rest - next * plan.source_addresses.by;
+		rest = next;
+	}
+	next = divide(rest, &plan.destination_ports);
+	t->destination_port = plan.destination_port_first + (rest - next * plan.destination_ports.by);
+	t->destination_address = next;
+}
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What this host does meanwhile: stalls of CPUs, stolen time, steps of the clock, signals.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use nix::sched::{sched_setaffinity, CpuSet};
+use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet, Signal};
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::Pid;
+
+use crate::failure::{Failure, Outcome};
+
+/// A watched CPU wakes this often.
+const BEAT_NS: u64 = 1_000_000;
+/// Softirqs may rightly hold a CPU for 2 ms; more than this is a stall.
+const WATCHED_STALL_NS: u64 = 5_000_000;
+/// A step of the wall clock against the monotonic one.
+const STEP_NS: i64 = 1_000_000;
+const TICK_NS: u64 = 10_000_000;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_signal(_: libc::c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Let SIGINT and SIGTERM end the trial in order, and die with the process that started us.
+pub fn handle_signals() -> Outcome<()> {
+    let action = SigAction::new(SigHandler::Handler(note_signal), SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
+        unsafe { sigaction(signal, &action) }.map_err(|error| Failure::Host(format!("{signal}: {error}")))?;
+    }
+    // SAFETY: prctl(PR_SET_PDEATHSIG) takes a number and changes only this process.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
+    Ok(())
+}
+
+/// Whether somebody asked us to stop.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+fn clock(id: ClockId) -> i64 {
+    clock_gettime(id).map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec())
+}
+
+/// CLOCK_MONOTONIC, the frame programs' clock.
+pub fn now_ns() -> u64 {
+    clock(ClockId::CLOCK_MONOTONIC) as u64
+}
+
+/// The kernel's clock source; "unknown" where it does not say.
+pub fn clock_source() -> String {
+    fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+/// Counts steps of the wall clock.
+pub struct Steps {
+    offset: i64,
+    pub steps: u64,
+}
+
+impl Steps {
+    /// Start from now.
+    pub fn new() -> Self {
+        Self { offset: Self::offset(), steps: 0 }
+    }
+
+    fn offset() -> i64 {
+        clock(ClockId::CLOCK_REALTIME) - clock(ClockId::CLOCK_MONOTONIC)
+    }
+
+    /// Look again.
+    pub fn look(&mut self) {
+        let now = Self::offset();
+        self.steps += u64::from((now - self.offset).abs() > STEP_NS);
+        self.offset = now;
+    }
+}
+
+/// Steal time of a CPU in ns, in steps of 10 ms.
+pub fn stolen_ns(cpu: usize) -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let prefix = format!("cpu{cpu} ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
+    line.and_then(|rest| rest.split_whitespace().nth(7)?.parse::<u64>().ok()).unwrap_or(0) * TICK_NS
+}
+
+/// How long this thread waited for its CPU although it was ready to run.
+pub fn waited_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Refuse CPUs that are not there.
+pub fn check_cpus(name: &str, cpus: &[usize]) -> Outcome<()> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let online: Vec<(usize, usize)> = text
+        .trim()
+        .split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        })
+        .collect();
+    match cpus.iter().find(|cpu| !online.iter().any(|(first, last)| (first..=last).contains(cpu))) {
+        Some(cpu) => Err(Failure::field(name, cpu, &format!("this host has the CPUs {}", text.trim()))),
+        None => Ok(()),
+    }
+}
+
+/// Pin this thread.
+pub fn pin(cpu: usize) -> Outcome<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .map_err(|error| Failure::Host(format!("CPU {cpu}: cannot be used ({error})")))
+}
+
+/// What a watched CPU showed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stalls {
+    pub count: u64,
+    pub total_ns: u64,
+    pub worst_ns: u64,
+}
+
+/// A thread that wakes every millisecond on a CPU and notices when it could not.
+pub struct Watcher {
+    pub cpu: usize,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Stalls>,
+}
+
+impl Watcher {
+    /// Start watching.
+    pub fn start(cpu: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        Self { cpu, stop, thread: thread::spawn(move || watch(cpu, &seen)) }
+    }
+
+    /// Stop and tell.
+    pub fn finish(self) -> Stalls {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
+    let mut stalls = Stalls::default();
+    if pin(cpu).is_err() {
+        return stalls;
+    }
+    // Before the device's own threads, so that only interrupts and the hypervisor can hold us up. Without the right
+    // to do so we watch all the same.
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter outlives the call; thread 0 is this one.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+    let mut last = now_ns();
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(std::time::Duration::from_nanos(BEAT_NS));
+        let now = now_ns();
+        let late = (now - last).saturating_sub(BEAT_NS);
+        if late > WATCHED_STALL_NS {
+            stalls.count += 1;
+            stalls.total_ns += late;
+            stalls.worst_ns = stalls.worst_ns.max(late);
+        }
+        last = now;
+    }
+    stalls
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Asking the gateway: ARP (RFC 826) and neighbour solicitation (RFC 4861), through a packet socket of one port.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use crate::failure::{Failure, Outcome};
+use crate::request::{halves, ipv6, Mac};
+
+const ARP: u16 = 0x0806;
+const IPV6: u16 = 0x86dd;
+const ATTEMPTS: usize = 3;
+const PATIENCE: Duration = Duration::from_millis(500);
+
+struct Socket(OwnedFd);
+
+impl Socket {
+    fn open(ifindex: u32, protocol: u16) -> io::Result<Self> {
+        // SAFETY: socket() takes no pointers; the descriptor it returns is owned by nobody else.
+        let fd = unsafe {
+            let raw = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(protocol.to_be()));
+            if raw < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(raw)
+        };
+        // SAFETY: sockaddr_ll is plain data, for which all zeroes is a valid value.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol.to_be();
+        address.sll_ifindex = ifindex as i32;
+        // SAFETY: the address outlives the call and its length is given.
+        let status = unsafe {
+            libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
+        };
+        if status < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self(fd))
+    }
+
+    fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the buffer outlives the call and its length is given.
+        let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// A frame, or None when none came in time.
+    fn receive(&self, until: Instant) -> Option<Vec<u8>> {
+        let mut buffer = vec![0_u8; 2048];
+        let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd is given and outlives the call; the buffer's length is given.
+        let got = unsafe {
+            if libc::poll(&raw mut poll, 1, left.max(1)) <= 0 {
+                return None;
+            }
+            libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0)
+        };
+        buffer.truncate(usize::try_from(got).ok()?);
+        Some(buffer)
+    }
+}
+
+/// The question "who has `target`?", padded to the least Ethernet length.
+fn question(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
+    let mut frame = match (source, target) {
+        (IpAddr::V4(source), IpAddr::V4(target)) => {
+            let mut frame = [&[0xff; 6][..], &mac.0, &ARP.to_be_bytes(), &[0, 1, 8, 0, 6, 4, 0, 1]].concat();
+            frame.extend([&mac.0[..], &source.octets(), &[0; 6], &target.octets()].concat());
+            frame
+        }
+        _ => solicitation(mac, source, target),
+    };
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+fn solicitation(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
+    let (source, target) = (halves(source), halves(target));
+    let (source, target) = (ipv6(source.0, source.1).octets(), ipv6(target.0, target.1).octets());
+    let low = [target[13], target[14], target[15]];
+    let group = [&[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff][..], &low].concat();
+    let mut icmp = [&[135_u8, 0, 0, 0, 0, 0, 0, 0][..], &target, &[1, 1], &mac.0].concat();
+    let pseudo = [&source[..], &group, &[0, 0, 0, icmp.len() as u8, 0, 0, 0, 58]].concat();
+    let sum: u32 = [pseudo, icmp.clone()].concat().chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+    let folded = (sum >> 16) + (sum & 0xffff);
+    icmp[2..4].copy_from_slice(&(!((folded >> 16) + folded) as u16).to_be_bytes());
+    let ethernet = [&[0x33, 0x33, 0xff][..], &low, &mac.0, &IPV6.to_be_bytes()].concat();
+    let header = [0x60, 0, 0, 0, 0, icmp.len() as u8, 58, 255];
+    [&ethernet[..], &header, &source, &group, &icmp].concat()
+}
+
+/// The Ethernet address in an answer about `target`.
+fn answer(frame: &[u8], target: IpAddr) -> Option<Mac> {
+    let kind = u16::from_be_bytes(frame.get(12..14)?.try_into().ok()?);
+    match target {
+        IpAddr::V4(v4) if kind == ARP && frame.get(20..22)? == [0, 2] && frame.get(28..32)? == v4.octets() => {
+            Some(Mac(frame.get(22..28)?.try_into().ok()?))
+        }
+        IpAddr::V6(v6) if kind == IPV6 && *frame.get(54)? == 136 && frame.get(62..78)? == v6.octets() => {
+            let from_option = (frame.get(78) == Some(&2)).then(|| frame.get(80..86)).flatten();
+            Some(Mac(from_option.or_else(|| frame.get(6..12))?.try_into().ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// Find the Ethernet address of `target` from the namespace this thread is in.
+pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAddr) -> Outcome<Mac> {
+    let protocol = if target.is_ipv4() { ARP } else { IPV6 };
+    let broken = |error: io::Error| Failure::Host(format!("{port}: packet socket: {error}"));
+    let socket = Socket::open(ifindex, protocol).map_err(broken)?;
+    for _ in 0..ATTEMPTS {
+        socket.send(&question(mac, source, target)).map_err(broken)?;
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(found) = socket.receive(until).and_then(|frame| answer(&frame, target)) {
+                return Ok(found);
+            }
+        }
+    }
+    Err(Failure::Host(format!(
+        "{port}: gateway {target} does not answer (asked {ATTEMPTS} times): is the device up and the cable right?"
+    )))
+}
+
+/// Ask once without waiting: the device learns our address, and its answer shows that our receiver sees frames.
+pub fn ask(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAddr) -> Outcome<()> {
+    // Protocol 0: this socket receives nothing.
+    Socket::open(ifindex, 0)
+        .and_then(|socket| socket.send(&question(mac, source, target)))
+        .map_err(|error| Failure::Host(format!("{port}: packet socket: {error}")))
+}
+
+/// MTU of an interface of this namespace.
+pub fn mtu(interface: &str) -> Option<u32> {
+    // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: SIOCGIFMTU reads the name and writes the MTU into the ifreq given; the socket is closed by its owner.
+    unsafe {
+        let raw = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if raw < 0 {
+            return None;
+        }
+        let socket = OwnedFd::from_raw_fd(raw);
+        if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) < 0 {
+            return None;
+        }
+        u32::try_from(request.ifr_ifru.ifru_mtu).ok()
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a request to the load-time constants of the frame programs.
+
+use crate::failure::Outcome;
+use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source};
+use crate::tester::types;
+
+/// Sending times have 2^-20 ns of resolution; `DUE_FRACTION` of bpf/shared.h.
+pub const DUE_FRACTION: u32 = 20;
+/// Streams, as `enum stream` of bpf/shared.h.
+pub const PHASE1: usize = 0;
+/// See [`PHASE1`].
+pub const PHASE2_INITIATOR: usize = 1;
+/// See [`PHASE1`].
+pub const PHASE2_RESPONDER: usize = 2;
+/// Below this a product with a magic number fits 64 bits.
+const FAST_DIVISION: u64 = 1 << 31;
+const UP_TO_TAG: [u32; 2] = [60, 80];
+
+/// splitmix64 (Steele et al., 2014): independent keys from one seed.
+struct Keys(u64);
+
+impl Keys {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn four(&mut self) -> [u32; 4] {
+        std::array::from_fn(|_| (self.next() >> 32) as u32)
+    }
+}
+
+/// Division by `by` of numbers up to `largest`: by multiplication when that is exact (Granlund and Montgomery, 1994).
+fn divisor(by: u64, largest: u64) -> types::divisor {
+    let mut divisor = types::divisor { by, ..Default::default() };
+    if largest <= FAST_DIVISION && by <= FAST_DIVISION {
+        divisor.shift = 31 + by.next_power_of_two().trailing_zeros();
+        divisor.magic = (1_u64 << divisor.shift).div_ceil(by);
+    }
+    divisor
+}
+
+fn permutation(size: u64, keys: &mut Keys) -> types::permutation {
+    let columns = size.isqrt() + u64::from(size.isqrt().pow(2) < size);
+    let rows = size.div_ceil(columns);
+    types::permutation { size, rows, columns: divisor(columns, rows * columns), key: keys.four() }
+}
+
+fn addresses(range: &AddressRange) -> types::addresses {
+    let (high, low) = halves(range.first);
+    types::addresses { high, low, step: range.step, count: range.count() }
+}
+
+/// The octets behind the tag count up from 0; summed as 16-bit words as they lie in memory.
+fn padding_sum(octets: u32) -> u64 {
+    let padding: Vec<u8> = (0..octets).map(|at| at as u8).collect();
+    padding.chunks(2).map(|pair| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
+}
+
+fn side(family: Family, octets: u32, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &AddressRange) -> types::side_plan {
+    let (number, up_to_tag) = match family {
+        Family::Ipv4 => (4, UP_TO_TAG[0]),
+        Family::Ipv6 => (6, UP_TO_TAG[1]),
+    };
+    types::side_plan {
+        mac: macs.0,
+        gateway_mac: macs.1,
+        family: number,
+        octets,
+        padding_sum: padding_sum(octets - up_to_tag),
+        own: addresses(own),
+        other: addresses(other),
+        ..Default::default()
+    }
+}
+
+/// The streams whose delays are wanted: the real test's, or phase 1's where that is all.
+fn delay_streams(request: &Request) -> u32 {
+    match (&request.phase2, request.record_delays) {
+        (_, false) => 0,
+        (None, true) => 1 << PHASE1,
+        (Some(_), true) => 1 << PHASE2_INITIATOR | 1 << PHASE2_RESPONDER,
+    }
+}
+
+fn reading(request: &Request) -> u32 {
+    let responder = request.phase2.as_ref().and_then(|phase2| phase2.responder.as_ref());
+    match responder.map(|stream| stream.reading_order).unwrap_or_default() {
+        Reading::Pseudorandom => 0,
+        Reading::Increasing => 1,
+        Reading::Once => 2,
+    }
+}
+
+/// Everything the programs need to know. `macs`: each side's own and its gateway's.
+pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> Outcome<types::plan> {
+    let space = request.space().unwrap_or(u64::MAX);
+    let mut keys = Keys(request.seed);
+    let tuples = permutation(space, &mut keys);
+    let readings = permutation(request.connections, &mut keys);
+    let largest = tuples.rows * tuples.columns.by;
+    let (initiator, responder, octets) = (&request.initiator, &request.responder, request.octets());
+    Ok(types::plan {
+        mark: request.mark,
+        order: match request.order {
+            Order::Permutation => 0,
+            Order::Increasing => 1,
+            Order::Decreasing => 2,
+            Order::WithReplacement => 3,
+        },
+        reading: reading(request),
+        stamped: u32::from(request.record_delays || request.frame_timeout_ms.is_some()),
+        record_delays: delay_streams(request),
+        source_translated: u32::from(request.translation.source == Source::Translated),
+        pool_checked: u32::from(request.translation.pool.is_some()),
+        single_frames: u32::from(request.senders.batch == 1),
+        frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
+        connections: request.connections,
+        draw_key: keys.next(),
+        source_port_first: initiator.source_ports.first,
+        destination_port_first: initiator.destination_ports.first,
+        source_ports: divisor(initiator.source_ports.count(), largest),
+        source_addresses: divisor(initiator.source_addresses.count(), largest),
+        destination_ports: divisor(initiator.destination_ports.count(), largest),
+        space,
+        tuples,
+        readings,
+        pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
+        side: [
+            side(initiator.family, octets[0], macs[0], &initiator.source_addresses, &initiator.destination_addresses),
+            side(responder.family, octets[1], macs[1], &responder.addresses, &initiator.source_addresses),
+        ],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_division_is_exact() {
+        for by in [1, 2, 3, 7, 63, 64, 317, 64512, 65535, 1 << 20, (1 << 30) + 1, (1 << 31) - 1, 1 << 31] {
+            let d = divisor(by, FAST_DIVISION);
+            for x in (0..64).map(|bits| (1_u64 << (bits / 2)) + bits).chain([by - 1, by, by + 1, 2 * by - 1, (1 << 31) - 1]) {
+                if x < 1 << 31 {
+                    assert_eq!((x * d.magic) >> d.shift, x / by, "{x} / {by}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rectangle_holds_the_whole_domain_and_little_more() {
+        for size in [1, 2, 3, 5, 100_000, 4_000_000, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 62) - 3] {
+            let p = permutation(size, &mut Keys(1));
+            assert!(p.rows * p.columns.by >= size && p.rows * p.columns.by - size < p.columns.by, "{size}");
+        }
+    }
+
+    #[test]
+    fn padding_of_odd_length_ends_in_a_half_word() {
+        assert_eq!(padding_sum(3), u64::from(u16::from_ne_bytes([0, 1])) + u64::from(u16::from_ne_bytes([2, 0])));
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two interfaces of the request, looked at and never changed.
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::{if_nametoindex, InterfaceFlags};
+
+use crate::failure::{Failure, Outcome};
+use crate::neighbour;
+use crate::netns;
+use crate::request::{AddressRange, Gateway, Mac, Request};
+
+/// Frames an interface counted as dropped.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Drops {
+    pub rx: u64,
+    pub tx: u64,
+}
+
+/// One of the tester's ports.
+#[derive(Debug)]
+pub struct Port {
+    pub name: &'static str,
+    pub interface: String,
+    pub netns: Option<String>,
+    pub ifindex: i32,
+    /// Inode number of its namespace.
+    pub netns_inode: u32,
+    pub mac: Mac,
+    pub gateway: Mac,
+    pub gateway_address: Option<IpAddr>,
+    pub own: AddressRange,
+}
+
+struct Asked<'a> {
+    name: &'static str,
+    interface: &'a str,
+    netns: Option<&'a str>,
+    mac: Option<Mac>,
+    gateway: &'a Gateway,
+    own: &'a AddressRange,
+    octets: u32,
+}
+
+/// Look both ports up and find their gateways' Ethernet addresses.
+pub fn both(request: &Request) -> Outcome<[Port; 2]> {
+    let (i, r, octets) = (&request.initiator, &request.responder, request.octets());
+    Ok([
+        find(&Asked {
+            name: "initiator",
+            interface: &i.interface,
+            netns: i.netns.as_deref(),
+            mac: i.mac,
+            gateway: &i.gateway,
+            own: &i.source_addresses,
+            octets: octets[0],
+        })?,
+        find(&Asked {
+            name: "responder",
+            interface: &r.interface,
+            netns: r.netns.as_deref(),
+            mac: r.mac,
+            gateway: &r.gateway,
+            own: &r.addresses,
+            octets: octets[1],
+        })?,
+    ])
+}
+
+fn find(asked: &Asked) -> Outcome<Port> {
+    netns::within(asked.netns, || {
+        let field = format!("{}.interface", asked.name);
+        let ifindex = if_nametoindex(asked.interface)
+            .map_err(|_| Failure::field(&field, asked.interface, "no such interface in its namespace"))?;
+        let own_mac = examine(&field, asked)?;
+        let mac = asked.mac.unwrap_or(own_mac);
+        let gateway = match (asked.gateway.mac, asked.gateway.address) {
+            (Some(given), _) => given,
+            (None, Some(address)) => neighbour::resolve(asked.name, ifindex, mac, asked.own.first, address)?,
+            (None, None) => return Err(Failure::field(asked.name, "{}", "its gateway needs mac or address")),
+        };
+        let netns_inode = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino() as u32);
+        Ok(Port {
+            name: asked.name,
+            interface: asked.interface.to_owned(),
+            netns: asked.netns.map(str::to_owned),
+            ifindex: ifindex as i32,
+            netns_inode,
+            mac,
+            gateway,
+            gateway_address: asked.gateway.address,
+            own: asked.own.clone(),
+        })
+    })
+}
+
+/// Up, an Ethernet interface, large enough; returns its address.
+fn examine(field: &str, asked: &Asked) -> Outcome<Mac> {
+    let all = getifaddrs().map_err(|error| Failure::Host(format!("{field}: {}: {error}", asked.interface)))?;
+    let link = all
+        .filter(|entry| entry.interface_name == asked.interface)
+        .find_map(|entry| entry.address.as_ref()?.as_link_addr().map(|link| (entry.flags, link.addr())));
+    let Some((flags, Some(mac))) = link else {
+        return Err(Failure::field(field, asked.interface, "is no Ethernet interface"));
+    };
+    if !flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING) {
+        return Err(Failure::Host(format!(
+            "{field}: {}: is down or has no carrier: ip link set {} up",
+            asked.interface, asked.interface
+        )));
+    }
+    let mtu = neighbour::mtu(asked.interface).unwrap_or(u32::MAX);
+    if mtu + 14 < asked.octets {
+        return Err(Failure::Host(format!(
+            "{field}: {}: MTU {mtu} is too small for frames of {} octets: ip link set {} mtu {}",
+            asked.interface,
+            asked.octets + 4,
+            asked.interface,
+            asked.octets - 14
+        )));
+    }
+    Ok(Mac(mac))
+}
+
+impl Port {
+    /// The interface's own drop counters (`/proc/net/dev`); zero where it has gone.
+    pub fn drops(&self) -> Outcome<Drops> {
+        netns::within(self.netns.as_deref(), || {
+            let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+            let prefix = format!("{}:", self.interface);
+            let numbers: Vec<u64> = text
+                .lines()
+                .find_map(|line| line.trim_start().strip_prefix(&prefix))
+                .map(|rest| rest.split_whitespace().filter_map(|number| number.parse().ok()).collect())
+                .unwrap_or_default();
+            Ok(Drops { rx: *numbers.get(3).unwrap_or(&0), tx: *numbers.get(11).unwrap_or(&0) })
+        })
+    }
+}

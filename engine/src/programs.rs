@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The frame programs while they are in the kernel: loaded for one trial, attached by links that die with this process.
+
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::ptr;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+
+use crate::failure::{Failure, Outcome};
+use crate::netns;
+use crate::port::Port;
+use crate::table::Table;
+use crate::tester::{types, TesterSkel, TesterSkelBuilder};
+
+/// One word of the programs' shared memory, read and written while they run.
+#[derive(Clone, Copy)]
+pub struct Control(*mut types::control);
+
+// SAFETY: the pointer leads into a mapping that lives as long as the process, and is used by volatile accesses of
+// single aligned words only.
+unsafe impl Send for Control {}
+// SAFETY: as above.
+unsafe impl Sync for Control {}
+
+impl Control {
+    /// Tell every sender to stop.
+    pub fn stop(self) {
+        // SAFETY: see Send.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).stop, 1) }
+    }
+
+    /// Which streams are on time, a bit each.
+    pub fn open(self, streams: u32) {
+        // SAFETY: see Send.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).open, streams) }
+    }
+
+    /// Whether a sender has made its last frame.
+    pub fn done(self, sender: usize) -> bool {
+        // SAFETY: see Send; the caller's senders are fewer than MAX_SENDERS, which done[] bounds-checks.
+        unsafe { ptr::read_volatile(&raw const (*self.0).done[sender]) != 0 }
+    }
+
+    /// Let a sender's thread end although its schedule is not done.
+    pub fn mark_done(self, sender: usize) {
+        // SAFETY: see Send.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).done[sender], 1) }
+    }
+
+    /// Before a phase.
+    pub fn clear_done(self) {
+        // SAFETY: see Send.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).done, [0; 64]) }
+    }
+}
+
+/// Sums over all CPUs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Received {
+    pub tally: [types::tally; 3],
+    pub foreign: [u64; 2],
+    pub damaged_unmarked: [u64; 2],
+    pub neighbour_replies: [u64; 2],
+    pub stored: u64,
+    pub remapped: u64,
+}
+
+/// What the tracepoints saw, by port.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Offered {
+    pub accepted: u64,
+    pub refused: u64,
+    pub redirect_errors: u64,
+}
+
+/// Everything loaded and attached.
+pub struct Programs<'obj> {
+    skel: TesterSkel<'obj>,
+    links: Vec<Link>,
+    /// Where the generator is attached, so that a chunk of frames costs no dispatcher update.
+    _idle: File,
+    pub control: Control,
+}
+
+fn loading(error: &libbpf_rs::Error) -> Failure {
+    Failure::Host(format!("the frame programs cannot be loaded ({error:#}): needs root and Linux 6.6 or newer with BTF"))
+}
+
+/// A value of a generated plain-data struct from the bytes of a map.
+fn value<T: Copy + Default>(bytes: &[u8]) -> T {
+    if bytes.len() < size_of::<T>() {
+        return T::default();
+    }
+    // SAFETY: T is one of the generated repr(C) structs of integers, for which any bytes are valid; length was checked.
+    unsafe { ptr::read_unaligned(bytes.as_ptr().cast()) }
+}
+
+fn bytes<T: Copy>(value: &T) -> Vec<u8> {
+    // SAFETY: T is a generated repr(C) struct of integers without implicit padding; the slice does not outlive it.
+    unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }.to_vec()
+}
+
+fn per_cpu<T: Copy + Default>(map: &impl MapCore, key: u32) -> Vec<T> {
+    let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
+    values.ok().flatten().unwrap_or_default().iter().map(|one| value(one)).collect()
+}
+
+impl<'obj> Programs<'obj> {
+    /// Load the programs with the plan built in.
+    pub fn load(place: &'obj mut MaybeUninit<OpenObject>, plan: &types::plan, senders: usize, table: &Table) -> Outcome<Self> {
+        let mut open = TesterSkelBuilder::default().open(place).map_err(|error| loading(&error))?;
+        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+            rodata.plan = *plan;
+        }
+        let windows = u32::try_from(senders * 3).unwrap_or(u32::MAX);
+        open.maps.windows.set_max_entries(windows).map_err(|error| loading(&error))?;
+        if plan.record_delays == 0 {
+            open.maps.delays.set_max_entries(1).map_err(|error| loading(&error))?;
+        }
+        open.maps.state_table.set_inner_map_fd(table.template()?.as_fd()).map_err(|error| loading(&error))?;
+        let mut skel = open.load().map_err(|error| loading(&error))?;
+        table.install(&skel.maps.state_table)?;
+        let Some(bss) = skel.maps.bss_data.as_deref_mut() else {
+            return Err(Failure::Broke("the frame programs have no shared memory".into()));
+        };
+        let control = Control(&raw mut bss.control);
+        let (idle, links) = Self::attach_idle(&mut skel)?;
+        Ok(Self { skel, links, _idle: idle, control })
+    }
+
+    /// The generator on the loopback of a namespace of its own, and the tracepoints.
+    fn attach_idle(skel: &mut TesterSkel) -> Outcome<(File, Vec<Link>)> {
+        const LOOPBACK: i32 = 1;
+        let host = |error: libbpf_rs::Error| Failure::Host(format!("the generator cannot be attached ({error:#}): run as root"));
+        let (link, idle) = netns::private(|| skel.progs.generate.attach_xdp(LOOPBACK).map_err(host))?;
+        let watch = |error: libbpf_rs::Error| Failure::Host(format!("tracepoints cannot be read ({error:#}): CAP_PERFMON is needed"));
+        let offered = skel.progs.count_offered.attach().map_err(watch)?;
+        let errors = skel.progs.count_redirect_errors.attach().map_err(watch)?;
+        Ok((idle, vec![link, offered, errors]))
+    }
+
+    /// Receivers onto the ports.
+    pub fn attach(&mut self, ports: &[Port; 2]) -> Outcome<()> {
+        let id = self.generator_id();
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            bss.control.generator_id = id;
+            bss.control.port_ifindex = [ports[0].ifindex as u32, ports[1].ifindex as u32];
+            bss.control.port_netns = [ports[0].netns_inode, ports[1].netns_inode];
+        }
+        for (side, port) in ports.iter().enumerate() {
+            netns::within(port.netns.as_deref(), || self.attach_port(side, port))?;
+        }
+        Ok(())
+    }
+
+    fn generator_id(&self) -> u32 {
+        let mut info = libbpf_sys::bpf_prog_info::default();
+        let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+        // SAFETY: the struct is zeroed and outlives the call; its length is given.
+        unsafe { libbpf_sys::bpf_prog_get_info_by_fd(self.generator(), &raw mut info, &raw mut length) };
+        info.id
+    }
+
+    fn attach_port(&mut self, side: usize, port: &Port) -> Outcome<()> {
+        let program = if side == 0 { &mut self.skel.progs.receive_initiator } else { &mut self.skel.progs.receive_responder };
+        let link = program.attach_xdp(port.ifindex).map_err(|error| {
+            Failure::Host(format!("{}: {}: the receiver cannot be attached ({error:#}); is an XDP program on it?", port.name, port.interface))
+        })?;
+        self.links.push(link);
+        self.skel
+            .maps
+            .ports
+            .update(&(side as u32).to_ne_bytes(), &(port.ifindex as u32).to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| {
+                Failure::Host(format!("{}: {}: cannot be a target of XDP redirect ({error:#})", port.name, port.interface))
+            })
+    }
+
+    /// Descriptor of the generator.
+    pub fn generator(&self) -> RawFd {
+        self.skel.progs.generate.as_fd().as_raw_fd()
+    }
+
+    /// Descriptor of the program that sends one frame as it is.
+    pub fn emitter(&self) -> RawFd {
+        self.skel.progs.emit.as_fd().as_raw_fd()
+    }
+
+    /// Give every sender's CPU its state.
+    pub fn set_senders(&self, states: &[(usize, types::sender)]) -> Outcome<()> {
+        let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Failure::Host(format!("CPUs: {error:#}")))?;
+        let mut values = vec![bytes(&types::sender::default()); cpus];
+        for (cpu, state) in states {
+            let Some(slot) = values.get_mut(*cpu) else {
+                return Err(Failure::field("senders.cpus", cpu, "no such CPU"));
+            };
+            *slot = bytes(state);
+        }
+        self.skel
+            .maps
+            .senders
+            .update_percpu(&0_u32.to_ne_bytes(), &values, MapFlags::ANY)
+            .map_err(|error| Failure::Broke(format!("senders: {error:#}")))
+    }
+
+    /// The senders' states, by CPU.
+    pub fn senders(&self) -> Vec<types::sender> {
+        per_cpu(&self.skel.maps.senders, 0)
+    }
+
+    /// Forget what was received so far.
+    pub fn clear_received(&self) -> Outcome<()> {
+        let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Failure::Host(format!("CPUs: {error:#}")))?;
+        let empty = vec![bytes(&types::receiver::default()); cpus];
+        self.skel
+            .maps
+            .receivers
+            .update_percpu(&0_u32.to_ne_bytes(), &empty, MapFlags::ANY)
+            .map_err(|error| Failure::Broke(format!("receivers: {error:#}")))
+    }
+
+    /// What the receivers counted.
+    pub fn received(&self) -> Received {
+        let mut sum = Received::default();
+        for cpu in per_cpu::<types::receiver>(&self.skel.maps.receivers, 0) {
+            for (total, part) in sum.tally.iter_mut().zip(&cpu.tally) {
+                add_tally(total, part);
+            }
+            for side in 0..2 {
+                sum.foreign[side] += cpu.foreign[side];
+                sum.damaged_unmarked[side] += cpu.damaged_unmarked[side];
+                sum.neighbour_replies[side] += cpu.neighbour_replies[side];
+            }
+            sum.stored += cpu.stored;
+            sum.remapped += cpu.remapped;
+        }
+        sum
+    }
+
+    /// What the ports accepted.
+    pub fn offered(&self) -> [Offered; 2] {
+        [0, 1].map(|side| {
+            let cpus = per_cpu::<types::port_tally>(&self.skel.maps.port_tallies, side);
+            Offered {
+                accepted: cpus.iter().map(|cpu| cpu.accepted).sum(),
+                refused: cpus.iter().map(|cpu| cpu.refused).sum(),
+                redirect_errors: cpus.iter().map(|cpu| cpu.redirect_errors).sum(),
+            }
+        })
+    }
+
+    /// Frames in each delay bucket of one of the two histograms (1: the Responder's frames).
+    pub fn delays(&self, histogram: u32, buckets: u32) -> Vec<u64> {
+        (0..buckets).map(|at| per_cpu::<u64>(&self.skel.maps.delays, histogram * buckets + at).iter().sum()).collect()
+    }
+}
+
+fn add_tally(total: &mut types::tally, part: &types::tally) {
+    if part.delays > 0 {
+        let first = total.delays == 0;
+        total.delay_minimum = if first { part.delay_minimum } else { total.delay_minimum.min(part.delay_minimum) };
+        total.delay_maximum = if first { part.delay_maximum } else { total.delay_maximum.max(part.delay_maximum) };
+    }
+    total.received += part.received;
+    total.duplicates += part.duplicates;
+    total.reordered += part.reordered;
+    total.late += part.late;
+    total.damaged += part.damaged;
+    total.untranslated += part.untranslated;
+    total.mistranslated += part.mistranslated;
+    total.delays += part.delays;
+    total.negative += part.negative;
+    total.delay_sum += part.delay_sum;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One frame per port, CPU and direction before a trial: a port without a listener, a queue too few or a wrong namespace
+//! swallow frames without an error, so each is tried first.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::failure::{Failure, Outcome};
+use crate::host;
+use crate::neighbour;
+use crate::netns;
+use crate::port::Port;
+use crate::programs::Programs;
+use crate::sender;
+
+/// Local Experimental Ethertype 1 (IEEE 802): no device forwards it.
+const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
+const OCTETS: usize = 60;
+const ATTEMPTS: usize = 3;
+const PATIENCE: Duration = Duration::from_millis(500);
+/// More neighbours than this overflow a device's table rather than help it.
+const MOST_ANNOUNCED: u64 = 256;
+
+/// Try every port from every CPU, and that each port hears its gateway.
+pub fn run(programs: &Programs, ports: &[Port; 2], cpus: &[usize]) -> Outcome<()> {
+    for (side, port) in ports.iter().enumerate() {
+        for &cpu in cpus {
+            send_one(programs, side, port, cpu)?;
+        }
+        hear(programs, side, port)?;
+    }
+    Ok(())
+}
+
+fn send_one(programs: &Programs, side: usize, port: &Port, cpu: usize) -> Outcome<()> {
+    let mut frame = [&port.gateway.0[..], &port.mac.0, &EXPERIMENTAL, &[side as u8]].concat();
+    frame.resize(OCTETS, 0);
+    let program = programs.emitter();
+    let before = programs.offered()[side];
+    let sent = thread::spawn(move || host::pin(cpu).map(|()| sender::run(program, &frame, 1, 1)));
+    let sent = sent.join().map_err(|_| Failure::Broke(format!("CPU {cpu}: the self-test broke")))??;
+    let after = programs.offered()[side];
+    if let Err(error) = sent {
+        let reason = std::io::Error::from_raw_os_error(error);
+        return Err(Failure::Host(format!("live frames cannot be run ({reason}): needs root and Linux 6.6 or newer")));
+    }
+    if after.accepted == before.accepted + 1 {
+        return Ok(());
+    }
+    Err(Failure::Host(format!(
+        "{}: {}: self-test: CPU {cpu} sent 1 frame and the port accepted {} (refused {}): it needs a queue for every CPU, \
+         and on veth a peer with GRO or XDP on: ethtool -K PEER gro on",
+        port.name,
+        port.interface,
+        after.accepted - before.accepted,
+        after.refused - before.refused
+    )))
+}
+
+/// The gateway's answer must reach our receiver. Asking from every address also lets the device learn where they are,
+/// so that no frame waits for that (RFC 2544 section 25 wants it done before the trial).
+fn hear(programs: &Programs, side: usize, port: &Port) -> Outcome<()> {
+    let Some(gateway) = port.gateway_address else { return Ok(()) };
+    for _ in 0..ATTEMPTS {
+        let before = programs.received().foreign[side];
+        netns::within(port.netns.as_deref(), || {
+            for position in 0..port.own.count().min(MOST_ANNOUNCED) {
+                neighbour::ask(port.name, port.ifindex as u32, port.mac, port.own.at(position), gateway)?;
+            }
+            Ok(())
+        })?;
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if programs.received().foreign[side] > before {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    Err(Failure::Host(format!(
+        "{}: {}: self-test: no answer of gateway {gateway} was received (asked {ATTEMPTS} times): is the device up?",
+        port.name, port.interface
+    )))
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sender threads: each pinned to its CPU, running the generator in chunks until its schedule is done.
+
+use std::os::fd::RawFd;
+use std::thread::{self, JoinHandle};
+
+use crate::failure::{Failure, Outcome};
+use crate::host;
+use crate::plan::DUE_FRACTION;
+use crate::programs::Control;
+use crate::tester::types;
+
+/// Program runs in one call. A run takes 30 ns or more, so a sender notices the end within milliseconds; a call costs
+/// about 10 us because the generator stays attached elsewhere.
+const CHUNK: i32 = 1 << 16;
+
+/// One direction's part of a phase.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow {
+    /// Which side sends.
+    pub side: usize,
+    /// Which stream its frames belong to.
+    pub stream: usize,
+    /// Frames of all senders together.
+    pub frames: u64,
+    /// Frames/s of all senders together.
+    pub rate: f64,
+}
+
+/// Runs one BPF program as live frames.
+pub fn run(program: RawFd, frame: &[u8], repeat: i32, batch: u32) -> Result<(), i32> {
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        data_in: frame.as_ptr().cast(),
+        data_size_in: frame.len() as u32,
+        repeat,
+        flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
+        batch_size: batch,
+        ..Default::default()
+    };
+    // SAFETY: the options and the frame outlive the call; their lengths are given; the kernel only reads the frame.
+    match unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) } {
+        0 => Ok(()),
+        error => Err(-error),
+    }
+}
+
+/// The state a sender starts a phase with: frame i of all is sent by sender i modulo their number, at i / rate.
+pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow]) -> types::sender {
+    let mut state = types::sender {
+        start_ns,
+        number: number as u32,
+        senders: senders as u32,
+        active: 1,
+        ..Default::default()
+    };
+    for flow in flows {
+        let (number, senders) = (number as u64, senders as u64);
+        let one = 1e9 * f64::from(1 << DUE_FRACTION) / flow.rate;
+        let schedule = &mut state.schedule[flow.side];
+        schedule.frames = flow.frames / senders + u64::from(number < flow.frames % senders);
+        schedule.interval = (one * senders as f64).round() as u64;
+        schedule.next_due = (one * number as f64).round() as u64;
+        state.stream[flow.side] = flow.stream as u32;
+    }
+    state
+}
+
+/// A running sender.
+pub struct Sender {
+    cpu: usize,
+    thread: JoinHandle<Outcome<u64>>,
+}
+
+impl Sender {
+    /// Start sender `number` on `cpu`.
+    pub fn start(number: usize, cpu: usize, program: RawFd, octets: usize, batch: u32, control: Control) -> Self {
+        let work = move || {
+            host::pin(cpu)?;
+            let frame = vec![0_u8; octets];
+            while !control.done(number) && !host::interrupted() {
+                match run(program, &frame, CHUNK, batch) {
+                    Ok(()) | Err(libc::EINTR) => {}
+                    Err(error) => {
+                        let reason = std::io::Error::from_raw_os_error(error);
+                        return Err(Failure::Host(format!("CPU {cpu}: live frames cannot be run: {reason}")));
+                    }
+                }
+            }
+            Ok(host::waited_ns())
+        };
+        Self { cpu, thread: thread::spawn(work) }
+    }
+
+    /// Whether it has ended.
+    pub fn finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Wait for its end; returns its CPU and how long it waited for it.
+    pub fn join(self) -> Outcome<(usize, u64)> {
+        let waited = self.thread.join().map_err(|_| Failure::Broke(format!("CPU {}: the sender broke", self.cpu)))?;
+        Ok((self.cpu, waited?))
+    }
+}
