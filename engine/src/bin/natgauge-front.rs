@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use common::{map_of, program, run, u64_at, Failure, Place};
+use common::{map_of, program, run, u64_at, unreadable, Failure, Outcome, Place};
 use libbpf_rs::query::ProgramInfo;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{num_possible_cpus, ErrorKind, MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     })
 }
 
-fn attach(place: &Place, cpus: &[u32], ring: u32) -> Result<(), Failure> {
+fn attach(place: &Place, cpus: &[u32], ring: u32) -> Outcome<()> {
     check_cpus(cpus)?;
     let index = place.enter()?;
     if let Some(other) = attached(index)? {
@@ -116,7 +116,7 @@ fn attach(place: &Place, cpus: &[u32], ring: u32) -> Result<(), Failure> {
         })
 }
 
-fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
+fn check_cpus(cpus: &[u32]) -> Outcome<()> {
     let online = online_cpus()?;
     let mut seen = BTreeSet::new();
     for cpu in cpus {
@@ -133,7 +133,7 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn online_cpus() -> Result<BTreeSet<u32>, Failure> {
+fn online_cpus() -> Outcome<BTreeSet<u32>> {
     let path = "/sys/devices/system/cpu/online";
     let text = std::fs::read_to_string(path).map_err(|error| Failure::Host(format!("{path}: {error}")))?;
     parse_cpus(text.trim()).ok_or_else(|| Failure::Host(format!("{path}: holds {:?}, no list of CPUs", text.trim())))
@@ -173,7 +173,7 @@ fn load<'a>(
 }
 
 /// Give each CPU its ring, with the program that counts what comes out of it.
-fn fill_rings(skeleton: &FrontSkel<'_>, cpus: &[u32], ring: u32) -> Result<(), Failure> {
+fn fill_rings(skeleton: &FrontSkel<'_>, cpus: &[u32], ring: u32) -> Outcome<()> {
     let counter = skeleton.progs.natgauge_ring.as_fd().as_raw_fd();
     // struct bpf_cpumap_val of linux/bpf.h: the depth, then the program's descriptor.
     let mut value = [0; 8];
@@ -190,7 +190,7 @@ fn fill_rings(skeleton: &FrontSkel<'_>, cpus: &[u32], ring: u32) -> Result<(), F
 }
 
 /// The XDP program on an interface, native or generic.
-fn attached(index: i32) -> Result<Option<ProgramInfo>, Failure> {
+fn attached(index: i32) -> Outcome<Option<ProgramInfo>> {
     let mut opts = libbpf_sys::bpf_xdp_query_opts {
         sz: size_of::<libbpf_sys::bpf_xdp_query_opts>() as libbpf_sys::size_t,
         ..Default::default()
@@ -199,7 +199,7 @@ fn attached(index: i32) -> Result<Option<ProgramInfo>, Failure> {
     let outcome = unsafe { libbpf_sys::bpf_xdp_query(index, 0, &mut opts) };
     if outcome < 0 {
         let error = libbpf_rs::Error::from_raw_os_error(-outcome);
-        return Err(Failure::Broken(format!(
+        return Err(Failure::Broke(format!(
             "interface {index}: its XDP programs cannot be asked for ({error})"
         )));
     }
@@ -213,7 +213,7 @@ fn attached(index: i32) -> Result<Option<ProgramInfo>, Failure> {
 }
 
 /// Our program on an interface.
-fn card(place: &Place, index: i32) -> Result<ProgramInfo, Failure> {
+fn card(place: &Place, index: i32) -> Outcome<ProgramInfo> {
     match attached(index)? {
         Some(program) if program.name == NAME => Ok(program),
         Some(other) => Err(Failure::Request(format!(
@@ -228,15 +228,15 @@ fn card(place: &Place, index: i32) -> Result<ProgramInfo, Failure> {
     }
 }
 
-fn read(place: &Place) -> Result<(), Failure> {
+fn read(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
     let card = card(place, index)?;
     let counts = counts(&map_of(&card, "rings")?, &map_of(&card, "ring_counts")?)?;
-    println!("{}", serde_json::to_string(&counts).map_err(Failure::reading)?);
+    println!("{}", serde_json::to_string(&counts).map_err(unreadable)?);
     Ok(())
 }
 
-fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Result<Counts, Failure> {
+fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Outcome<Counts> {
     let mut sum = Counts {
         ring: 0,
         redirected: 0,
@@ -262,14 +262,14 @@ fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Result<Counts, Failure>
     Ok(sum)
 }
 
-fn looked_up<T>(outcome: libbpf_rs::Result<Option<T>>) -> Result<Option<T>, Failure> {
+fn looked_up<T>(outcome: libbpf_rs::Result<Option<T>>) -> Outcome<Option<T>> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        other => other.map_err(Failure::reading),
+        other => other.map_err(unreadable),
     }
 }
 
-fn cpu_counts(ring_counts: &MapHandle, cpu: u32) -> Result<CpuCounts, Failure> {
+fn cpu_counts(ring_counts: &MapHandle, cpu: u32) -> Outcome<CpuCounts> {
     let mut sum = CpuCounts {
         cpu,
         redirected: 0,
@@ -283,11 +283,11 @@ fn cpu_counts(ring_counts: &MapHandle, cpu: u32) -> Result<CpuCounts, Failure> {
     Ok(sum)
 }
 
-fn detach(place: &Place) -> Result<(), Failure> {
+fn detach(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
     let card = card(place, index)?;
     let program = libbpf_rs::Program::fd_from_id(card.id).map_err(|error| {
-        Failure::Broken(format!(
+        Failure::Broke(format!(
             "interface {}: its card cannot be taken hold of ({error:#})",
             place.interface
         ))
@@ -295,7 +295,7 @@ fn detach(place: &Place) -> Result<(), Failure> {
     Xdp::new(program.as_fd())
         .detach(index, XdpFlags::DRV_MODE)
         .map_err(|error| {
-            Failure::Broken(format!(
+            Failure::Broke(format!(
                 "interface {}: its card cannot be detached ({error:#})",
                 place.interface
             ))

@@ -2,7 +2,7 @@
 //! What `natgauge-front` and `natgauge-calibrator` share: where an interface is, which BPF program sits on it and which
 //! maps that program has, and how a failure is told.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::fs::File;
 use std::process::ExitCode;
 
@@ -12,41 +12,19 @@ use libbpf_rs::{MapCore, MapHandle};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{setns, CloneFlags};
 
-/// Why the program did not do what was asked; one line, and the exit status by its kind.
-#[derive(Debug)]
-pub enum Failure {
-    /// The request is wrong: 2.
-    Request(String),
-    /// This host cannot do it: 3.
-    Host(String),
-    /// It broke on the way: 4.
-    Broken(String),
-}
+// The engine's own kinds of failure; not every way of making one is needed here.
+#[allow(dead_code)]
+#[path = "../../failure.rs"]
+mod failure;
+pub use failure::{Failure, Outcome};
 
-impl Failure {
-    fn status(&self) -> u8 {
-        match self {
-            Self::Request(_) => 2,
-            Self::Host(_) => 3,
-            Self::Broken(_) => 4,
-        }
-    }
-
-    /// For reading back what the kernel holds: it can fail only when something is taken away meanwhile.
-    pub fn reading(error: impl Display) -> Self {
-        Self::Broken(format!("the counts cannot be read: {error}"))
-    }
-}
-
-impl Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Request(text) | Self::Host(text) | Self::Broken(text)) = self;
-        f.write_str(text)
-    }
+/// For reading back what the kernel holds: it can fail only when something is taken away meanwhile.
+pub fn unreadable(error: impl Display) -> Failure {
+    Failure::Broke(format!("the counts cannot be read: {error}"))
 }
 
 /// Read the command line, do `work`, and tell a failure in one line on standard error.
-pub fn run<T: Parser>(work: impl FnOnce(T) -> Result<(), Failure>) -> ExitCode {
+pub fn run<T: Parser>(work: impl FnOnce(T) -> Outcome<()>) -> ExitCode {
     // libbpf's own remarks would stand beside the one line that says what is wrong.
     libbpf_rs::set_print(None);
     let arguments = match T::try_parse() {
@@ -99,14 +77,14 @@ pub struct Place {
 
 impl Place {
     /// Enter the namespace and look the interface up.
-    pub fn enter(&self) -> Result<i32, Failure> {
+    pub fn enter(&self) -> Outcome<i32> {
         enter(self.netns.as_deref())?;
         index_of(&self.interface)
     }
 }
 
 /// Move this thread into a network namespace; stay when there is none to enter.
-pub fn enter(netns: Option<&str>) -> Result<(), Failure> {
+pub fn enter(netns: Option<&str>) -> Outcome<()> {
     let Some(name) = netns else { return Ok(()) };
     if name.is_empty() || name.contains('/') {
         return Err(Failure::Request(format!(
@@ -123,42 +101,42 @@ pub fn enter(netns: Option<&str>) -> Result<(), Failure> {
 }
 
 /// The number of an interface of the namespace this thread is in.
-pub fn index_of(interface: &str) -> Result<i32, Failure> {
+pub fn index_of(interface: &str) -> Outcome<i32> {
     let unknown = |error: nix::Error| {
         Failure::Request(format!(
             "interface {interface}: there is none of this name in the namespace ({error})"
         ))
     };
     let index = if_nametoindex(interface).map_err(unknown)?;
-    i32::try_from(index).map_err(|_| Failure::Broken(format!("interface {interface}: its number {index} is too large")))
+    i32::try_from(index).map_err(|_| Failure::Broke(format!("interface {interface}: its number {index} is too large")))
 }
 
 /// A BPF program that is loaded, by its number.
-pub fn program(id: u32) -> Result<ProgramInfo, Failure> {
+pub fn program(id: u32) -> Outcome<ProgramInfo> {
     ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true))
         .find(|info| info.id == id)
         .ok_or_else(|| Failure::Host(format!("BPF program {id}: cannot be looked at; root is needed")))
 }
 
 /// The program's map of this name.
-pub fn map_of(program: &ProgramInfo, name: &str) -> Result<MapHandle, Failure> {
+pub fn map_of(program: &ProgramInfo, name: &str) -> Outcome<MapHandle> {
     for &id in &program.map_ids {
-        let map = MapHandle::from_map_id(id).map_err(Failure::reading)?;
+        let map = MapHandle::from_map_id(id).map_err(unreadable)?;
         if map.name() == name {
             return Ok(map);
         }
     }
-    Err(Failure::Broken(format!(
+    Err(Failure::Broke(format!(
         "BPF program {}: has no map {name}; is it of another version?",
         program.id
     )))
 }
 
 /// Integer at an offset of a map's value, which the kernel gives in its own byte order.
-pub fn u64_at(value: &[u8], offset: usize) -> Result<u64, Failure> {
+pub fn u64_at(value: &[u8], offset: usize) -> Outcome<u64> {
     value
         .get(offset..offset + 8)
         .and_then(|octets| octets.try_into().ok())
         .map(u64::from_ne_bytes)
-        .ok_or_else(|| Failure::Broken(format!("a map's value has {} octets, too few", value.len())))
+        .ok_or_else(|| Failure::Broke(format!("a map's value has {} octets, too few", value.len())))
 }

@@ -19,7 +19,7 @@ use nix::time::{clock_gettime, ClockId};
 use nix::unistd::Pid;
 use serde::Serialize;
 
-use crate::common::{enter, index_of, u64_at, Failure};
+use crate::common::{enter, index_of, u64_at, unreadable, Failure, Outcome};
 use crate::timer_error::{Summary, TimerErrors};
 
 /// Generated from `bpf/holder.bpf.c`.
@@ -58,7 +58,7 @@ pub struct Hold {
 
 /// What the forwarder did, printed when it ends.
 #[derive(Serialize)]
-struct Outcome {
+struct Report {
     event: &'static str,
     delay_us: u64,
     jitter_us: u64,
@@ -93,8 +93,8 @@ struct Waiting {
     octets: Vec<u8>,
 }
 
-/// Forward until a signal says to end, then print the outcome.
-pub fn hold(request: &Hold) -> Result<(), Failure> {
+/// Forward until a signal says to end, then print the report.
+pub fn hold(request: &Hold) -> Outcome<()> {
     if request.inside == request.outside {
         return Err(Failure::Request(format!(
             "--outside {}: is --inside too; two interfaces are needed",
@@ -124,11 +124,11 @@ pub fn hold(request: &Hold) -> Result<(), Failure> {
     let mut forwarder = Forwarder::new(request, doors, &senders);
     forwarder.forward(&ring, &arrivals)?;
     let refused = skeleton.maps.bss_data.as_deref().map_or(0, |counts| counts.refused);
-    say(&serde_json::to_string(&forwarder.outcome(refused)).map_err(Failure::reading)?)
+    say(&serde_json::to_string(&forwarder.report(refused)).map_err(unreadable)?)
 }
 
 /// What concerns the process: its end, its CPU, its namespace.
-fn prepare(request: &Hold) -> Result<(), Failure> {
+fn prepare(request: &Hold) -> Outcome<()> {
     let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), SigSet::empty());
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         // SAFETY: the handler does nothing but store to an atomic, which is allowed at any moment.
@@ -146,7 +146,7 @@ fn prepare(request: &Hold) -> Result<(), Failure> {
 }
 
 /// A socket that only sends, out of one interface, past its queueing discipline.
-fn sender(interface: i32) -> Result<OwnedFd, Failure> {
+fn sender(interface: i32) -> Outcome<OwnedFd> {
     let refused = |error| Failure::Host(format!("a packet socket cannot be made ({error}); root is needed"));
     let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).map_err(refused)?;
     let one: libc::c_int = 1;
@@ -177,7 +177,7 @@ fn sender(interface: i32) -> Result<OwnedFd, Failure> {
     Ok(socket)
 }
 
-fn attached(skeleton: &HolderSkel<'_>, name: &str, index: i32) -> Result<Link, Failure> {
+fn attached(skeleton: &HolderSkel<'_>, name: &str, index: i32) -> Outcome<Link> {
     skeleton
         .progs
         .natgauge_holder
@@ -186,7 +186,7 @@ fn attached(skeleton: &HolderSkel<'_>, name: &str, index: i32) -> Result<Link, F
 }
 
 /// The ring of arriving frames; each reading appends what has come to `arrivals`.
-fn ring<'a>(skeleton: &'a HolderSkel<'_>, arrivals: &'a RefCell<Vec<Waiting>>) -> Result<RingBuffer<'a>, Failure> {
+fn ring<'a>(skeleton: &'a HolderSkel<'_>, arrivals: &'a RefCell<Vec<Waiting>>) -> Outcome<RingBuffer<'a>> {
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&skeleton.maps.held, |record| {
@@ -216,16 +216,16 @@ fn u32_at(record: &[u8], offset: usize) -> Option<u32> {
 }
 
 /// One line on standard output, at once.
-fn say(line: &str) -> Result<(), Failure> {
+fn say(line: &str) -> Outcome<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")
         .and_then(|()| output.flush())
-        .map_err(|error| Failure::Broken(format!("standard output: {error}")))
+        .map_err(|error| Failure::Broke(format!("standard output: {error}")))
 }
 
 /// Nanoseconds of the clock that XDP stamps with.
-fn now() -> Result<u64, Failure> {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|error| Failure::Broken(format!("clock: {error}")))?;
+fn now() -> Outcome<u64> {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|error| Failure::Broke(format!("clock: {error}")))?;
     Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
@@ -256,11 +256,11 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    fn forward(&mut self, ring: &RingBuffer<'_>, arrivals: &RefCell<Vec<Waiting>>) -> Result<(), Failure> {
+    fn forward(&mut self, ring: &RingBuffer<'_>, arrivals: &RefCell<Vec<Waiting>>) -> Outcome<()> {
         while !ENDING.load(Ordering::Relaxed) {
             let outcome = ring.consume_raw();
             if outcome < 0 {
-                return Err(Failure::Broken(format!("the ring of frames: error {outcome}")));
+                return Err(Failure::Broke(format!("the ring of frames: error {outcome}")));
             }
             for frame in arrivals.borrow_mut().drain(..) {
                 self.admit(frame);
@@ -283,7 +283,7 @@ impl<'a> Forwarder<'a> {
         self.waiting.push(Reverse(frame));
     }
 
-    fn send_due(&mut self) -> Result<(), Failure> {
+    fn send_due(&mut self) -> Outcome<()> {
         while let Some(Reverse(first)) = self.waiting.peek() {
             let time = now()?;
             if time < first.due_ns {
@@ -303,8 +303,8 @@ impl<'a> Forwarder<'a> {
         Ok(())
     }
 
-    fn outcome(&self, refused: u64) -> Outcome {
-        Outcome {
+    fn report(&self, refused: u64) -> Report {
+        Report {
             event: "result",
             delay_us: self.request.delay_us,
             jitter_us: self.request.jitter_us.unwrap_or(0),

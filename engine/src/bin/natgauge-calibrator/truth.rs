@@ -12,7 +12,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 
-use crate::common::{map_of, program, u64_at, Failure, Place};
+use crate::common::{map_of, program, u64_at, unreadable, Failure, Outcome, Place};
 
 /// Generated from `bpf/calibrator.bpf.c`.
 #[allow(warnings, clippy::all, clippy::restriction)]
@@ -82,7 +82,7 @@ struct Tally {
 }
 
 /// Hang the program at the interface's egress.
-pub fn attach(place: &Place, truth: &Truth) -> Result<(), Failure> {
+pub fn attach(place: &Place, truth: &Truth) -> Outcome<()> {
     if truth.mode == Mode::Swap && truth.every < 2 {
         return Err(Failure::Request(
             "--every 1: with --mode swap it must be at least 2; a successor is needed".into(),
@@ -162,7 +162,7 @@ fn set_constants(constants: &mut rodata, truth: &Truth) {
 }
 
 /// Our program at the interface's egress.
-fn find(index: i32) -> Result<Option<ProgramInfo>, Failure> {
+fn find(index: i32) -> Outcome<Option<ProgramInfo>> {
     let mut ids = [0; MOST_PROGRAMS];
     let mut query = libbpf_sys::bpf_prog_query_opts {
         sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
@@ -186,7 +186,7 @@ fn find(index: i32) -> Result<Option<ProgramInfo>, Failure> {
     Ok(None)
 }
 
-fn found(place: &Place, index: i32) -> Result<ProgramInfo, Failure> {
+fn found(place: &Place, index: i32) -> Outcome<ProgramInfo> {
     find(index)?.ok_or_else(|| {
         Failure::Request(format!(
             "interface {}: has no calibrator; attach one first",
@@ -196,31 +196,31 @@ fn found(place: &Place, index: i32) -> Result<ProgramInfo, Failure> {
 }
 
 /// Print the tally.
-pub fn read(place: &Place) -> Result<(), Failure> {
+pub fn read(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
     let map = map_of(&found(place, index)?, "tally")?;
     let value = map
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-        .map_err(Failure::reading)?
-        .ok_or_else(|| Failure::reading("the tally is gone"))?;
+        .map_err(unreadable)?
+        .ok_or_else(|| unreadable("the tally is gone"))?;
     let counts = Tally {
         seen: u64_at(&value, offset_of!(tally, seen))?,
         acted: u64_at(&value, offset_of!(tally, acted))?,
     };
-    println!("{}", serde_json::to_string(&counts).map_err(Failure::reading)?);
+    println!("{}", serde_json::to_string(&counts).map_err(unreadable)?);
     Ok(())
 }
 
 /// Take the program away.
-pub fn detach(place: &Place) -> Result<(), Failure> {
+pub fn detach(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
     let ours = found(place, index)?;
     let what = format!("interface {}: its calibrator cannot be detached", place.interface);
     let program =
-        libbpf_rs::Program::fd_from_id(ours.id).map_err(|error| Failure::Broken(format!("{what} ({error:#})")))?;
+        libbpf_rs::Program::fd_from_id(ours.id).map_err(|error| Failure::Broke(format!("{what} ({error:#})")))?;
     // SAFETY: `program` is open until the end of this function; a null pointer stands for no options.
     let outcome = unsafe {
         libbpf_sys::bpf_prog_detach_opts(program.as_raw_fd(), index, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null())
     };
-    checked(outcome, &what).map_err(Failure::Broken)
+    checked(outcome, &what).map_err(Failure::Broke)
 }
