@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a gateway's limits are enough for a plan, before any trial: arithmetic, with the numbers in every refusal.
+
+RFC 9693 section 4.4 sets the conditions: the table holds all connections, and no entry expires while it is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.duts.recipe import Knob, Recipe
+from natgauge.errors import HostError, UsageError
+
+#: What is left to the rest of the machine when a table is filled.
+RESERVED_OCTETS: Final = 256 * 1024 * 1024
+#: Room in the table beyond the plan's connections, so that stray traffic does not push one of them out.
+SPARE_CONNECTIONS: Final = 1024
+#: A time-out is chosen this much longer than needed: senders that catch up and busy machines stretch a trial.
+SPARE_FACTOR: Final = 2
+SPARE_SECONDS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What the gateway must know of a plan.
+
+    Attributes:
+        connections: N, those of phase 1, >= 1.
+        source_addresses: Initiator addresses, >= 1.
+        remote_endpoints: Responder addresses times destination ports, >= 1.
+        phase1_seconds: longest phase 1 of any trial, N / lowest rate, > 0.
+        after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
+            waiting for late frames; 0 when there is no phase 2.
+        outside_addresses: addresses the gateway translates to, >= 1.
+    """
+
+    connections: int
+    phase1_seconds: float
+    after_seconds: float = 0.0
+    source_addresses: int = 1
+    remote_endpoints: int = 1
+    outside_addresses: int = 1
+
+    @property
+    def needed_seconds(self) -> float:
+        """How long an entry must live: through phase 1, and phase 2 when there is one (RFC 9693 section 4.4)."""
+        return self.phase1_seconds + self.after_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Values of knobs the user asks for; None = chosen by `choose`.
+
+    Attributes:
+        table_size: connections.
+        hash_size: buckets.
+        udp_timeout: seconds.
+    """
+
+    table_size: int | None = None
+    hash_size: int | None = None
+    udp_timeout: int | None = None
+
+    def named(self) -> dict[str, int]:
+        """Those that were asked for, by knob."""
+        every = {"table_size": self.table_size, "hash_size": self.hash_size, "udp_timeout": self.udp_timeout}
+        return {name: value for name, value in every.items() if value is not None}
+
+
+def choose(recipe: Recipe, plan: PlanFacts, wishes: Wishes, present: Mapping[str, int]) -> dict[str, int]:
+    """Values for the knobs, as an operator who expects this many connections would set them.
+
+    What is not asked for is never lowered: the table holds the connections and some spare ones, the hash table has at
+    least as many buckets as there are connections (the kernel's own ratio), entries live twice as long as needed.
+
+    Args:
+        recipe: the gateway.
+        plan: what it shall carry.
+        wishes: the user's own values.
+        present: the knobs' values now, by name; only these are chosen for.
+
+    Raises:
+        UsageError: a wish is out of the knob's range, or the gateway has no such knob.
+    """
+    for name, value in wishes.named().items():
+        _check_wish(recipe, name, value)
+    chosen = {
+        "table_size": plan.connections + max(SPARE_CONNECTIONS, plan.connections // 16),
+        "hash_size": 1 << (plan.connections - 1).bit_length(),
+        "udp_timeout": math.ceil(SPARE_FACTOR * plan.needed_seconds) + SPARE_SECONDS,
+    }
+    knobs = recipe.knobs.named()
+    raised = {name: max(value, _within(knobs[name], chosen[name])) for name, value in present.items() if name in chosen}
+    return {**raised, **wishes.named()}
+
+
+def _check_wish(recipe: Recipe, name: str, value: int) -> None:
+    knob = recipe.knobs.named().get(name)
+    if knob is None or not knob.settable:
+        raise UsageError(f"{name}: {recipe.name} has no such knob; leave it out")
+    if _within(knob, value) != value:
+        upto = f"{knob.minimum} to {knob.maximum}" if knob.maximum else f"{knob.minimum} or more"
+        raise UsageError(f"{name}: {value} {knob.unit} is out of range for {recipe.name}; use {upto}")
+
+
+def _within(knob: Knob, value: int) -> int:
+    return max(knob.minimum, min(value, knob.maximum or value))
+
+
+def refuse_unfit(recipe: Recipe, plan: PlanFacts, values: Mapping[str, int]) -> None:
+    """Refuse a plan the gateway's limits are too small for.
+
+    Args:
+        recipe: the gateway.
+        plan: what it shall carry.
+        values: the knobs as they are or will be, by name.
+
+    Raises:
+        UsageError: the table, a time-out, the port pool or the source addresses are not enough; all figures are named.
+    """
+    _refuse_small_table(recipe, plan, values.get("table_size"))
+    _refuse_short_timeout(recipe, plan, values.get("udp_timeout"))
+    _refuse_small_pool(recipe, plan)
+    most = recipe.limits.source_addresses
+    if most is not None and plan.source_addresses > most:
+        raise UsageError(
+            f"{recipe.name}: {plan.source_addresses} source addresses planned, it serves at most {most}; use fewer "
+            "addresses and more ports"
+        )
+
+
+def _refuse_small_table(recipe: Recipe, plan: PlanFacts, size: int | None) -> None:
+    if size is not None and size < plan.connections:
+        raise UsageError(
+            f"{recipe.name}: {plan.connections} connections planned, its table holds {size}; give a table size of at "
+            f"least {plan.connections} or fewer connections (RFC 9693 section 4.4)"
+        )
+
+
+def _refuse_short_timeout(recipe: Recipe, plan: PlanFacts, timeout: int | None) -> None:
+    if timeout is not None and timeout <= plan.needed_seconds:
+        phases = f"phase 1 of {plan.phase1_seconds:g} s"
+        if plan.after_seconds:
+            phases += f" and {plan.after_seconds:g} s of gap and phase 2"
+        raise UsageError(
+            f"{recipe.name}: UDP time-out {timeout} s is not longer than {phases}; give a time-out above "
+            f"{math.ceil(plan.needed_seconds)} s, fewer connections or a higher rate (RFC 9693 section 4.4)"
+        )
+
+
+def _refuse_small_pool(recipe: Recipe, plan: PlanFacts) -> None:
+    """Outside ports are counted per remote endpoint or in all, after the gateway's mapping (RFC 9693 section 3.2)."""
+    if recipe.limits.mapping is None or recipe.limits.pool_ports is None:
+        return
+    first, last = recipe.limits.pool_ports
+    ports = plan.outside_addresses * (last - first + 1)
+    # Endpoint-independent mapping uses one port for a source address and port, whatever the destination.
+    needed = math.ceil(plan.connections / plan.remote_endpoints)
+    if needed > ports:
+        remedy = "fewer connections"
+        if recipe.limits.mapping == "address-and-port-dependent":
+            remedy = f"at least {math.ceil(plan.connections / ports)} remote endpoints (destination addresses x ports)"
+        raise UsageError(
+            f"{recipe.name}: {plan.connections} connections to {plan.remote_endpoints} remote endpoints need {needed} "
+            f"outside ports each, {plan.outside_addresses} outside addresses have {ports}; use {remedy} "
+            "(RFC 9693 section 3.2)"
+        )
+
+
+def octets_needed(recipe: Recipe, plan: PlanFacts, values: Mapping[str, int], present: Mapping[str, int]) -> int:
+    """Memory the plan takes on the device, in octets: entries, and buckets beyond the present ones."""
+    buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
+    entries = plan.connections if recipe.stateful else 0
+    return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
+
+
+def refuse_short_memory(recipe: Recipe, plan: PlanFacts, needed: int, free: int) -> None:
+    """Refuse a plan whose table would not fit: the kernel would end processes instead.
+
+    Args:
+        recipe: the gateway.
+        plan: what it shall carry.
+        needed: octets, of `octets_needed`.
+        free: octets that can be had (MemAvailable).
+
+    Raises:
+        HostError: less than `needed` and `RESERVED_OCTETS` are free.
+    """
+    if needed and needed + RESERVED_OCTETS > free:
+        raise HostError(
+            f"{recipe.name}: a table of {plan.connections} connections takes {_mib(needed)} MiB beside the "
+            f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
+        )
+
+
+def _mib(octets: int) -> int:
+    return math.ceil(octets / 1024**2)

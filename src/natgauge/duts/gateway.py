@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Playing a recipe on a device: the one driver for all gateways. Waiting, time limits and retries live here only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
+
+from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.duts.recipe import Knob, Recipe
+from natgauge.errors import BrokenError, HostError, NatgaugeError
+from natgauge.host.knobs import MachineKnob, Remembers
+from natgauge.labs.base import CommandResult, Device
+
+_VERB_SECONDS: Final = 60.0
+_READY_SECONDS: Final = 10.0
+_FORWARDING_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 0.05
+_EMPTY_TRIES: Final = 5
+#: Emptying 10^6 connections takes a Linux kernel 1.3 s; this leaves slower devices some room.
+_EMPTY_SECONDS_PER_CONNECTION: Final = 10e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What runs and how it is set: what RFC 9693 section 6 wants reported beside every result.
+
+    Attributes:
+        gateway: the recipe's name.
+        version: lines of the verb `version`.
+        connections: of the plan.
+        knobs: value by knob, as read back from the device; only what it has.
+        files: value by file name of those knobs that are files.
+        found: value by knob as it was before natgauge set it.
+    """
+
+    gateway: str
+    version: tuple[str, ...]
+    connections: int
+    knobs: Mapping[str, int]
+    files: Mapping[str, int] = field(default_factory=dict)
+    found: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def connections_per_bucket(self) -> float | None:
+        """Load of the hash table when all connections stand; None when there is none."""
+        buckets = self.knobs.get("hash_size")
+        return self.connections / buckets if buckets else None
+
+    @property
+    def table_filled(self) -> float | None:
+        """Share of the table the connections take, 0 to 1; None when it has no limit."""
+        size = self.knobs.get("table_size")
+        return self.connections / size if size else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as JSON can hold it; what the gateway does not have is absent."""
+        ratios = {"connections_per_bucket": self.connections_per_bucket, "table_filled": self.table_filled}
+        return {
+            "gateway": self.gateway,
+            "version": list(self.version),
+            "connections": self.connections,
+            "knobs": dict(self.knobs),
+            "files": dict(self.files),
+            "found": dict(self.found),
+            **{name: value for name, value in ratios.items() if value is not None},
+        }
+
+
+class Gateway:
+    """One recipe on one device.
+
+    Use it as a context manager and call `prepare`, `start`, then the others as often as needed; leaving stops it and
+    puts the knobs back. Once something broke it stays broken: every later call repeats the first cause.
+
+    Attributes:
+        recipe: what is played.
+        device: where.
+    """
+
+    def __init__(
+        self, recipe: Recipe, device: Device, register: Remembers | None = None, *, wishes: Wishes | None = None
+    ) -> None:
+        """Name the gateway; nothing is touched.
+
+        Args:
+            recipe: what is played.
+            device: where.
+            register: remembers global settings before they change and restores them when the lab is undone (a lab
+                or its register); None = `stop` restores them.
+            wishes: values of knobs the user asks for.
+        """
+        self.recipe = recipe
+        self.device = device
+        self._register = register
+        self._wishes = wishes or Wishes()
+        self._plan: PlanFacts | None = None
+        self._values: dict[str, int] = {}
+        self._found: dict[str, int] = {}
+        self._version: tuple[str, ...] | None = None
+        self._device_found: dict[str, str] = {}
+        self._begun = False
+        self._broken: str | None = None
+        self._machine = {
+            name: MachineKnob(name, knob.paths, module=knob.module)
+            for name, knob in recipe.knobs.named().items()
+            if knob.scope == "machine"
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            # What broke first is what the user must read.
+            with suppress(NatgaugeError):
+                self.stop()
+
+    def prepare(self, plan: PlanFacts) -> None:
+        """See that all is there and large enough for the plan; nothing is changed yet.
+
+        Raises:
+            BrokenError: the device does not answer.
+            HostError: a program is missing, or memory is short.
+            UsageError: a limit or time-out is too small for the plan, or a wish cannot be met.
+        """
+        self._check_needs()
+        present = {name: knob.read() for name, knob in self._machine.items()}
+        self._values = choose(self.recipe, plan, self._wishes, {**self._unset(), **present})
+        self._plan = plan
+        self._refuse_unfit(present)
+
+    def start(self) -> None:
+        """Set the gateway up, wait until it stands, set its knobs and empty it.
+
+        Raises:
+            BrokenError: it does not come up, with the last it said.
+            HostError: a global setting cannot be made.
+            RuntimeError: it was not prepared.
+        """
+        if self._plan is None:
+            raise RuntimeError("prepare the gateway before it is started")
+        self._set_machine()
+        self._begun = True
+        for piece in self.recipe.verbs.pieces("start"):
+            self._run("start", piece)
+        self._set_device()
+        self._wait("does not stand", self._stands, _READY_SECONDS)
+        self.empty()
+
+    def confirm_forwarding(self, probe: Callable[[], bool], seconds: float = _FORWARDING_SECONDS) -> None:
+        """See that frames come through, whatever the start said; then empty the table again.
+
+        Args:
+            probe: sends a frame each way and says whether both came.
+            seconds: how long it is tried again.
+
+        Raises:
+            BrokenError: they do not.
+        """
+        self._wait("does not forward", lambda: (probe(), "no frame came through"), seconds)
+        self.empty()
+
+    def refuse_unfit(self, plan: PlanFacts) -> None:
+        """Check another plan against the knobs as they are set now, e.g. one trial's longer phases.
+
+        Raises:
+            BrokenError: the device does not answer.
+            HostError: memory is short.
+            UsageError: a limit or time-out is too small.
+        """
+        knobs = self._read_knobs()
+        refuse_unfit(self.recipe, plan, knobs)
+        refuse_short_memory(self.recipe, plan, octets_needed(self.recipe, plan, knobs, knobs), _memory_available())
+
+    def empty(self) -> None:
+        """Forget all connections, and see by the gateway's own count that it did.
+
+        Raises:
+            BrokenError: connections are left after several tries; other traffic makes them, or the device ignores us.
+        """
+        pieces = self.recipe.verbs.pieces("empty")
+        if not pieces:
+            return
+        for _ in range(_EMPTY_TRIES):
+            for piece in pieces:
+                self._run("empty", piece, self._empty_seconds())
+            left = self.count()
+            if not left:
+                return
+            time.sleep(_RETRY_SECONDS)
+        self._break(f"{left} connections are left after {_EMPTY_TRIES} times emptying; is there other traffic?")
+
+    def count(self) -> int | None:
+        """The gateway's own number of connections; None when it keeps none.
+
+        Raises:
+            BrokenError: the device does not tell.
+        """
+        pieces = self.recipe.verbs.pieces("count")
+        if not pieces:
+            return None
+        return self._number("count", self._run("count", pieces[0]).stdout)
+
+    def faults(self) -> dict[str, int]:
+        """Frames the gateway refused since it was made, by its own names of causes; empty when it cannot tell.
+
+        Linux: "drop" no room in the table, "early_drop" connections thrown out for new ones, "insert_failed" no free
+        outside port, or two cores entered the same connection.
+
+        Raises:
+            BrokenError: the device does not tell.
+        """
+        pieces = self.recipe.verbs.pieces("faults")
+        lines = self._run("faults", pieces[0]).stdout.splitlines() if pieces else []
+        return {line.split()[0]: self._number("faults", line.split()[-1]) for line in lines if line.strip()}
+
+    def version(self) -> tuple[str, ...]:
+        """What runs on the device, one program a line.
+
+        Raises:
+            BrokenError: the device does not tell.
+        """
+        if self._version is None:
+            text = "\n".join(self._run("version", piece).stdout for piece in self.recipe.verbs.pieces("version"))
+            self._version = tuple(line.strip() for line in text.splitlines() if line.strip())
+        return self._version
+
+    def settings(self) -> Settings:
+        """What runs and how it is set, read back from the device.
+
+        Raises:
+            BrokenError: the device does not tell.
+            RuntimeError: the gateway was not prepared.
+        """
+        if self._plan is None:
+            raise RuntimeError("prepare the gateway before its settings are read")
+        files = self._read_files()
+        knobs = self._read_knobs()
+        return Settings(self.recipe.name, self.version(), self._plan.connections, knobs, files, dict(self._found))
+
+    def stop(self) -> None:
+        """Leave nothing of the gateway, and put its knobs back; nothing happens when it was not started.
+
+        All is tried, whatever fails.
+
+        Raises:
+            BrokenError: something is left, with the first cause.
+        """
+        failed: list[str] = []
+        if self._begun:
+            self._begun = False
+            tasks = [self._restore_device, *(self._stopper(piece) for piece in self.recipe.verbs.pieces("stop"))]
+        else:
+            tasks = []
+        for task in [*tasks, *(knob.restore for knob in self._machine.values())]:
+            try:
+                task()
+            except NatgaugeError as error:
+                failed.append(str(error))
+        if failed:
+            raise BrokenError(f"{self.recipe.name}: cannot be undone: {failed[0]}")
+
+    # What follows is how it is done.
+
+    def _check_needs(self) -> None:
+        for need in self.recipe.needs:
+            for program in need.programs:
+                if self._execute("check", f"command -v {program}").status:
+                    raise HostError(
+                        f'{self.recipe.name}: program "{program}" is missing on device {self.device.name}; run: '
+                        f"apt-get install {need.package}"
+                    )
+
+    def _unset(self) -> dict[str, int]:
+        """Knobs of the device that can be set: a fresh one's value does not matter, so the least is taken."""
+        return {name: knob.minimum for name, knob in self._device_knobs().items() if knob.settable}
+
+    def _device_knobs(self) -> dict[str, Knob]:
+        return {name: knob for name, knob in self.recipe.knobs.named().items() if knob.scope == "device"}
+
+    def _refuse_unfit(self, present: Mapping[str, int]) -> None:
+        plan = self._plan
+        if plan is not None:
+            refuse_unfit(self.recipe, plan, self._values)
+            needed = octets_needed(self.recipe, plan, self._values, present)
+            refuse_short_memory(self.recipe, plan, needed, _memory_available())
+
+    def _set_machine(self) -> None:
+        for name, knob in self._machine.items():
+            self._found[name] = knob.read()
+            if self._values[name] == self._found[name]:
+                knob.rely()
+            else:
+                knob.write(self._values[name], memory=self._register)
+
+    def _set_device(self) -> None:
+        for name, knob in self._device_knobs().items():
+            if name not in self._values:
+                continue
+            self._found[name] = self._read_device(knob)
+            for path in knob.paths:
+                found = self._device_found.setdefault(path, self._read_file(path))
+                # What is larger already stays, unless something else was asked for.
+                wished = name in self._wishes.named()
+                self._put(
+                    f'echo "$NG_VALUE" > {path}', self._values[name] if wished else max(self._values[name], found)
+                )
+            if knob.write:
+                self._put(knob.write, self._values[name])
+
+    def _put(self, snippet: str, value: int, *, repeats_cause: bool = True) -> None:
+        self._run("set", snippet, variables={"NG_VALUE": str(value)}, repeats_cause=repeats_cause)
+
+    def _restore_device(self) -> None:
+        """A namespace forgets its settings when it goes, another device does not."""
+        for path, value in self._device_found.items():
+            self._put(f'echo "$NG_VALUE" > {path}', value, repeats_cause=False)
+        self._device_found.clear()
+
+    def _stopper(self, piece: str) -> Callable[[], object]:
+        return lambda: self._run("stop", piece, self._empty_seconds(), repeats_cause=False)
+
+    def _read_device(self, knob: Knob) -> int:
+        snippet = knob.read or f"cat {' '.join(knob.paths)}"
+        lines = self._run("read", snippet).stdout.split()
+        return min(self._number("read", line) for line in lines or [""])
+
+    def _read_knobs(self) -> dict[str, int]:
+        machine = {name: knob.read() for name, knob in self._machine.items()}
+        return {**machine, **{name: self._read_device(knob) for name, knob in self._device_knobs().items()}}
+
+    def _read_files(self) -> dict[str, int]:
+        files: dict[str, int] = {}
+        for machine in self._machine.values():
+            files |= machine.values()
+        for knob in self._device_knobs().values():
+            for path in knob.paths:
+                files[Path(path).name] = self._read_file(path)
+        return files
+
+    def _read_file(self, path: str) -> int:
+        return self._number("read", self._run("read", f"cat {path}").stdout)
+
+    def _stands(self) -> tuple[bool, str]:
+        for piece in self.recipe.verbs.pieces("check"):
+            result = self._execute("check", piece)
+            if result.status:
+                return False, _last_line(result)
+        return True, ""
+
+    def _wait(self, complaint: str, ready: Callable[[], tuple[bool, str]], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            is_ready, said = ready()
+            if is_ready:
+                return
+            if time.monotonic() > deadline:
+                self._break(f"{complaint} within {seconds:g} s: {said}")
+            time.sleep(_RETRY_SECONDS)
+
+    def _run(
+        self,
+        verb: str,
+        snippet: str,
+        seconds: float = _VERB_SECONDS,
+        *,
+        variables: Mapping[str, str] | None = None,
+        repeats_cause: bool = True,
+    ) -> CommandResult:
+        """Run a snippet that must succeed; its failure breaks the gateway."""
+        result = self._execute(verb, snippet, seconds, variables=variables, repeats_cause=repeats_cause)
+        if result.status:
+            self._break(f"{verb} failed with exit status {result.status}: {_last_line(result)}")
+        return result
+
+    def _execute(
+        self,
+        verb: str,
+        snippet: str,
+        seconds: float = _VERB_SECONDS,
+        *,
+        variables: Mapping[str, str] | None = None,
+        repeats_cause: bool = True,
+    ) -> CommandResult:
+        if self._broken and repeats_cause:
+            raise BrokenError(self._broken)
+        try:
+            return self.device.run(snippet, environment={**self._environment(), **(variables or {})}, timeout=seconds)
+        except BrokenError as error:
+            self._break(f"{verb}: {error}")
+
+    def _environment(self) -> dict[str, str]:
+        plan = self._plan
+        facts = {"NG_CONNECTIONS": plan.connections, "NG_SOURCE_ADDRESSES": plan.source_addresses} if plan else {}
+        values = {f"NG_{name.upper()}": value for name, value in self._values.items()}
+        return {**self.recipe.environment, **{name: str(value) for name, value in {**facts, **values}.items()}}
+
+    def _empty_seconds(self) -> float:
+        connections = self._plan.connections if self._plan else 0
+        return _VERB_SECONDS + connections * _EMPTY_SECONDS_PER_CONNECTION
+
+    def _number(self, verb: str, text: str) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            self._break(f"{verb} printed {text.strip()[:60]!r}, which is no whole number")
+
+    def _break(self, what: str) -> NoReturn:
+        message = f"{self.recipe.name} on device {self.device.name}: {what}"
+        self._broken = self._broken or message
+        raise BrokenError(message)
+
+
+def _last_line(result: CommandResult) -> str:
+    lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+    return lines[-1].strip() if lines else f"exit status {result.status}, and it said nothing"
+
+
+def _memory_available() -> int:
+    """MemAvailable of this machine, in octets."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")

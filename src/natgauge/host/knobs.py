@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Global settings of this machine that a gateway needs: read, remembered, written, restored.
+
+Whoever uses such a setting relies on it until he has ended. Raising it disturbs nobody, lowering it would: it is
+refused while another process relies on the setting. The reliance is a lock on the setting's own file, so the kernel
+ends it with the process, however that goes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from natgauge.errors import HostError
+
+_MODPROBE_SECONDS: Final = 10.0
+
+
+class Remembers(Protocol):
+    """Writes down what was, so that it can be restored even after a kill (labs and their registers do)."""
+
+    def remember_global(self, path: str | Path, value: str) -> None:
+        """Write down the present `value` of the file `path`; it is restored when the lab is undone."""
+
+
+class MachineKnob:
+    """One global setting, held in one or more files as decimal numbers.
+
+    Attributes:
+        name: how messages call it, e.g. "table_size (nf_conntrack_max)".
+    """
+
+    def __init__(self, name: str, paths: Sequence[str | Path], *, module: str | None = None) -> None:
+        """Name the setting; nothing is touched.
+
+        Args:
+            name: e.g. "table_size".
+            paths: at least one file; all are written, the smallest value counts.
+            module: kernel module whose loading makes the files appear.
+        """
+        self._paths = tuple(Path(path) for path in paths)
+        self._module = module
+        self._found: dict[Path, str] = {}
+        self._restored_elsewhere = False
+        self._reliance: list[int] = []
+        self.name = f"{name} ({', '.join(path.name for path in self._paths)})"
+
+    def available(self) -> bool:
+        """Whether this kernel has it; its module is loaded when that is what is missing."""
+        if not self._there() and self._module:
+            _load_module(self._module)
+        return self._there()
+
+    def read(self) -> int:
+        """The present value, the smallest one of several files.
+
+        Raises:
+            HostError: this kernel does not have it, or it is no number.
+        """
+        return min(self.values().values())
+
+    def values(self) -> dict[str, int]:
+        """The present values by name of their files.
+
+        Raises:
+            HostError: this kernel does not have it, or it is no number.
+        """
+        if not self.available():
+            hint = f'try "modprobe {self._module}"' if self._module else "use another kernel"
+            raise HostError(f"{self.name}: this kernel has no {self._paths[0]}; {hint}")
+        try:
+            return {path.name: int(path.read_text()) for path in self._paths}
+        except (OSError, ValueError) as error:
+            raise HostError(f"{self.name}: {self._paths[0]} cannot be read ({error})") from error
+
+    def rely(self) -> None:
+        """See that no other natgauge lowers it from now on.
+
+        Raises:
+            HostError: another one has lowered it and still runs.
+        """
+        self._lock(fcntl.LOCK_SH, "has lowered it")
+
+    def write(self, value: int, *, memory: Remembers | None = None) -> None:
+        """Set it, and rely on it.
+
+        Args:
+            value: the new value.
+            memory: remembers and restores the old value; None = `restore` does.
+
+        Raises:
+            HostError: the kernel refuses it, or another natgauge relies on a higher value.
+        """
+        if value < self.read():
+            self._lock(fcntl.LOCK_EX, "relies on it")
+        else:
+            self.rely()
+        self._restored_elsewhere = memory is not None
+        for path in self._paths:
+            present = path.read_text().strip()
+            self._found.setdefault(path, present)
+            if memory:
+                memory.remember_global(path, present)
+            self._put(path, str(value))
+        if (taken := self.read()) < value:
+            raise HostError(f"{self.name}: set to {value}, but the kernel made it {taken}; use a smaller value")
+
+    def restore(self) -> None:
+        """Put back what was found, unless somebody else was given that task, and stop relying on it.
+
+        Raises:
+            HostError: the kernel refuses it.
+        """
+        try:
+            if not self._restored_elsewhere:
+                for path, value in self._found.items():
+                    self._put(path, value)
+            self._found.clear()
+        finally:
+            while self._reliance:
+                os.close(self._reliance.pop())
+
+    def _there(self) -> bool:
+        return all(path.exists() for path in self._paths)
+
+    def _put(self, path: Path, value: str) -> None:
+        try:
+            path.write_text(value)
+        except OSError as error:
+            raise HostError(
+                f"{self.name}: {path} cannot be set to {value} ({error.strerror}); run natgauge as root, outside of "
+                "containers and network namespaces"
+            ) from error
+
+    def _lock(self, kind: int, who: str) -> None:
+        self._open()
+        for handle in self._reliance:
+            try:
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise HostError(
+                    f"{self.name}: another natgauge on this machine {who}; wait until it has ended"
+                ) from None
+
+    def _open(self) -> None:
+        if not self._reliance:
+            self._reliance = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in self._paths]
+
+
+def _load_module(name: str) -> None:
+    """Load a kernel module; without success when the kernel has none or modprobe is missing."""
+    try:
+        subprocess.run(["modprobe", name], capture_output=True, timeout=_MODPROBE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return
