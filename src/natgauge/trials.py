@@ -263,6 +263,7 @@ class Cpu(_Model):
     stalled_ns: Count
     worst_stall_ns: Count
     stolen_ns: Count | None = None
+    waited_ns: Count | None = None
 
 
 class Clock(_Model):

@@ -67,7 +67,7 @@ def test_highest_rates_are_remembered_for_the_same_setting_only(
 
         def __exit__(self, *_exception: object) -> None: ...
 
-    def highest(_self: CableTester, profile: Profile) -> tuple[float, float]:
+    def highest(_self: CableTester, profile: Profile, _pick: object) -> tuple[float, float]:
         measured.append(profile)
         return 1e6 * len(measured), 2e6
 

@@ -20,7 +20,7 @@ from natgauge import procedures
 from natgauge.campaigns import environment
 from natgauge.campaigns.measurer import LabMeasurer, Settings
 from natgauge.campaigns.places import LabKind, PlaceOptions, WirePort, device_cpus, make_lab, sender_cpus, surroundings
-from natgauge.campaigns.plan import LEAST_FRAME, Order, Surroundings, TrafficOptions, TrafficPlan, make_plan
+from natgauge.campaigns.plan import LEAST_FRAME, Order, Surroundings, TrafficOptions, TrafficPlan, check_rate, make_plan
 from natgauge.campaigns.selftest import HighestRates, Profile, highest_rates
 from natgauge.campaigns.store import Store, plain
 from natgauge.campaigns.watch import Silent, Watch
@@ -305,6 +305,9 @@ def make_settings(
     settings: TrialSettings = procedure.settings(
         connections=connections, placement=lab.placement, order=order, **values
     )
+    for name, value in values.items():
+        if name.endswith("_rate") and isinstance(value, float):
+            check_rate(name.replace("_", " "), value)
     return settings
 
 

@@ -51,8 +51,11 @@ def app() -> None:
     """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
 
 
-class _EndedBySignal(KeyboardInterrupt):
-    """A signal that asks us to end, raised so that everything made is undone on the way out."""
+class _EndedBySignal(BaseException):
+    """A signal that asks us to end, raised so that everything made is undone on the way out.
+
+    No KeyboardInterrupt: click would turn that into an exception of its own and lose the signal.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -93,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(str(error), error.exit_status)
     except _EndedBySignal as error:
         return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort:
         return _complain("ended by SIGINT; everything is undone", 130)
     except BrokenPipeError:
         # Who read our output has left (`natgauge ... | head`); there is nobody to tell.

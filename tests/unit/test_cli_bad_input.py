@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every wrong question to the command line: one line that names it, the right exit status, nothing left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from natgauge.cli import run
+
+MEASURE = ["measure", "throughput", "--dut", "nftables-nat44"]
+RATE = ["measure", "connection-rate", "--dut", "nftables-nat44"]
+WIRE = ["measure", "throughput", "--dut", "linux-ipv4", "--lab", "wire"]
+PORTS = [
+    *("--initiator-port", "ngnone0", "--initiator-gateway", "02:00:00:00:00:01"),
+    *("--responder-port", "ngnone1", "--responder-gateway", "02:00:00:00:00:02"),
+]
+
+WRONG = [
+    # Names.
+    (["measure"], "METRIC"),
+    (["measure", "throughput"], "--dut"),
+    (["measure", "thruput", "--dut", "nftables-nat44"], "thruput"),
+    (["measure", "throughput", "--dut", "nftables-nat45"], "nftables-nat45"),
+    (["measure", "throughput", "--dut", "./nothing.toml"], "nothing.toml"),
+    (["nonsense"], "nonsense"),
+    ([*MEASURE, "--nonsense"], "--nonsense"),
+    (["duts", "show", "nothing"], "nothing"),
+    (["lab", "down", "ng-none-such"], "ng-none-such"),
+    (["lab", "down", "Not A Name"], "Not A Name"),
+    ([*MEASURE, "--lab-name", "Not A Name"], "Not A Name"),
+    # Connections and ranges.
+    ([*MEASURE, "--connections", "0"], "connections"),
+    ([*MEASURE, "--connections", "-1"], "connections"),
+    ([*MEASURE, "--connections", "many"], "many"),
+    ([*MEASURE, "--connections", "1e6"], "1e6"),
+    ([*MEASURE, "--connections", str(2**31 + 1)], str(2**31 + 1)),
+    ([*MEASURE, "--source-ports", "0-10"], "port 0"),
+    ([*MEASURE, "--source-ports", "10-1"], "reversed"),
+    ([*MEASURE, "--source-ports", ""], "source ports"),
+    ([*MEASURE, "--destination-ports", "1-70000"], "70000"),
+    ([*MEASURE, "--source-addresses", "10.0.0.1-10.0.0.5"], "device's own"),
+    ([*MEASURE, "--source-addresses", "10.0.0.5-10.0.0.2"], "reversed"),
+    ([*MEASURE, "--source-addresses", "8.8.8.8"], "not a test address"),
+    ([*MEASURE, "--destination-addresses", "2001:2::9"], "IPv6"),
+    ([*MEASURE, "--connections", "11", "--source-ports", "1-10", "--destination-ports", "1"], "10 four tuples"),
+    ([*MEASURE, "--source-addresses", "10.0.0.2-10.0.0.3", "--destination-ports", "1"], "outside ports"),
+    # Frames.
+    ([*MEASURE, "--frame-size", "63"], "63"),
+    ([*MEASURE, "--frame-size", "9000"], "9000"),
+    (["measure", "throughput", "--dut", "nftables-nat66", "--frame-size", "64"], "84"),
+    ([*MEASURE, "--frame-side", "left"], "left"),
+    # Rates, durations, repetitions.
+    ([*MEASURE, "--connection-rate", "0"], "connection rate"),
+    ([*MEASURE, "--connection-rate", "-5"], "connection rate"),
+    ([*MEASURE, "--connection-rate", "nan"], "connection rate"),
+    ([*MEASURE, "--connection-rate", "inf"], "connection rate"),
+    ([*MEASURE, "--connection-rate", "1e12"], "connection rate"),
+    ([*MEASURE, "--trial-seconds", "0"], "trial seconds"),
+    ([*MEASURE, "--trial-seconds", "nan"], "trial seconds"),
+    ([*MEASURE, "--trial-seconds", "-1"], "trial seconds"),
+    ([*RATE, "--trial-seconds", "1"], "trial seconds"),
+    ([*RATE, "--direction", "up"], "directions"),
+    ([*MEASURE, "--error", "0"], "error"),
+    ([*MEASURE, "--error", "nan"], "error"),
+    ([*MEASURE, "--error", "a lot"], "a lot"),
+    ([*MEASURE, "--error", "200%"], "error"),
+    ([*MEASURE, "--repeat", "0"], "repeat"),
+    ([*MEASURE, "--loss-tolerance", "2"], "loss tolerance"),
+    ([*MEASURE, "--loss-tolerance", "nan"], "loss tolerance"),
+    ([*MEASURE, "--frame-timeout", "0"], "frame timeout"),
+    ([*MEASURE, "--seed", "-1"], "seed"),
+    ([*MEASURE, "--seed", str(2**64)], "seed"),
+    ([*MEASURE, "--grace-seconds", "61"], "grace"),
+    ([*MEASURE, "--grace-seconds", "nan"], "grace"),
+    # Places.
+    ([*MEASURE, "--cores", "4095"], "4095"),
+    ([*MEASURE, "--cores", "0,0"], "twice"),
+    ([*MEASURE, "--cores", "zero"], "zero"),
+    ([*MEASURE, "--cores", ""], "cores"),
+    ([*MEASURE, "--sender-cores", "4095"], "4095"),
+    ([*MEASURE, "--placement", "beside"], "beside"),
+    ([*MEASURE, "--ring", "0"], "ring"),
+    ([*MEASURE, "--lab", "cloud"], "cloud"),
+    ([*MEASURE, "--initiator-port", "eth0"], "--initiator-gateway"),
+    (WIRE, "--initiator-port"),
+    ([*WIRE, *PORTS, "--cores", "0"], "not ours"),
+    ([*WIRE, *PORTS, "--table-size", "10"], "not ours"),
+    ([*WIRE, *PORTS[:3], "not-an-address", *PORTS[4:]], "not-an-address"),
+    # The device's limits.
+    ([*MEASURE, "--connections", "1000", "--table-size", "999"], "999"),
+    ([*MEASURE, "--udp-timeout", "1"], "time-out"),
+    ([*MEASURE, "--hash-size", "1"], "hash_size"),
+    (["measure", "throughput", "--dut", "linux-ipv4", "--table-size", "10"], "table_size"),
+    # Others.
+    (["selftest", "--frames-at-90", "0"], "frames at 90"),
+    (["selftest", "--cores", "4095"], "4095"),
+    (["report", "./no-such-folder"], "no-such-folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG, ids=[" ".join(arguments[1:])[-60:] for arguments, _ in WRONG])
+def test_a_wrong_question_is_refused_in_one_line(
+    arguments: list[str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("natgauge: ")
+    assert words in shown.err
+    assert "Traceback" not in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_results_folder_that_cannot_be_made_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("natgauge.campaigns.measure._check_host", lambda: None)
+    monkeypatch.setattr("natgauge.campaigns.measure._Run", None)
+    (tmp_path / "file").write_text("in the way")
+    assert run([*MEASURE, "--results", str(tmp_path / "file" / "results")]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "--results" in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_the_engine_the_line_says_how_to_build_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("natgauge.labs.programs._candidates", lambda _name: iter(()))
+    assert run([*MEASURE, "--results", str(tmp_path / "results")]) == 3
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "make setup" in shown
+    assert not (tmp_path / "results").exists()
+
+
+def test_without_capabilities_the_line_names_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("natgauge.labs.programs.find", Path)
+    monkeypatch.setattr("natgauge.host.capabilities.missing", lambda *names: names)
+    assert run([*MEASURE, "--results", str(tmp_path / "results")]) == 3
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "CAP_BPF" in shown
+    assert not (tmp_path / "results").exists()

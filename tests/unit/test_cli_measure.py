@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line around a measurement: what is printed, how signals and errors end it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.unit.simulated import Gateway
+
+from natgauge import cli
+from natgauge.campaigns.measure import Answer, Question
+from natgauge.cli import run
+from natgauge.cli.progress import ProgressDisplay, duration
+from natgauge.errors import BrokenError, HostError, NatgaugeError
+from natgauge.procedures import throughput
+from natgauge.procedures.progress import Event
+from natgauge.reports.text import table, verdict
+from natgauge.trials import Progress
+
+ASKED = ["measure", "throughput", "--dut", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
+
+
+def answered(question: Question, watch: Any) -> Answer:
+    """What a gateway of known rates would have answered."""
+    settings = throughput.Settings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
+    result = throughput.run(Gateway(forwards=400_000.0, placement="shared"), settings, watch.event)
+    parameters = {**settings.parameters(), "dut": question.dut, "frame_size": 64, "frame_side": "initiator"}
+    return Answer(result, {**result.as_document(), "parameters": parameters}, Path("results/x"))
+
+
+@pytest.fixture
+def questions(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
+    """Questions that came through; each is answered by a simulated gateway."""
+    asked: list[Question] = []
+
+    def answer(question: Question, watch: Any) -> Answer:
+        asked.append(question)
+        return answered(question, watch)
+
+    monkeypatch.setattr("natgauge.campaigns.measure.answer", answer)
+    return asked
+
+
+def test_json_is_exactly_one_object_with_the_promised_fields(
+    questions: list[Question], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*ASKED, "--json"]) == 0
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    promised = "metric unit median p1 p99 minimum maximum repetitions error limited_by placement parameters trials"
+    assert set(promised.split()) <= set(document)
+    assert document["repetitions"] == [document["minimum"], document["maximum"]] or len(document["repetitions"]) == 2
+    assert set(document["trials"]) == {"PASS", "FAIL", "INVALID", "COLLAPSED"}
+    assert len(questions) == 1
+
+
+def test_options_reach_the_question_and_what_was_not_given_does_not(questions: list[Question]) -> None:
+    run([*ASKED, "--error", "2%", "--direction", "up", "--cores", "0", "--udp-timeout", "100", "--seed", "7"])
+    (question,) = questions
+    assert question.settings == {"error": "2%", "repeat": 2, "directions": "up"}
+    assert question.traffic.connections == 1000
+    assert question.traffic.source_ports is None
+    assert question.place.cores == "0"
+    assert (question.udp_timeout, question.seed, question.table_size) == (100, 7, None)
+
+
+def test_the_summary_is_in_words_with_units_and_what_limited_it(
+    questions: list[Question], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(ASKED) == 0
+    shown = capsys.readouterr().out
+    assert "frames/s in each direction" in shown
+    assert "all directions together" in shown
+    assert "Limited by the device." in shown
+    assert "1,000 connections" in shown
+    assert len(questions) == 1
+
+
+def test_without_a_terminal_every_trial_is_a_plain_line_on_standard_error(
+    questions: list[Question], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(ASKED) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "trial" in line]
+    document_trials = sum("PASS" in line or "FAIL" in line for line in lines)
+    assert document_trials == len(lines) > 5
+    assert "\x1b" not in "".join(lines)
+    assert len(questions) == 1
+
+
+def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left() -> None:
+    console = Console(force_terminal=True, width=400)
+    events: list[Event] = []
+    settings = throughput.Settings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
+    throughput.run(Gateway(forwards=400_000.0, placement="shared"), settings, events.append)
+    begun = [event for event in events if event.outcome is None and event.bounds.upper is not None][-1]
+    with console.capture() as shown, ProgressDisplay(console) as display:
+        display.event(begun)
+        display.running(
+            Progress(
+                event="progress",
+                phase="phase2",
+                seconds=1.5,
+                intended_frames=3000,
+                made_frames=2000,
+                received_frames=1999,
+            )
+        )
+        live = display._live
+        assert live is not None
+        live.refresh()
+        display.stage("undoing")
+    text = shown.get()
+    for part in ("throughput 1/1 trial", "each way", "phase 2 1.5 s", "2,000 of 3,000", "received 1,999", "between"):
+        assert part in text
+    assert "undoing" in text
+
+
+@pytest.mark.parametrize(("error", "status"), [(HostError("no XDP"), 3), (BrokenError("gone"), 4)])
+def test_errors_on_the_way_end_with_their_status_and_line(
+    error: NatgaugeError, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_question: Question, _watch: Any) -> Answer:
+        raise error
+
+    monkeypatch.setattr("natgauge.campaigns.measure.answer", fail)
+    assert run(ASKED) == status
+    assert capsys.readouterr().err == f"natgauge: {error}\n"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_undo_first_and_then_end_with_their_own_status(number: int, status: int, tmp_path: Path) -> None:
+    """In a process of its own: a second signal while undoing must not break the undoing off."""
+    script = f"""
+import pathlib, sys, time
+import natgauge.campaigns.measure as measure
+from natgauge import cli
+
+def answer(question, watch):
+    try:
+        pathlib.Path({str(tmp_path / "began")!r}).touch()
+        time.sleep(60)
+    finally:
+        pathlib.Path({str(tmp_path / "undoing")!r}).touch()
+        time.sleep(1.0)
+        pathlib.Path({str(tmp_path / "undone")!r}).touch()
+
+measure.answer = answer
+sys.argv = ["natgauge", *{ASKED!r}]
+cli.main()
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    for name in ("began", "undoing"):
+        deadline = time.monotonic() + 20
+        while not (tmp_path / name).exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+    _, shown = process.communicate(timeout=20)
+    assert process.returncode == status
+    assert (tmp_path / "undone").exists()
+    assert "everything is undone" in shown
+
+
+def test_help_and_refusals_come_without_loading_what_measures() -> None:
+    """Startup must be quick: neither pydantic nor netlink nor rich is needed to show help."""
+    script = "import sys; from natgauge.cli import run; run(['measure', '--help']); print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    loaded = set(shown.splitlines()[-1].split())
+    assert "click" in loaded
+    assert not loaded & {"pydantic", "pyroute2", "rich"}
+
+
+def test_every_subcommand_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in cli.SUBCOMMANDS:
+        assert run([name, "--help"]) == 0
+        assert f"natgauge {name}" in capsys.readouterr().out
+
+
+def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
+    question = Question(metric="throughput", dut="nftables-nat44")
+    document: dict[str, Any] = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
+    document["parameters"] = {**document["parameters"], "hash_size": 512, "table_size": 2048}
+    rows = {line[:22].strip(): line[22:].split() for line in table([document, document]).splitlines()}
+    assert rows["number of sessions"] == ["1,000", "1,000"]
+    assert rows["sessions per hash"] == ["1.95", "1.95"]
+    assert rows["number of experiments"] == ["2", "2"]
+    assert {"median", "1st percentile", "99th percentile", "error of the search"} <= set(rows)
+
+
+def test_a_result_the_tester_limited_says_so() -> None:
+    question = Question(metric="throughput", dut="x")
+    document = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
+    assert "the tester, not the device" in verdict({**document, "limited_by": "tester"})
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])
+def test_durations_are_said_as_people_do(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
