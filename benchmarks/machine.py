@@ -18,6 +18,7 @@ def describe() -> dict[str, str | int | float]:
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "kernel": platform.release(),
         "clock": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "mitigations": _mitigations(),
         "hypervisor": "yes" if " hypervisor" in _text("/proc/cpuinfo") else "no",
         "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown"),
         "load_before": round(os.getloadavg()[0], 2),
@@ -29,6 +30,14 @@ def _cpu_model() -> str:
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.machine()
+
+
+def _mitigations() -> str:
+    """Those that make calls dear; the others cost nothing here."""
+    folder = Path("/sys/devices/system/cpu/vulnerabilities")
+    names = ("spectre_v2", "retbleed", "spec_rstack_overflow", "indirect_target_selection")
+    found = {name: _text(str(folder / name)) for name in names if (folder / name).exists()}
+    return "; ".join(f"{name}: {text}" for name, text in found.items() if text != "Not affected") or "none needed"
 
 
 def _text(path: str) -> str:

@@ -116,9 +116,10 @@ def _veth(one: str, one_netns: str, two: str, two_netns: str) -> None:
     sh(f"ip link add {one} netns {one_netns} {queues} type veth peer name {two} netns {two_netns} {queues}")
     for interface, netns in ((one, one_netns), (two, two_netns)):
         sh(f"sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1", netns=netns)
-        # A frame redirected into a veth arrives only when the peer polls, and GRO makes it poll.
-        sh(f"ethtool -K {interface} gro on tx off", netns=netns)
         sh(f"ip link set {interface} up", netns=netns)
+        # A frame redirected into a veth arrives only when the peer polls. GRO makes it poll, but the kernel offers the
+        # way to the other end only when GRO is turned on while the interface is up.
+        sh(f"ethtool -K {interface} gro on tx off", netns=netns)
 
 
 def _mac(interface: str, netns: str) -> str:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import compare, machine, report, required
+from benchmarks import compare, floor, machine, report, required
 from benchmarks.place import Place
 from natgauge.errors import NatgaugeError
 
@@ -32,15 +31,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="1.6 billion connections, a billion frames (24 GiB, long)")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder to write into")
     return parser.parse_args()
-
-
-def _compile_sink(folder: Path) -> Path:
-    target = folder / "sink.o"
-    # Debian keeps asm/ below the machine's name, where clang for BPF does not look.
-    include = subprocess.run(["cc", "-print-multiarch"], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
-    command = ["clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{include}", "-c"]
-    subprocess.run([*command, HERE / "sink.bpf.c", "-o", target], check=True)
-    return target
 
 
 def _figures(settings: required.Settings, chosen: set[str], *, full: bool) -> list[required.Figure]:
@@ -61,7 +51,7 @@ def _figures(settings: required.Settings, chosen: set[str], *, full: bool) -> li
 def _rows(settings: required.Settings) -> list[compare.Row]:
     rows = []
     with TemporaryDirectory() as folder:
-        sink = _compile_sink(Path(folder))
+        sink = floor.compile_bpf("sink.bpf.c", Path(folder))
         for forwards in (False, True):
             with Place(forwards=forwards) as place:
                 rows += compare.in_place(place, settings, sink)
@@ -82,6 +72,10 @@ def main() -> int:
     if others:
         os.sched_setaffinity(0, others)
     try:
+        least = floor.measure(settings.cpu, settings.repetitions)
+        described["floor_ns_per_frame"] = round(least.loop, 1)
+        described["floor_frames_per_second"] = round(least.highest_rate)
+        described["clock_reading_ns"] = round(least.clock, 1)
         figures = _figures(settings, chosen, full=arguments.full)
         rows = _rows(settings) if "peers" in chosen else []
     except NatgaugeError as error:

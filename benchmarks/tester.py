@@ -98,6 +98,11 @@ def _addresses(first: str, count: int) -> trials.AddressRange:
     return trials.AddressRange(first=first, last=str(ipaddress.ip_address(first) + count - 1))
 
 
+def _gateway(place: Place, mac: str, address: str) -> trials.GatewaySide:
+    """On the cable nobody holds the gateway's address, so nobody can be asked for it."""
+    return trials.GatewaySide(mac=mac, address=address if place.forwards else None)
+
+
 def _phase2(load: Load, rate: float) -> trials.Phase2:
     return trials.Phase2(
         initiator=trials.InitiatorStream(rate=rate, frames=load.frames),
@@ -120,7 +125,7 @@ def request(place: Place, load: Load, cpu: int) -> trials.TrialRequest:
             interface=INITIATOR,
             netns=TESTER,
             family=load.family,
-            gateway=trials.GatewaySide(mac=place.ends.initiator_gateway, address=source_gateway),
+            gateway=_gateway(place, place.ends.initiator_gateway, source_gateway),
             source_addresses=_addresses(source, sources),
             source_ports=trials.PortRange(first=SOURCE_PORTS[0], last=SOURCE_PORTS[1]),
             destination_addresses=_addresses(destination, 1),
@@ -130,7 +135,7 @@ def request(place: Place, load: Load, cpu: int) -> trials.TrialRequest:
             interface=RESPONDER,
             netns=TESTER,
             family=load.family,
-            gateway=trials.GatewaySide(mac=place.ends.responder_gateway, address=destination_gateway),
+            gateway=_gateway(place, place.ends.responder_gateway, destination_gateway),
             addresses=_addresses(destination, 1),
         ),
         translation=trials.Translation(source="unchanged"),
