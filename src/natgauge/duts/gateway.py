@@ -102,7 +102,7 @@ class Gateway:
         self._values: dict[str, int] = {}
         self._found: dict[str, int] = {}
         self._version: tuple[str, ...] | None = None
-        self._device_found: dict[str, str] = {}
+        self._device_found: dict[str, int] = {}
         self._begun = False
         self._broken: str | None = None
         self._machine = {
@@ -166,6 +166,16 @@ class Gateway:
         """
         self._wait("does not forward", lambda: (probe(), "no frame came through"), seconds)
         self.empty()
+
+    def confirm_standing(self) -> None:
+        """See that the gateway still stands as it should, e.g. after a trial in which nothing came through.
+
+        Raises:
+            BrokenError: it does not; it stays broken.
+        """
+        stands, said = self._stands()
+        if not stands:
+            self._break(f"does not stand any more: {said}")
 
     def refuse_unfit(self, plan: PlanFacts) -> None:
         """Check another plan against the knobs as they are set now, e.g. one trial's longer phases.

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every gateway of the folder, really started in namespaces: it forwards, counts, empties, and leaves nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.labs.wire import Datagram, Tap
+
+from natgauge.duts.fitness import PlanFacts, Wishes
+from natgauge.duts.gateway import Gateway
+from natgauge.duts.recipe import Recipe, load
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs import namespaces
+from natgauge.labs.addresses import INSIDE, OUTSIDE, destinations
+from natgauge.labs.base import Device
+from natgauge.labs.netns import NetnsLab
+
+HERE = Path(__file__).parent
+NAMES = sorted(path.stem for path in (HERE.parents[1] / "src" / "natgauge" / "duts").glob("*.toml"))
+SOURCES = 4
+FLOWS = 200
+PLAN = PlanFacts(connections=FLOWS, phase1_seconds=5, after_seconds=5, source_addresses=SOURCES, remote_endpoints=2)
+TABLE_SIZE = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+HASH_SIZE = Path("/sys/module/nf_conntrack/parameters/hashsize")
+
+
+@dataclass
+class Bench:
+    """A lab with one device, and the recipe to play there."""
+
+    recipe: Recipe
+    lab: NetnsLab
+
+    @property
+    def device(self) -> Device:
+        """The only one."""
+        return self.lab.devices[0]
+
+    def gateway(self, **wishes: int) -> Gateway:
+        """A gateway not yet prepared."""
+        return Gateway(self.recipe, self.device, self.lab, wishes=Wishes(**wishes))
+
+    def introduce(self, initiator: Tap, responder: Tap) -> None:
+        """Tell the device the tester's hosts; with the engine they answer for themselves."""
+        for tap, side, count, interface in (
+            (initiator, INSIDE[self.recipe.initiator_family], SOURCES, self.device.inside),
+            (responder, OUTSIDE[self.recipe.responder_family], 1, self.device.outside),
+        ):
+            for index in range(count):
+                host = f"{side.host(index)} lladdr {tap.mac.hex(':')}"
+                assert self.device.run(f"ip neigh replace {host} dev {interface} nud permanent").status == 0
+
+    def datagrams(self) -> list[Datagram]:
+        """One for each connection: four sources, 25 source ports, two destination ports."""
+        destination = destinations(1, self.recipe.initiator_family, self.recipe.responder_family)[0]
+        side = INSIDE[self.recipe.initiator_family]
+        return [
+            Datagram(side.host(i % SOURCES), 2000 + i // 8, destination, 7 + (i // SOURCES) % 2, b"connection %04d" % i)
+            for i in range(FLOWS)
+        ]
+
+
+def make_bench(name: str) -> Bench:
+    recipe = load(name)
+    families = (recipe.initiator_family, recipe.responder_family)
+    return Bench(recipe, NetnsLab("test-gateways", initiator_family=families[0], responder_family=families[1]))
+
+
+@pytest.fixture(params=NAMES)
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    bench = make_bench(request.param)
+    with bench.lab:
+        yield bench
+
+
+@pytest.fixture
+def nat44() -> Iterator[Bench]:
+    bench = make_bench("nftables-nat44")
+    with bench.lab:
+        yield bench
+
+
+def traces(device: Device) -> dict[str, str]:
+    """All a gateway could leave in its namespace."""
+    snippets = {
+        "rules": "nft list ruleset | grep -v '^#' || :",
+        "links": "ip -o link show | cut -d: -f2",
+        "routes": "ip route; ip -6 route",
+        "time-outs": "cat /proc/sys/net/netfilter/nf_conntrack_udp_timeout*",
+        "files": 'ls -A "$NG_WORK"',
+    }
+    found = {what: device.run(snippet).stdout for what, snippet in snippets.items()}
+    return {**found, "processes": str(namespaces.processes(f"ng-{device.environment['NG_NAME']}"))}
+
+
+def test_it_translates_both_ways_counts_exactly_and_empties(bench: Bench) -> None:
+    recipe, device = bench.recipe, bench.device
+    with bench.gateway() as gateway, Tap(bench.lab.initiator) as initiator, Tap(bench.lab.responder) as responder:
+        gateway.prepare(PLAN)
+        gateway.start()
+        bench.introduce(initiator, responder)
+        assert gateway.count() in (0, None)
+
+        sent = bench.datagrams()
+        initiator.send(sent)
+        seen = responder.receive(FLOWS)
+        assert sorted(one.payload for one in seen) == sorted(one.payload for one in sent)
+        own = str(OUTSIDE[recipe.responder_family].device.ip)
+        expected = {own} if recipe.source == "translated" else {str(one.source) for one in sent}
+        assert {str(one.source) for one in seen} == expected
+        assert len({(one.source, one.source_port, one.destination_port) for one in seen}) == FLOWS
+        assert gateway.count() == (FLOWS if recipe.stateful else None)
+
+        responder.send(one.reply() for one in seen)
+        back = initiator.receive(FLOWS)
+        by_payload = {one.payload: one for one in sent}
+        assert len(back) == FLOWS
+        assert all(one == by_payload[one.payload].reply() for one in back)
+        assert gateway.count() == (FLOWS if recipe.stateful else None)
+
+        gateway.empty()
+        assert gateway.count() in (0, None)
+        if recipe.source == "translated":
+            responder.send(one.reply() for one in seen)
+            assert initiator.receive(1, seconds=0.3) == [], "an emptied gateway still knows connections"
+    assert device.run("true").status == 0
+
+
+def test_stop_leaves_nothing_and_a_second_start_works(bench: Bench) -> None:
+    # Forwarding is the lab's choice before the first start, and off afterwards; what is compared is all else. The
+    # first look loads what the kernel makes on demand (conntrack's settings).
+    gateway = bench.gateway()
+    before = traces(bench.device)
+    for _ in range(2):
+        gateway.prepare(PLAN)
+        gateway.start()
+        gateway.stop()
+        assert traces(bench.device) == before
+    gateway.stop()
+
+
+def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
+    with bench.gateway() as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        settings = gateway.settings().as_dict()
+    assert settings["version"][0].startswith("Linux ")
+    if not bench.recipe.stateful:
+        assert settings["knobs"] == {}
+        return
+    assert len(settings["version"]) > 1
+    assert settings["knobs"]["table_size"] >= FLOWS
+    assert settings["knobs"]["udp_timeout"] > PLAN.needed_seconds
+    assert settings["connections_per_bucket"] == FLOWS / settings["knobs"]["hash_size"]
+    assert settings["files"]["nf_conntrack_udp_timeout_stream"] >= settings["files"]["nf_conntrack_udp_timeout"]
+
+
+@pytest.mark.parametrize("with_register", [True, False])
+def test_global_knobs_are_raised_for_the_plan_and_put_back(*, with_register: bool) -> None:
+    found = TABLE_SIZE.read_text(), HASH_SIZE.read_text()
+    connections = max(int(value) for value in found) + 1
+    plan = PlanFacts(connections=connections, phase1_seconds=1, remote_endpoints=1000)
+    bench = make_bench("nftables-nat44")
+    with bench.lab as lab:
+        with Gateway(bench.recipe, bench.device, lab if with_register else None) as gateway:
+            gateway.prepare(plan)
+            assert (TABLE_SIZE.read_text(), HASH_SIZE.read_text()) == found, "preparing changes nothing"
+            gateway.start()
+            assert int(TABLE_SIZE.read_text()) >= connections
+            assert int(HASH_SIZE.read_text()) >= connections
+            assert gateway.settings().found["table_size"] == int(found[0])
+        if not with_register:
+            assert (TABLE_SIZE.read_text(), HASH_SIZE.read_text()) == found
+    assert (TABLE_SIZE.read_text(), HASH_SIZE.read_text()) == found
+
+
+def test_a_full_table_is_seen_in_the_faults(nat44: Bench) -> None:
+    found = TABLE_SIZE.read_text()
+    plan = PlanFacts(connections=FLOWS // 2, phase1_seconds=1, remote_endpoints=2)
+    with (
+        nat44.gateway(table_size=FLOWS // 2) as gateway,
+        Tap(nat44.lab.initiator) as initiator,
+        Tap(nat44.lab.responder) as responder,
+    ):
+        gateway.prepare(plan)
+        gateway.start()
+        nat44.introduce(initiator, responder)
+        before = gateway.faults()
+        initiator.send(nat44.datagrams())
+        responder.receive(FLOWS, seconds=0.5)
+        after = gateway.faults()
+        assert gateway.count() == FLOWS // 2
+        refused = sum(after[name] - before[name] for name in ("drop", "early_drop"))
+        assert refused >= FLOWS // 2
+    nat44.lab.down()
+    assert TABLE_SIZE.read_text() == found
+
+
+def test_lowering_a_global_knob_is_refused_while_another_process_relies_on_it(nat44: Bench) -> None:
+    script = f"import fcntl; f = open('{TABLE_SIZE}'); fcntl.flock(f, fcntl.LOCK_SH); print(1, flush=True); input()"
+    other = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert other.stdout
+        other.stdout.readline()
+        with nat44.gateway(table_size=FLOWS) as gateway:
+            gateway.prepare(PLAN)
+            with pytest.raises(HostError, match=r"table_size \(nf_conntrack_max\).*another natgauge.*wait"):
+                gateway.start()
+    finally:
+        other.communicate()
+
+
+def test_what_does_not_fit_is_refused_before_anything_starts(nat44: Bench) -> None:
+    before = traces(nat44.device)
+    with nat44.gateway(udp_timeout=10) as gateway, pytest.raises(UsageError, match="time-out 10 s is not longer than"):
+        gateway.prepare(PLAN)
+    assert traces(nat44.device) == before
+
+
+def test_a_gateway_that_does_not_forward_says_so_and_stays_broken(nat44: Bench) -> None:
+    with nat44.gateway() as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        with pytest.raises(BrokenError, match="does not forward") as first:
+            gateway.confirm_forwarding(lambda: False, seconds=0.1)
+        with pytest.raises(BrokenError) as second:
+            gateway.count()
+        assert str(second.value) == str(first.value)
+    assert "natgauge" not in nat44.device.run("nft list ruleset").stdout
+
+
+def test_a_daemon_that_died_is_noticed() -> None:
+    bench = make_bench("tayga-nat64")
+    with bench.lab, bench.gateway() as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        bench.device.run('kill -KILL "$(cat "$NG_WORK/tayga.pid")"; sleep 0.2')
+        with pytest.raises(BrokenError, match="does not stand any more"):
+            gateway.confirm_standing()
