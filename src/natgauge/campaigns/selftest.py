@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from natgauge.campaigns.measurer import stalls_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import addresses, programs
@@ -171,6 +172,7 @@ class CableTester:
 
     Attributes:
         clock_source: the kernel's, as the last trial told; empty before the first.
+        disturbed: whether in any trial so far a CPU was taken away.
     """
 
     def __init__(self, cable: Cable, sender_cpus: tuple[int, ...], runner: Runner = run) -> None:
@@ -179,6 +181,7 @@ class CableTester:
         self._cpus = sender_cpus
         self._run = runner
         self.clock_source = ""
+        self.disturbed = False
 
     def figures(self, profile: Profile, frames_at_90: int | None = None) -> CableFigures:
         """All figures of one profile."""
@@ -218,6 +221,7 @@ class CableTester:
     def _trial(self, profile: Profile, rate: float, frames: int) -> TrialResult:
         result = self._run(self._request(profile, rate, frames))
         self.clock_source = result.clock.source
+        self.disturbed |= any(cpu.disturbed for cpu in stalls_of(result))
         if result.phase1.received_frames == 0:
             raise BrokenError(
                 "selftest: no frame came through the tester's own cable; run `natgauge doctor` and look at the port "
@@ -279,7 +283,8 @@ class HighestRates:
 def highest_rates(profile: Profile, sender_cpus: Sequence[int]) -> HighestRates:
     """The tester's own highest rates, measured in seconds once per host and setting, then remembered.
 
-    The best of a few trials counts: as a search's ceiling a figure that a busy moment made too low would be in the way.
+    The best of a few trials counts, and disturbed ones are not remembered: as a search's ceiling, a figure that a busy
+    moment made too low would be in the way.
     Remembered below $XDG_CACHE_HOME (or ~/.cache) and measured anew when kernel, CPU, engine or setting change.
 
     Raises:
@@ -291,8 +296,10 @@ def highest_rates(profile: Profile, sender_cpus: Sequence[int]) -> HighestRates:
     if (found := _rates_from(known.get(key))) is not None:
         return found
     with CableLab("selftest") as cable:
-        rates = HighestRates(*CableTester(cable, tuple(sender_cpus)).highest(profile, max))
-    _write_cache({**known, key: [rates.phase1, rates.phase2]})
+        tester = CableTester(cable, tuple(sender_cpus))
+        rates = HighestRates(*tester.highest(profile, max))
+    if not tester.disturbed:
+        _write_cache({**known, key: [rates.phase1, rates.phase2]})
     return rates
 
 

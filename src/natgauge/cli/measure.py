@@ -9,26 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from natgauge.cli import settings as procedure_settings
+
 if TYPE_CHECKING:
     from natgauge.campaigns.measure import Answer, Question
-
-#: Options that are the procedure's own settings: option, type, metavar, help, name of the setting.
-_SETTINGS: Final = (
-    ("--error", str, "E", "Error of the search: a share, 1%, or a rate, 1000.  [default: 1%]", "error"),
-    ("--repeat", int, "K", "Repetitions of the whole measurement.  [default: 3]", "repeat"),
-    ("--trial-seconds", float, "S", "Length of phase 2; RFC 2544 wants 60.  [default: 2]", "trial_seconds"),
-    ("--direction", click.Choice(["both", "up", "down"]), None, "Who sends in phase 2.  [default: both]", "directions"),
-    (
-        "--connection-rate",
-        float,
-        "R",
-        "The device's connection rate, if known; else measured first.",
-        "connection_rate",
-    ),
-    ("--loss-tolerance", float, "P", "Share of frames a passing trial may lose.  [default: 0]", "loss_tolerance"),
-    ("--frame-timeout", float, "S", "A frame later than this counts as lost.", "frame_timeout_seconds"),
-    ("--loss-verifications", int, "K", "Repeats of a FAIL before it is believed.  [default: 0]", "loss_verifications"),
-)
 
 _TRAFFIC: Final = (
     ("--connections", int, "N", "Connections of phase 1.  [default: 100000, or all the ranges hold]", "connections"),
@@ -106,7 +90,7 @@ def _given(table: tuple[tuple[str, Any, str | None, str, str], ...], values: dic
     "--dut", required=True, metavar="NAME", help="Gateway to measure: see `natgauge duts`; or a recipe's path."
 )
 @_options(_TRAFFIC)
-@_options(_SETTINGS)
+@procedure_settings.options
 @_options(_PLACE)
 @_options(_WIRE)
 @click.option("--allow-addresses", is_flag=True, help="wire: the ports may carry IP addresses.")
@@ -142,7 +126,7 @@ def _question(metric: str, dut: str, results: Path, values: dict[str, Any], *, a
         dut=dut,
         traffic=TrafficOptions(**_given(_TRAFFIC, values)),
         place=PlaceOptions(**place, allow_addresses=allow_addresses),
-        settings=_given(_SETTINGS, values),
+        settings={name: values[name] for name in procedure_settings.names() if values[name] is not None},
         results=results,
         **_given(_DEVICE, values),
         **_given(_OTHER, values),

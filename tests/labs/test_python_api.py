@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of docs/python-api.md do what the page says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_has_examples() -> None:
+    assert len(EXAMPLES) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "observer", "error"])
+def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(compile(example, str(PAGE), "exec"), {})  # noqa: S102 - our own page
+    text = shown.getvalue()
+    assert text.strip()
+    if "answer.folder" in example:
+        assert "connections/s, limited by" in text
+        (folder,) = (tmp_path / "results").iterdir()
+        assert (folder / "summary.json").exists()
+    if "Log()" in example:
+        assert "now making lab" in text
+        assert "PASS" in text
+    if "UsageError" in example:
+        assert "port 0" in text
