@@ -41,10 +41,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class TimerError:
-    """How much later than due the forwarder sent its frames, in seconds; all >= 0."""
+    """How much later than due the forwarder sent its frames, in seconds; all >= 0. Ranks are rounded up to 100 ns."""
 
     minimum: float
     mean: float
+    median: float
     p99: float
     maximum: float
 
@@ -190,10 +191,12 @@ def _parse_held(line: dict[str, Any]) -> Held:
     error = line.get("timer_error_ns")
     return Held(
         **{name: line[name] for name in ("frames", "jittered", "refused", "failed", "kept")},
-        timer_error=None
-        if error is None
-        else TimerError(error["min"] / 1e9, error["mean"] / 1e9, error["p99"] / 1e9, error["max"] / 1e9),
+        timer_error=None if error is None else _parse_timer_error(error),
     )
+
+
+def _parse_timer_error(error: dict[str, float]) -> TimerError:
+    return TimerError(*(error[name] / 1e9 for name in ("min", "mean", "p50", "p99", "max")))
 
 
 def _netns(name: str | None) -> Sequence[str]:

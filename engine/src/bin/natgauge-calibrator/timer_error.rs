@@ -23,6 +23,8 @@ pub struct Summary {
     min: u64,
     mean: f64,
     /// Nearest rank, rounded up to a class of 100 ns.
+    p50: u64,
+    /// As `p50`.
     p99: u64,
     max: u64,
 }
@@ -56,6 +58,7 @@ impl TimerErrors {
         (self.frames > 0).then(|| Summary {
             min: self.minimum,
             mean: self.sum as f64 / self.frames as f64,
+            p50: self.rank(self.frames.div_ceil(2)),
             p99: self.rank(self.frames - self.frames / 100),
             max: self.maximum,
         })
