@@ -14,79 +14,76 @@ struct flow {
 	struct tag tag;
 };
 
-static __always_inline void ethernet(struct ethhdr *eth, const volatile struct side_plan *side, __u16 type)
+static __always_inline void put_ethernet(void *data, const volatile struct side_plan *side, __u16 type)
 {
-	/* Copied by hand: a builtin memcpy does not take volatile. */
-	for (int i = 0; i < 6; i++) {
-		eth->h_dest[i] = side->gateway_mac[i];
-		eth->h_source[i] = side->mac[i];
-	}
-	eth->h_proto = bpf_htons(type);
+	__u32 *words = data;
+
+	words[0] = side->ethernet[0];
+	words[1] = side->ethernet[1];
+	words[2] = side->ethernet[2];
+	*(__be16 *)(words + 3) = bpf_htons(type);
 }
 
-static __always_inline __u64 put_udp(struct udphdr *udp, const struct flow *flow, __u16 length)
+static __always_inline void put_udp(struct udphdr *udp, const struct flow *flow, __u16 length, __u64 sum)
 {
-	struct tag *tag = (void *)(udp + 1);
+	const __u32 *from = (const void *)&flow->tag;
+	__u32 *to = (void *)(udp + 1), ports = bpf_htonl((__u32)flow->source_port << 16 | flow->destination_port);
 
-	udp->source = bpf_htons(flow->source_port);
-	udp->dest = bpf_htons(flow->destination_port);
+	*(__be32 *)udp = ports;
 	udp->len = bpf_htons(length);
-	udp->check = 0;
-	copy_tag(tag, &flow->tag);
-	return sum_words(udp, sizeof(*udp)) + sum_words(tag, TAG_OCTETS) + bpf_htons(length) + bpf_htons(IPPROTO_UDP);
+	sum += (__u64)ports + from[0] + from[1] + from[2] + from[3] + flow->tag.sent_high;
+	udp->check = udp_checksum(sum);
+	to[0] = from[0];
+	to[1] = from[1];
+	to[2] = from[2];
+	to[3] = from[3];
+	*(__u16 *)(to + 4) = flow->tag.sent_high;
 }
 
 static __always_inline int put4(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
 {
-	struct iphdr *ip = data + ETH_HLEN;
-	struct udphdr *udp = (void *)(ip + 1);
-	__u64 addresses, sum;
+	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
+	__u64 addresses = (__u64)source + destination;
+	__u32 *words = data + ETH_HLEN;
 
 	if (data + side->octets > end || data + UP_TO_TAG4 > end)
 		return -1;
-	ethernet(data, side, ETH_P_IP);
-	*(__be32 *)ip = bpf_htonl(0x45000000 | (side->octets - ETH_HLEN));
-	ip->id = 0;
-	ip->frag_off = 0;
-	*(__be32 *)&ip->ttl = bpf_htonl(TEST_TTL << 24 | IPPROTO_UDP << 16);
-	ip->saddr = bpf_htonl(flow->source.low);
-	ip->daddr = bpf_htonl(flow->destination.low);
-	addresses = (__u64)ip->saddr + ip->daddr;
-	ip->check = ~fold(sum_words(ip, 12) + addresses);
-	sum = put_udp(udp, flow, side->octets - ETH_HLEN - sizeof(*ip));
-	udp->check = udp_checksum(sum + addresses + side->padding_sum);
+	put_ethernet(data, side, ETH_P_IP);
+	words[0] = bpf_htonl(0x45000000 | (side->octets - ETH_HLEN));
+	words[1] = 0;
+	words[2] = bpf_htonl(TEST_TTL << 24 | IPPROTO_UDP << 16) | (__u32)(__u16)~fold(side->ip_sum + addresses) << 16;
+	words[3] = source;
+	words[4] = destination;
+	put_udp(data + ETH_HLEN + sizeof(struct iphdr), flow, side->octets - ETH_HLEN - sizeof(struct iphdr),
+		side->udp_sum + addresses);
 	fill_padding(data + UP_TO_TAG4, side->octets - UP_TO_TAG4);
 	return 0;
 }
 
-static __always_inline __u64 put_address6(void *to, struct address a)
+static __always_inline __u64 put_address6(__be32 *to, struct address a)
 {
 	__be64 high = bpf_cpu_to_be64(a.high), low = bpf_cpu_to_be64(a.low);
-	__be32 *words = to;
 
-	words[0] = high;
-	words[1] = high >> 32;
-	words[2] = low;
-	words[3] = low >> 32;
-	return (high >> 32) + (high & 0xffffffff) + (low >> 32) + (low & 0xffffffff);
+	to[0] = high;
+	to[1] = high >> 32;
+	to[2] = low;
+	to[3] = low >> 32;
+	return (high >> 32) + (__u32)high + (low >> 32) + (__u32)low;
 }
 
 static __always_inline int put6(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
 {
-	struct ipv6hdr *ip = data + ETH_HLEN;
-	struct udphdr *udp = (void *)(ip + 1);
-	__u16 length = side->octets - ETH_HLEN - sizeof(*ip);
+	__u32 *words = data + ETH_HLEN, length = side->octets - ETH_HLEN - sizeof(struct ipv6hdr);
 	__u64 sum;
 
 	if (data + side->octets > end || data + UP_TO_TAG6 > end)
 		return -1;
-	ethernet(data, side, ETH_P_IPV6);
-	*(__be32 *)ip = bpf_htonl(0x60000000);
-	*(__be32 *)&ip->payload_len = bpf_htonl((__u32)length << 16 | IPPROTO_UDP << 8 | TEST_TTL);
-	sum = put_address6(&ip->saddr, flow->source);
-	sum += put_address6(&ip->daddr, flow->destination);
-	sum += put_udp(udp, flow, length);
-	udp->check = udp_checksum(sum + side->padding_sum);
+	put_ethernet(data, side, ETH_P_IPV6);
+	words[0] = bpf_htonl(0x60000000);
+	words[1] = bpf_htonl(length << 16 | IPPROTO_UDP << 8 | TEST_TTL);
+	sum = side->udp_sum + put_address6(words + 2, flow->source);
+	sum += put_address6(words + 6, flow->destination);
+	put_udp(data + ETH_HLEN + sizeof(struct ipv6hdr), flow, length, sum);
 	fill_padding(data + UP_TO_TAG6, side->octets - UP_TO_TAG6);
 	return 0;
 }

@@ -34,10 +34,10 @@ struct neighbour6 {
 #define TARGET_LINK_LAYER_OPTION 2
 #define SOLICITED_OVERRIDE bpf_htonl(0x60000000)
 
-static __always_inline void copy_mac(__u8 *to, const volatile __u8 *from)
+static __always_inline void copy_mac(void *to, const volatile void *from)
 {
-	for (int i = 0; i < 6; i++)
-		to[i] = from[i];
+	for (int i = 0; i < 3; i++)
+		((__u16 *)to)[i] = ((const volatile __u16 *)from)[i];
 }
 
 static __always_inline int answer_arp(void *data, void *end, const volatile struct side_plan *side)

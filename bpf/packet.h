@@ -64,11 +64,12 @@ static __always_inline __u64 sum_words(const void *data, int octets)
 
 static __always_inline __u16 fold(__u64 sum)
 {
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	return sum;
+	__u32 words;
+
+	sum = (sum >> 32) + (__u32)sum;
+	words = (__u32)(sum >> 32) + (__u32)sum;
+	/* Both halves added to each other: the upper one then holds the sum with its carry. */
+	return (words + (words << 16 | words >> 16)) >> 16;
 }
 
 static __always_inline void copy_tag(struct tag *to, const struct tag *from)

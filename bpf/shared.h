@@ -69,16 +69,19 @@ struct permutation {
 	__u64 size;
 	__u64 rows;
 	struct divisor columns;
-	__u32 key[4];
+	__u32 key[3];
+	__u32 unused;
 };
 
 struct side_plan {
-	__u8 mac[6];
-	__u8 gateway_mac[6];
+	__u32 ethernet[3];	    /* gateway's and own address as they lie in a frame */
 	__u32 family;
 	__u32 octets;		    /* length of the frames on this side */
-	__u32 unused;
-	__u64 padding_sum;	    /* of the octets behind the tag, as the checksum adds them */
+	__u16 mac[3];
+	__u16 unused;
+	/* Sums of what no frame changes, as the checksum adds it. */
+	__u64 ip_sum;		    /* IPv4 header without addresses */
+	__u64 udp_sum;		    /* pseudo header without addresses, UDP header without ports, padding */
 	struct addresses own;	    /* answered by ARP and NDP */
 	struct addresses other;	    /* the far side's hosts as this side writes them */
 };

@@ -29,14 +29,17 @@ static __always_inline __u64 scatter(__u32 value, __u32 key, __u64 limit)
 	return ((__u64)h * limit) >> 32;
 }
 
+/* x < 2 * limit, without a branch: each one would double what the verifier has to follow. */
 static __always_inline __u64 wrap(__u64 x, __u64 limit)
 {
-	return x >= limit ? x - limit : x;
+	__s64 below = x - limit;
+
+	return below + (limit & (__u64)(below >> 63));
 }
 
 /*
- * Black and Rogaway's generalised Feistel network: each half is added to modulo its own size, so the domain need not be a
- * power of two. The rectangle exceeds the size by less than one row, so walking on is rare.
+ * Black and Rogaway's generalised Feistel network, three rounds (enough to look random, Luby and Rackoff): each half is
+ * added to modulo its own size, so the domain need not be a power of two. The rectangle exceeds the size by less than one row, so walking on is rare.
  */
 static __always_inline __u64 permute(__u64 x, const volatile struct permutation *p)
 {
@@ -47,7 +50,6 @@ static __always_inline __u64 permute(__u64 x, const volatile struct permutation 
 		row = wrap(row + scatter(column, p->key[0], p->rows), p->rows);
 		column = wrap(column + scatter(row, p->key[1], p->columns.by), p->columns.by);
 		row = wrap(row + scatter(column, p->key[2], p->rows), p->rows);
-		column = wrap(column + scatter(row, p->key[3], p->columns.by), p->columns.by);
 		x = row * p->columns.by + column;
 		if (x < p->size)
 			break;

@@ -15,7 +15,11 @@ pub const PHASE2_INITIATOR: usize = 1;
 pub const PHASE2_RESPONDER: usize = 2;
 /// Below this a product with a magic number fits 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
-const UP_TO_TAG: [u32; 2] = [60, 80];
+const ETHERNET: u32 = 14;
+const UDP_AND_TAG: u32 = 8 + 18;
+/// RFC 2544 C.2.6.4; `TEST_TTL` of bpf/packet.h.
+const TTL: u8 = 10;
+const UDP: u8 = 17;
 
 /// splitmix64 (Steele et al., 2014): independent keys from one seed.
 struct Keys(u64);
@@ -29,7 +33,7 @@ impl Keys {
         z ^ (z >> 31)
     }
 
-    fn four(&mut self) -> [u32; 4] {
+    fn three(&mut self) -> [u32; 3] {
         std::array::from_fn(|_| (self.next() >> 32) as u32)
     }
 }
@@ -47,7 +51,7 @@ fn divisor(by: u64, largest: u64) -> types::divisor {
 fn permutation(size: u64, keys: &mut Keys) -> types::permutation {
     let columns = size.isqrt() + u64::from(size.isqrt().pow(2) < size);
     let rows = size.div_ceil(columns);
-    types::permutation { size, rows, columns: divisor(columns, rows * columns), key: keys.four() }
+    types::permutation { size, rows, columns: divisor(columns, rows * columns), key: keys.three(), ..Default::default() }
 }
 
 fn addresses(range: &AddressRange) -> types::addresses {
@@ -55,23 +59,35 @@ fn addresses(range: &AddressRange) -> types::addresses {
     types::addresses { high, low, step: range.step, count: range.count() }
 }
 
-/// The octets behind the tag count up from 0; summed as 16-bit words as they lie in memory.
-fn padding_sum(octets: u32) -> u64 {
-    let padding: Vec<u8> = (0..octets).map(|at| at as u8).collect();
-    padding.chunks(2).map(|pair| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
+/// 16-bit words as they lie in memory; an odd last octet is followed by a zero.
+fn sum(octets: &[u8]) -> u64 {
+    octets.chunks(2).map(|pair| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
+}
+
+/// The octets behind the tag count up from 0 (RFC 2544 C.2.6.4).
+fn padding(octets: u32) -> Vec<u8> {
+    (0..octets).map(|at| at as u8).collect()
 }
 
 fn side(family: Family, octets: u32, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &AddressRange) -> types::side_plan {
-    let (number, up_to_tag) = match family {
-        Family::Ipv4 => (4, UP_TO_TAG[0]),
-        Family::Ipv6 => (6, UP_TO_TAG[1]),
+    let (number, ip_octets) = match family {
+        Family::Ipv4 => (4, 20),
+        Family::Ipv6 => (6, 40),
     };
+    let (own_mac, gateway_mac) = macs;
+    let ethernet = [gateway_mac, own_mac].concat();
+    let word = |at: usize| u32::from_ne_bytes([ethernet[at], ethernet[at + 1], ethernet[at + 2], ethernet[at + 3]]);
+    let total = (octets - ETHERNET) as u16;
+    let udp = (total - ip_octets).to_be_bytes();
+    let padding = padding(octets - ETHERNET - u32::from(ip_octets) - UDP_AND_TAG);
     types::side_plan {
-        mac: macs.0,
-        gateway_mac: macs.1,
+        ethernet: [word(0), word(4), word(8)],
+        mac: [0, 2, 4].map(|at| u16::from_ne_bytes([own_mac[at], own_mac[at + 1]])),
         family: number,
         octets,
-        padding_sum: padding_sum(octets - up_to_tag),
+        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TTL, UDP]].concat()),
+        // The length stands in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
+        udp_sum: sum(&[&udp[..], &udp, &[0, UDP], &padding].concat()),
         own: addresses(own),
         other: addresses(other),
         ..Default::default()
@@ -162,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_of_odd_length_ends_in_a_half_word() {
-        assert_eq!(padding_sum(3), u64::from(u16::from_ne_bytes([0, 1])) + u64::from(u16::from_ne_bytes([2, 0])));
+    fn an_odd_last_octet_is_half_a_word() {
+        assert_eq!(sum(&padding(3)), u64::from(u16::from_ne_bytes([0, 1])) + u64::from(u16::from_ne_bytes([2, 0])));
     }
 }
