@@ -59,6 +59,7 @@ def test_file_holds_every_repetition(tmp_path: Path) -> None:
 class FakePlace:
     """The two ports of a place that is not there."""
 
+    forwards = True
     ends = Ends(initiator_gateway="02:00:00:00:00:01", responder_gateway="02:00:00:00:00:02")
 
 
