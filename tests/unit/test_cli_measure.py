@@ -116,11 +116,12 @@ def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left(
         live = display._live
         assert live is not None
         live.refresh()
-        display.stage("undoing")
+        display.stage("taking the lab down")
+        live.refresh()
     text = shown.get()
     for part in ("throughput 1/1 trial", "each way", "phase 2 1.5 s", "2,000 of 3,000", "received 1,999", "between"):
         assert part in text
-    assert "undoing" in text
+    assert "taking the lab down" in text
 
 
 @pytest.mark.parametrize(("error", "status"), [(HostError("no XDP"), 3), (BrokenError("gone"), 4)])
@@ -204,3 +205,15 @@ def test_a_result_the_tester_limited_says_so() -> None:
 @pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])
 def test_durations_are_said_as_people_do(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_question: Question, watch: Any) -> Answer:
+        watch.stage("making lab default")
+        raise HostError("lab default: in use by process 1")
+
+    monkeypatch.setattr("natgauge.campaigns.measure.answer", refuse)
+    assert run(ASKED) == 3
+    assert capsys.readouterr().err == "natgauge: lab default: in use by process 1\n"

@@ -63,14 +63,15 @@ def test_a_figure_that_is_no_number_is_never_written(tmp_path: Path) -> None:
         store.add_trial({"rate": float("nan")})
 
 
-def test_only_an_empty_folder_is_removed(tmp_path: Path) -> None:
-    store = Store.create(tmp_path, "throughput", "x", now=NOW)
+def test_a_discarded_folder_goes_with_those_made_for_it_and_no_others(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "deep" / "results", "throughput", "x", now=NOW)
     store.write_plan({"connections": 1})
-    store.remove_if_empty()
     assert json.loads((store.folder / "plan.json").read_text()) == {"schema": "natgauge-plan-1", "connections": 1}
-    empty = Store.create(tmp_path, "throughput", "x", now=NOW)
-    empty.remove_if_empty()
-    assert not empty.folder.exists()
+    store.discard()
+    assert list(tmp_path.iterdir()) == []
+    kept = Store.create(tmp_path / "results", "throughput", "x", now=NOW)
+    Store.create(tmp_path / "results", "throughput", "x", now=NOW).discard()
+    assert list((tmp_path / "results").iterdir()) == [kept.folder]
 
 
 def test_paths_sets_and_mappings_become_json(tmp_path: Path) -> None:

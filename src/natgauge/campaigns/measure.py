@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -237,7 +236,7 @@ def answer(question: Question, watch: Watch | None = None) -> Answer:
     except BaseException:
         if store.trials == 0:
             # Nothing was measured: leave no folder that looks as if.
-            shutil.rmtree(store.folder, ignore_errors=True)
+            store.discard()
         raise
 
 
@@ -349,10 +348,10 @@ class _Run:
     def run(self) -> Answer:
         """Measure and keep the result."""
         checked = self._checked
-        rates = self._tester_rates()
         with ExitStack() as made:
             self._watch.stage(f"making lab {checked.lab.name}")
             made.enter_context(checked.lab)
+            rates = self._tester_rates()
             gateway = self._gateway(checked.lab, made)
             device = None if gateway is None else gateway.settings()
             measurer = self._measurer(gateway, rates, {} if device is None else dict(device.knobs))

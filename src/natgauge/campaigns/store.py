@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -40,6 +42,7 @@ class Store:
         """Use an existing folder; `create` makes a new one."""
         self.folder = folder
         self.trials = 0
+        self._made: list[Path] = []
 
     @classmethod
     def create(cls, parent: Path, metric: str, dut: str, *, now: datetime | None = None) -> Store:
@@ -50,6 +53,7 @@ class Store:
         """
         stamp = (now or datetime.now(UTC)).strftime("%Y-%m-%d-%H%M%S")
         name = f"{stamp}-{metric}-{dut}"
+        missing = [path for path in (parent, *parent.parents) if not path.exists()]
         try:
             parent.mkdir(parents=True, exist_ok=True)
             folder = _make_new(parent, name)
@@ -57,7 +61,9 @@ class Store:
             raise UsageError(
                 f"results: cannot make a folder in {parent}: {error.strerror}; name another with --results"
             ) from error
-        return cls(folder)
+        store = cls(folder)
+        store._made = missing  # noqa: SLF001 - our own
+        return store
 
     def write_plan(self, plan: Mapping[str, object]) -> None:
         """Keep what was asked for, with every default filled in."""
@@ -80,10 +86,12 @@ class Store:
         """Append one repetition's answer."""
         self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
 
-    def remove_if_empty(self) -> None:
-        """Take the folder away again when nothing was kept in it."""
-        if not any(self.folder.iterdir()):
-            self.folder.rmdir()
+    def discard(self) -> None:
+        """Take the folder away again, and those above it that were made for it, unless something else is in them."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError):
+            for path in self._made:
+                path.rmdir()
 
     def _write(self, name: str, document: Mapping[str, object]) -> None:
         text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"

@@ -30,6 +30,7 @@ class ProgressDisplay:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
         self._live: Live | None = None
         self._now: Event | None = None
+        self._stages: list[str] = []
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -44,8 +45,16 @@ class ProgressDisplay:
             self._live.stop()
 
     def stage(self, text: str) -> None:
-        """Say which part of the work begins."""
-        self._console.print(Text(text, style="dim"))
+        """Say which part of the work begins.
+
+        Without a terminal that waits for the first trial: a question refused before it leaves one line alone.
+        """
+        if self._live is not None:
+            self._live.update(Text(text))
+        elif self._now is not None:
+            self._console.print(Text(text))
+        else:
+            self._stages.append(text)
 
     def running(self, progress: Progress) -> None:
         """Bring the live line up to date."""
@@ -57,6 +66,8 @@ class ProgressDisplay:
 
     def event(self, event: Event) -> None:
         """A trial's start changes the live line, its end leaves a line."""
+        while self._stages:
+            self._console.print(Text(self._stages.pop(0)))
         self._now = event
         if event.outcome is None:
             self._show("starting")

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong input that only root and the real engine meet: one line, the right exit status, nothing left behind."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natgauge.labs import namespaces, programs
+
+EXAMPLE = json.loads((Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """No namespace or interface more than before."""
+    before = (namespaces.names(), sorted(path.name for path in Path("/sys/class/net").iterdir()))
+    yield
+    assert (namespaces.names(), sorted(path.name for path in Path("/sys/class/net").iterdir())) == before
+
+
+def engine(text: str | bytes) -> tuple[int, str, str]:
+    octets = text if isinstance(text, bytes) else text.encode()
+    done = subprocess.run(
+        [programs.find("natgauge-engine")], input=octets, capture_output=True, check=False, timeout=60
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def changed(path: str, value: Any) -> str:
+    """The worked example with one field changed."""
+    request = copy.deepcopy(EXAMPLE)
+    *parents, last = path.split(".")
+    place = request
+    for name in parents:
+        place = place[name]
+    place[last] = value
+    return json.dumps(request)
+
+
+def one_line(status: int, shown: tuple[int, str, str], *words: str) -> None:
+    assert shown[0] == status, shown
+    assert shown[1] == ""
+    assert shown[2].strip().count("\n") == 0, shown[2]
+    for word in words:
+        assert word in shown[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ()),
+        ("nonsense", ()),
+        (json.dumps(EXAMPLE)[:-40], ()),
+        ("[]", ()),
+        (b"\xff\xfe\x00", ()),
+        (json.dumps(EXAMPLE) + "x", ()),
+        ("[" * 100_000, ()),
+        ('{"version": 1, "padding": "' + "x" * 20_000_000 + '"}', ()),
+        (changed("version", 2), ("version", "2")),
+        (changed("surprise", 1), ("surprise",)),
+        (changed("connections", 0), ("connections", "0")),
+        (changed("connections", 2**31 + 1), ("connections",)),
+        (changed("connections", 200_000), ("connections", "200000")),
+        (changed("phase1.rate", 0), ("rate",)),
+        (changed("phase1.rate", -1.0), ("rate", "-1")),
+        (changed("phase1.rate", 1e12), ("rate",)),
+        (json.dumps(EXAMPLE).replace("200000.0", "NaN"), ()),
+        (changed("initiator.source_ports", {"first": 0, "last": 9}), ("source_ports",)),
+        (changed("initiator.source_ports", {"first": 9, "last": 1}), ("source_ports",)),
+        (changed("initiator.source_addresses", {"first": "10.0.0.9", "last": "10.0.0.2"}), ("source_addresses",)),
+        (changed("initiator.source_addresses", {"first": "2001::1", "last": "2001::1"}), ("source_addresses",)),
+        (changed("frame.size", 63), ("63",)),
+        (changed("frame.size", 9000), ("9000",)),
+        (changed("mark", 0), ("mark",)),
+        (changed("senders.cpus", []), ("cpus",)),
+        (changed("senders.cpus", [4095]), ("4095",)),
+        (changed("senders.batch", 0), ("batch",)),
+    ],
+)
+def test_the_engine_refuses_a_wrong_request_in_one_line(text: str | bytes, words: tuple[str, ...]) -> None:
+    one_line(2, engine(text), *words)
+
+
+def test_the_engine_names_a_namespace_or_interface_that_is_not_there() -> None:
+    status, out, err = engine(changed("initiator.netns", "ng-no-such-namespace"))
+    assert status in {2, 3}
+    assert out == ""
+    assert "ng-no-such-namespace" in err or "ng-demo-tester" in err
+    assert err.strip().count("\n") == 0
+
+
+def natgauge(*arguments: str, prefix: tuple[str, ...] = (), cwd: Path | None = None) -> tuple[int, str, str]:
+    words = [*prefix, sys.executable, "-c", "from natgauge.cli import main; main()", *arguments]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr
+
+
+def wire(initiator: str, responder: str) -> list[str]:
+    return [
+        *("measure", "throughput", "--dut", "linux-ipv4", "--lab", "wire"),
+        *("--initiator-port", initiator, "--initiator-gateway", "02:00:00:00:00:01"),
+        *("--responder-port", responder, "--responder-gateway", "02:00:00:00:00:02"),
+    ]
+
+
+def test_ports_that_are_not_there_are_named(tmp_path: Path) -> None:
+    one_line(2, natgauge(*wire("ngnone0", "ngnone1"), cwd=tmp_path), "ngnone0", "does not exist")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_port_for_both_sides_is_refused(tmp_path: Path) -> None:
+    one_line(2, natgauge(*wire("lo", "lo"), cwd=tmp_path), "lo", "two different")
+
+
+def test_the_port_with_the_default_route_is_refused(tmp_path: Path) -> None:
+    route = subprocess.run(["ip", "-o", "route", "show", "default"], capture_output=True, text=True, check=True).stdout
+    words = route.split()
+    if "dev" not in words:
+        pytest.skip("this machine has no default route")
+    port = words[words.index("dev") + 1]
+    shown = natgauge(*wire(port, "lo"), cwd=tmp_path)
+    assert shown[0] in {2, 3}
+    assert port in shown[2]
+    assert shown[2].strip().count("\n") == 0
+
+
+def test_without_root_the_line_says_what_is_missing(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all")
+    shown = natgauge(
+        "measure",
+        "throughput",
+        "--dut",
+        "linux-ipv4",
+        "--results",
+        str(tmp_path / "results"),
+        prefix=nobody,
+        cwd=Path("/"),
+    )
+    one_line(3, shown, "CAP_")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole tool, end to end, with the real engine: what a measurement gives, keeps and leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import natgauge
+from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
+from natgauge.duts.recipe import load
+from natgauge.errors import HostError
+from natgauge.labs import namespaces, register
+from natgauge.labs.netns import NetnsLab
+
+GATEWAYS = ["linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64"]
+MACHINE_SETTINGS = (
+    Path("/proc/sys/net/netfilter/nf_conntrack_max"),
+    Path("/sys/module/nf_conntrack/parameters/hashsize"),
+)
+CONNECTIONS = 3000
+#: tayga handles about a hundred thousand frames/s; a rough search is enough to see that everything fits together.
+QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "30%", "confirm": False}
+
+
+def left_behind() -> dict[str, object]:
+    """What a measurement must not change."""
+    return {
+        "namespaces": namespaces.names(),
+        "settings": {str(path): path.read_text() for path in MACHINE_SETTINGS if path.exists()},
+        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
+        "labs": [lab.name for lab in register.status()],
+    }
+
+
+@pytest.fixture
+def untouched() -> Iterator[None]:
+    """The host is as it was when the test ends."""
+    before = left_behind()
+    yield
+    assert left_behind() == before
+
+
+def valid_trials(folder: Path) -> list[dict[str, Any]]:
+    trials = list(read_lines(folder / "trials.jsonl", TRIAL_SCHEMA))
+    assert [trial["trial"] for trial in trials] == list(range(1, len(trials) + 1))
+    return [trial for trial in trials if trial["verdict"] == "PASS"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("dut", GATEWAYS)
+def test_every_gateway_is_measured_and_its_own_count_agrees(dut: str, tmp_path: Path) -> None:
+    answer = natgauge.measure("connection-rate", dut, results=tmp_path, lab_name="e2e", **QUICK)
+    passed = valid_trials(answer.folder)
+    assert answer.result.summary.median > 0
+    assert passed
+    expected = CONNECTIONS if load(dut).stateful else None
+    for trial in passed:
+        assert trial["device_count_after"] == expected
+        assert trial["result"]["state_table"]["stored"] == CONNECTIONS
+        assert trial["result"]["phase1"]["received_frames"] == CONNECTIONS
+        assert trial["result"]["phase1"]["untranslated"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64"])
+@pytest.mark.parametrize("directions", ["both", "up", "down"])
+def test_throughput_counts_the_directions_that_were_asked_for(dut: str, directions: Any, tmp_path: Path) -> None:
+    answer = natgauge.measure(
+        "throughput", dut, directions=directions, trial_seconds=0.2, results=tmp_path, lab_name="e2e", **QUICK
+    )
+    active = {"both": {"initiator", "responder"}, "up": {"initiator"}, "down": {"responder"}}[directions]
+    trials = [trial for trial in valid_trials(answer.folder) if "phase2" in trial["result"]]
+    assert trials
+    for trial in trials:
+        assert set(trial["result"]["phase2"]) == active
+    figures = answer.document["figures"]
+    assert figures["frames_per_second_total"] == pytest.approx(
+        len(active) * figures["frames_per_second_each_direction"]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
+def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
+    answer = natgauge.measure(
+        "connection-rate", "nftables-nat44", results=tmp_path, lab_name="e2e", seed=7, **(QUICK | {"repeat": 2})
+    )
+    names = {path.name for path in answer.folder.iterdir()}
+    assert names == {"plan.json", "environment.json", "trials.jsonl", "measurements.jsonl", "summary.json"}
+    plan = json.loads((answer.folder / "plan.json").read_text())
+    assert (plan["dut"], plan["connections"], plan["seed"]) == ("nftables-nat44", CONNECTIONS, 7)
+    environment = json.loads((answer.folder / "environment.json").read_text())
+    assert environment["machine"]["kernel"] == os.uname().release
+    device = environment["device"]
+    assert any("nftables" in line for line in device["version"])
+    assert device["knobs"]["table_size"] >= CONNECTIONS
+    assert device["connections_per_bucket"] == pytest.approx(CONNECTIONS / device["knobs"]["hash_size"])
+    values = [line["value"] for line in read_lines(answer.folder / "measurements.jsonl", MEASUREMENT_SCHEMA)]
+    assert values == list(answer.result.summary.repetitions)
+    assert len(values) == 2
+    counted = sum(answer.document["trials"].values())
+    assert counted == len(list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)))
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_requests_but_for_the_run_mark(tmp_path: Path) -> None:
+    first = [
+        natgauge.measure("connection-rate", "linux-ipv4", results=tmp_path, lab_name="e2e", seed=11, **QUICK)
+        for _ in range(2)
+    ]
+    requests = [valid_trials(answer.folder)[0]["request"] for answer in first]
+    marks = {request.pop("mark") for request in requests}
+    assert len(marks) == 2
+    assert requests[0] == requests[1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own")
+def test_an_isolated_device_works_on_its_own_core(tmp_path: Path) -> None:
+    answer = natgauge.measure(
+        "connection-rate", "linux-ipv4", placement="isolated", results=tmp_path, lab_name="e2e", **QUICK
+    )
+    parameters = answer.document["parameters"]
+    assert answer.document["placement"] == "isolated"
+    assert not set(parameters["sender_cpus"]) & set(parameters["device_cpus"])
+    request = next(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))["request"]
+    assert request["watch_cpus"] == parameters["device_cpus"]
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from natgauge.cli import main; main()", *arguments]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
+def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -> None:
+    arguments = ["--connections", "1000", "--repeat", "1", "--error", "30%", "--lab-name", "e2e", "--json"]
+    done = subprocess.run(
+        command("measure", "connection-rate", "--dut", "nftables-nat44", *arguments),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["metric"], document["unit"]) == ("connection-rate", "connections/s")
+    assert "trial 1:" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status: int, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("measure", "throughput", "--dut", "nftables-nat44", "--trial-seconds", "60", "--lab-name", "e2e"),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "throughput 1/3 trial" in line or "connection-rate 1/1 trial" in line:
+            break
+    time.sleep(0.3)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == status
+    # What was measured before stays.
+    assert list((tmp_path / "results").iterdir())
+
+
+@pytest.mark.slow
+def test_a_second_run_on_the_same_lab_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:
+    with NetnsLab("e2e", initiator_family="ipv4", responder_family="ipv4"):
+        with pytest.raises(HostError, match=f"lab e2e: in use by process {os.getpid()}"):
+            natgauge.measure("connection-rate", "linux-ipv4", results=tmp_path, lab_name="e2e", **QUICK)
+        assert "ng-e2e-tester" in namespaces.names()
+    assert list(tmp_path.iterdir()) == []
