@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this host can do, what is missing or in the way, and the command that mends it. Looking changes nothing.
+
+Ability is tried where that is possible (a thousand frames over a cable of our own), not guessed from versions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from natgauge.duts.recipe import Need, available, load
+from natgauge.errors import NatgaugeError, UsageError
+from natgauge.host import capabilities
+from natgauge.host.cpus import format_cpus, usable_cpus
+from natgauge.host.probe import CableProof, send_over_a_cable
+from natgauge.labs import programs, register, xdp
+from natgauge.labs.namespaces import PREFIX, names
+
+State = Literal["ok", "warning", "missing"]
+
+#: Oldest kernel natgauge is made for: the last one whose veth could lose frames in bursts is 6.1.
+LEAST_KERNEL: Final = (6, 6)
+#: State of the worst finding, best first.
+_ORDER: Final[tuple[State, ...]] = ("ok", "warning", "missing")
+_LEAST_MEMORY_MIB: Final = 1024
+#: Of a NAT44 on this machine: its entry and bucket (duts/common/conntrack.toml), and the tester's own 8 octets.
+_OCTETS_PER_CONNECTION: Final = 384 + 8 + 8
+#: Above this share of stolen time since boot, many trials will be disturbed.
+_STOLEN_SHARE: Final = 0.001
+#: Clocks that are read without leaving the program: x86, ARM, RISC-V.
+_FAST_CLOCKS: Final = ("tsc", "arch_sys_counter", "riscv_clocksource")
+_NEEDED_CAPABILITIES: Final = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_PERFMON")
+_PROGRAMS: Final = ("natgauge-engine", "natgauge-front")
+_VERSION_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at.
+
+    Attributes:
+        name: what was looked at, e.g. "kernel".
+        state: "ok"; "warning" it works, but figures may be worse or doubtful; "missing" something cannot be done.
+        what: what was found, with its value.
+        mend: the command that mends it, or what to do where no command can; None when there is nothing to mend.
+    """
+
+    name: str
+    state: State
+    what: str
+    mend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where to look; the tests hand in a made-up host.
+
+    Attributes:
+        root: what stands for "/".
+        release: of the kernel.
+        prove: sends frames over a cable; None = not tried.
+        find: looks a system program up, as `shutil.which` does.
+    """
+
+    root: Path = Path("/")
+    release: str = field(default_factory=lambda: os.uname().release)
+    prove: Callable[[], CableProof] | None = send_over_a_cable
+    find: Callable[[str], str | None] = field(default=lambda program: shutil.which(program, path=_search_path()))
+
+    def read(self, path: str) -> str | None:
+        """Text of a file without the space around it; None when it cannot be read."""
+        try:
+            return (self.root / path.lstrip("/")).read_text().strip()
+        except OSError:
+            return None
+
+
+def examine(host: Host | None = None) -> list[Finding]:
+    """Look at everything, in the order in which it is worth mending. Takes about half a second."""
+    place = host or Host()
+    return [finding for look in _LOOKS for finding in look(place)]
+
+
+def worst_state(findings: Sequence[Finding]) -> State:
+    """The worst of their states; "ok" when there are none."""
+    return max((finding.state for finding in findings), key=_ORDER.index, default="ok")
+
+
+def _kernel(host: Host) -> Iterator[Finding]:
+    match = re.match(r"(\d+)\.(\d+)", host.release)
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    if version >= LEAST_KERNEL:
+        yield Finding("kernel", "ok", f"Linux {host.release}")
+    else:
+        least = ".".join(map(str, LEAST_KERNEL))
+        yield Finding(
+            "kernel",
+            "missing",
+            f"Linux {host.release} is older than {least}",
+            "apt-get install -t bookworm-backports linux-image-amd64 && reboot",
+        )
+
+
+def _capabilities(_host: Host) -> Iterator[Finding]:
+    absent = capabilities.missing(*_NEEDED_CAPABILITIES)
+    if absent:
+        yield Finding("capabilities", "missing", f"this process lacks {', '.join(absent)}", "sudo natgauge doctor")
+    else:
+        yield Finding("capabilities", "ok", f"this process has {', '.join(_NEEDED_CAPABILITIES)}")
+
+
+def _btf(host: Host) -> Iterator[Finding]:
+    if (host.root / "sys/kernel/btf/vmlinux").exists():
+        yield Finding("BTF", "ok", "the kernel describes its types in /sys/kernel/btf/vmlinux")
+    else:
+        yield Finding(
+            "BTF",
+            "missing",
+            "there is no /sys/kernel/btf/vmlinux: the kernel was built without CONFIG_DEBUG_INFO_BTF",
+            "apt-get install linux-image-amd64 && reboot",
+        )
+
+
+def _jit(host: Host) -> Iterator[Finding]:
+    # Kernels that always compile (CONFIG_BPF_JIT_ALWAYS_ON) say 1; some without a JIT have no such file.
+    value = host.read("/proc/sys/net/core/bpf_jit_enable")
+    if value == "1":
+        yield Finding("BPF JIT", "ok", "programs are compiled")
+    elif value == "2":
+        yield Finding("BPF JIT", "warning", "compiles with debug output", "sysctl -w net.core.bpf_jit_enable=1")
+    else:
+        yield Finding(
+            "BPF JIT", "warning", "programs are interpreted, many times slower", "sysctl -w net.core.bpf_jit_enable=1"
+        )
+
+
+def _engine(host: Host) -> Iterator[Finding]:
+    for name in _PROGRAMS:
+        try:
+            path = programs.find(name)
+            answer = subprocess.run(
+                [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False
+            )
+        except NatgaugeError as error:
+            yield Finding(name, "missing", str(error).partition(";")[0], "make setup")
+        except (OSError, subprocess.TimeoutExpired) as error:
+            yield Finding(name, "missing", f"{path} does not run: {error}", "make setup")
+        else:
+            if answer.returncode:
+                yield Finding(name, "missing", f"{path} ended with exit status {answer.returncode}", "make setup")
+            else:
+                yield Finding(name, "ok", f"{answer.stdout.strip()} at {path}")
+    yield from _frames(host)
+
+
+def _frames(host: Host) -> Iterator[Finding]:
+    if host.prove is None:
+        return
+    try:
+        proof = host.prove()
+    except NatgaugeError as error:
+        yield Finding("frames", "missing", f"no trial can be run: {error}", "natgauge selftest --quick")
+        return
+    if proof.received == proof.offered > 0:
+        yield Finding("frames", "ok", f"{proof.received} live frames over a virtual cable, none lost")
+    else:
+        what = f"{proof.received} of {proof.offered} live frames came over a virtual cable"
+        yield Finding("frames", "warning" if proof.received else "missing", what, "natgauge selftest --quick")
+
+
+def _clock(host: Host) -> Iterator[Finding]:
+    folder = "/sys/devices/system/clocksource/clocksource0"
+    clock = host.read(f"{folder}/current_clocksource") or "unknown"
+    if clock in _FAST_CLOCKS:
+        yield Finding("clock", "ok", f"clock source {clock}")
+        return
+    better = [name for name in (host.read(f"{folder}/available_clocksource") or "").split() if name in _FAST_CLOCKS]
+    mend = f"echo {better[0]} > {folder}/current_clocksource" if better else "boot with clocksource=tsc tsc=reliable"
+    yield Finding("clock", "warning", f"clock source {clock} is slow to read: lower rates, coarser delays", mend)
+
+
+def _cpus(_host: Host) -> Iterator[Finding]:
+    cpus = usable_cpus()
+    if len(cpus) > 1:
+        yield Finding("cores", "ok", f"cores {format_cpus(cpus)} can be used")
+    else:
+        yield Finding(
+            "cores",
+            "warning",
+            f"only core {format_cpus(cpus)} can be used: the isolated placement needs two",
+            "give the machine more cores; until then use --placement shared",
+        )
+
+
+def _smt(host: Host) -> Iterator[Finding]:
+    if host.read("/sys/devices/system/cpu/smt/active") == "1":
+        yield Finding(
+            "SMT",
+            "warning",
+            "two threads share each core: what the device does slows the tester",
+            "echo off > /sys/devices/system/cpu/smt/control",
+        )
+    else:
+        yield Finding("SMT", "ok", "no two cores share one")
+
+
+def _governor(host: Host) -> Iterator[Finding]:
+    folder = host.root / "sys/devices/system/cpu"
+    found = {path.read_text().strip() for path in folder.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    slow = sorted(found - {"performance"})
+    if slow:
+        yield Finding(
+            "clock speed",
+            "warning",
+            f"governor {', '.join(slow)} lets the cores slow down",
+            "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        )
+    else:
+        yield Finding("clock speed", "ok", "governor performance" if found else "not the kernel's to change")
+
+
+def _real_time(host: Host) -> Iterator[Finding]:
+    # The engine's watchers of cores run with a real-time priority; without it they take our own load for stalls.
+    if host.read("/proc/sys/kernel/sched_rt_runtime_us") == "0":
+        yield Finding(
+            "real time",
+            "warning",
+            "sched_rt_runtime_us is 0: stalls of the device's cores cannot be told from load",
+            "sysctl -w kernel.sched_rt_runtime_us=950000",
+        )
+    else:
+        yield Finding("real time", "ok", "real-time priorities can be used")
+
+
+def _stolen(host: Host) -> Iterator[Finding]:
+    line = (host.read("/proc/stat") or "").partition("\n")[0].split()
+    ticks = [int(text) for text in line[1:9]]
+    total = sum(ticks)
+    share = ticks[7] / total if len(ticks) == 8 and total else 0.0
+    if share > _STOLEN_SHARE:
+        yield Finding(
+            "stolen time",
+            "warning",
+            f"the hypervisor took {share:.2%} of the cores' time since boot: disturbed trials will be repeated",
+            "use a machine with cores of its own",
+        )
+    else:
+        yield Finding("stolen time", "ok", f"{share:.3%} of the cores' time since boot")
+
+
+def _memory(host: Host) -> Iterator[Finding]:
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", host.read("/proc/meminfo") or "", re.MULTILINE)
+    mib = int(match[1]) // 1024 if match else 0
+    if mib >= _LEAST_MEMORY_MIB:
+        millions = mib * 1024**2 // _OCTETS_PER_CONNECTION // 1_000_000
+        what = f"{mib} MiB available: enough for about {millions} million connections of a NAT44 on this machine"
+        yield Finding("memory", "ok", what)
+    else:
+        yield Finding(
+            "memory", "warning", f"only {mib} MiB available", "end what you do not need; see: ps -e --sort -rss"
+        )
+
+
+def _conntrack(host: Host) -> Iterator[Finding]:
+    limit = host.read("/proc/sys/net/netfilter/nf_conntrack_max")
+    buckets = host.read("/sys/module/nf_conntrack/parameters/hashsize")
+    if limit and buckets:
+        yield Finding("conntrack", "ok", f"connection tracking table of {limit} connections, {buckets} buckets")
+    else:
+        yield Finding("conntrack", "missing", "the kernel tracks no connections", "modprobe nf_conntrack")
+
+
+def _packages(host: Host) -> Iterator[Finding]:
+    """One finding for each recipe; a recipe of the user's that breaks a rule is one too."""
+    for name, path in available().items():
+        try:
+            needs = load(path).needs
+        except UsageError as error:
+            yield Finding(f"gateway {name}", "warning", str(error), f'"${{EDITOR:-vi}}" {shlex.quote(str(path))}')
+            continue
+        yield _package(host, name, needs)
+
+
+def _package(host: Host, name: str, needs: Sequence[Need]) -> Finding:
+    absent = {program: need.package for need in needs for program in need.programs if not host.find(program)}
+    if not absent:
+        return Finding(f"gateway {name}", "ok", "all it needs is installed")
+    packages = " ".join(dict.fromkeys(absent.values()))
+    return Finding(f"gateway {name}", "missing", f"needs {', '.join(absent)}", f"apt-get install {packages}")
+
+
+def _ports(host: Host) -> Iterator[Finding]:
+    """Real interfaces, which a wire lab could use. Those without a driver's folder are virtual."""
+    for device in sorted((host.root / "sys/class/net").glob("*/device")):
+        name = device.parent.name
+        try:
+            features = xdp.features(socket.if_nametoindex(name))
+        except OSError:
+            continue
+        if features is None:
+            yield Finding(f"port {name}", "warning", "the kernel does not tell what XDP it can", f"ethtool -i {name}")
+        elif xdp.Features.BASIC in features:
+            yield Finding(f"port {name}", "ok", "its driver has XDP: it could be a port of the wire lab")
+        else:
+            what = "its driver has no XDP: it cannot be a port of the wire lab"
+            yield Finding(f"port {name}", "ok", what)
+
+
+def _leftovers(_host: Host) -> Iterator[Finding]:
+    try:
+        labs = register.status()
+    except NatgaugeError as error:
+        yield Finding("leftovers", "warning", str(error), "natgauge lab clean")
+        return
+    dead = [lab.name for lab in labs if lab.state == "left behind"]
+    owned = {name for lab in labs for name in lab.namespaces}
+    strays = [name for name in names() if name.startswith(PREFIX) and name not in owned]
+    if dead or strays:
+        what = ", ".join([*(f"lab {name}" for name in dead), *(f"namespace {name}" for name in strays)])
+        yield Finding("leftovers", "warning", f"a killed run left {what}", "natgauge lab clean")
+    else:
+        yield Finding("leftovers", "ok", "no killed run left anything")
+
+
+_LOOKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
+    _kernel,
+    _capabilities,
+    _btf,
+    _jit,
+    _engine,
+    _leftovers,
+    _conntrack,
+    _packages,
+    _clock,
+    _cpus,
+    _smt,
+    _governor,
+    _real_time,
+    _stolen,
+    _memory,
+    _ports,
+)
+
+
+def _search_path() -> str:
+    """PATH with the system programs' folders, which a user's own PATH lacks."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
