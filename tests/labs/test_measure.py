@@ -32,22 +32,34 @@ CONNECTIONS = 3000
 QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "30%", "confirm": False}
 
 
+#: Labs of these tests; other ones may come and go at the same time.
+OURS = {"e2e", "selftest"}
+
+
 def left_behind() -> dict[str, object]:
     """What a measurement must not change."""
     return {
-        "namespaces": namespaces.names(),
-        "settings": {str(path): path.read_text() for path in MACHINE_SETTINGS if path.exists()},
+        "namespaces": [name for name in namespaces.names() if name.startswith(tuple(f"ng-{lab}-" for lab in OURS))],
         "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "labs": [lab.name for lab in register.status()],
+        "labs": [lab.name for lab in register.status() if lab.name in OURS],
     }
+
+
+def machine_settings() -> dict[str, str] | None:
+    """Settings that all namespaces share; None while somebody else's lab may change them."""
+    if any(lab.name not in OURS for lab in register.status()):
+        return None
+    return {str(path): path.read_text() for path in MACHINE_SETTINGS if path.exists()}
 
 
 @pytest.fixture
 def untouched() -> Iterator[None]:
     """The host is as it was when the test ends."""
-    before = left_behind()
+    before, settings = left_behind(), machine_settings()
     yield
     assert left_behind() == before
+    after = machine_settings()
+    assert settings is None or after is None or after == settings
 
 
 def valid_trials(folder: Path) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ class Store:
                 f"results: cannot make a folder in {parent}: {error.strerror}; name another with --results"
             ) from error
         store = cls(folder)
-        store._made = missing  # noqa: SLF001 - our own
+        store._made = missing
         return store
 
     def write_plan(self, plan: Mapping[str, object]) -> None:
