@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ class Bench:
         ]
 
 
-def make_bench(name: str) -> Bench:
+def make_bench(name: str | Path) -> Bench:
     recipe = load(name)
     families = (recipe.initiator_family, recipe.responder_family)
     return Bench(recipe, NetnsLab("test-gateways", initiator_family=families[0], responder_family=families[1]))
@@ -143,6 +144,24 @@ def test_stop_leaves_nothing_and_a_second_start_works(bench: Bench) -> None:
         gateway.stop()
         assert traces(bench.device) == before
     gateway.stop()
+
+
+def test_the_page_on_gateways_has_an_example_that_works(tmp_path: Path) -> None:
+    example = re.search(r"```toml\n(.*?)```", (HERE.parents[1] / "docs" / "gateways.md").read_text(), re.DOTALL)
+    assert example
+    path = tmp_path / "nftables-snat44.toml"
+    path.write_text(example[1])
+    bench = make_bench(path)
+    with bench.lab, bench.gateway() as gateway, Tap(bench.lab.initiator) as one, Tap(bench.lab.responder) as other:
+        gateway.prepare(PLAN)
+        gateway.start()
+        bench.introduce(one, other)
+        one.send(bench.datagrams())
+        seen = other.receive(FLOWS)
+        assert len(seen) == gateway.count() == FLOWS
+        assert {datagram.source_port // 10000 for datagram in seen} <= {2, 3}, "ports outside of the recipe's pool"
+        gateway.stop()
+        assert "natgauge" not in bench.device.run("nft list ruleset").stdout
 
 
 def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:

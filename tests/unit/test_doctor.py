@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The doctor on made-up hosts: each thing in the way gets its state and the command that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from natgauge.errors import HostError
+from natgauge.host import capabilities, doctor
+from natgauge.host.doctor import Finding, Host, examine, worst_state
+from natgauge.host.probe import CableProof
+from natgauge.labs import programs, register
+
+FILES = {
+    "sys/kernel/btf/vmlinux": "",
+    "proc/sys/net/core/bpf_jit_enable": "1\n",
+    "proc/sys/net/netfilter/nf_conntrack_max": "262144\n",
+    "sys/module/nf_conntrack/parameters/hashsize": "262144\n",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
+    "sys/devices/system/clocksource/clocksource0/available_clocksource": "tsc hpet acpi_pm \n",
+    "sys/devices/system/cpu/smt/active": "0\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+    "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
+    "proc/sys/kernel/sched_rt_runtime_us": "950000\n",
+    "proc/stat": "cpu  1000 0 1000 9000 0 0 0 1 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n",
+    "proc/meminfo": "MemTotal:       16777216 kB\nMemAvailable:    8388608 kB\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A healthy host; the few things that are asked of the real one are healthy too."""
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho program 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(capabilities, "missing", lambda *_: ())
+    monkeypatch.setattr(programs, "find", lambda _: program)
+    monkeypatch.setattr(doctor, "usable_cpus", lambda: (0, 1))
+    monkeypatch.setattr(doctor, "names", lambda: ("ng-mine-tester", "somebody-elses"))
+    mine = register.LabStatus("mine", "netns", "in use", 4711, ("ng-mine-tester",), {})
+    monkeypatch.setattr(register, "status", lambda: [mine])
+    return tmp_path
+
+
+def host(root: Path, **changes: object) -> Host:
+    facts: dict[str, object] = {
+        "root": root,
+        "release": "6.12.1-amd64",
+        "prove": lambda: CableProof(1000, 1000),
+        "find": lambda program: f"/usr/bin/{program}",
+    }
+    return Host(**(facts | changes))  # type: ignore[arg-type]
+
+
+def finding(host: Host, name: str) -> Finding:
+    return next(one for one in examine(host) if one.name == name)
+
+
+def test_a_healthy_host_is_all_ok(root: Path) -> None:
+    findings = examine(host(root))
+    assert [one for one in findings if one.state != "ok"] == []
+    assert worst_state(findings) == "ok"
+    assert len({one.name for one in findings}) == len(findings)
+
+
+def test_the_worst_state_is_the_one_that_counts() -> None:
+    one = {state: Finding("x", state, "x", "mend it") for state in ("ok", "warning", "missing")}
+    assert worst_state([]) == "ok"
+    assert worst_state([one["ok"], one["warning"], one["ok"]]) == "warning"
+    assert worst_state([one["warning"], one["missing"], one["ok"]]) == "missing"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "name", "state", "mend"),
+    [
+        ("sys/kernel/btf/vmlinux", None, "BTF", "missing", "apt-get install linux-image-amd64"),
+        ("proc/sys/net/core/bpf_jit_enable", "0", "BPF JIT", "warning", "sysctl -w net.core.bpf_jit_enable=1"),
+        ("proc/sys/net/core/bpf_jit_enable", "2", "BPF JIT", "warning", "sysctl -w net.core.bpf_jit_enable=1"),
+        ("proc/sys/net/netfilter/nf_conntrack_max", None, "conntrack", "missing", "modprobe nf_conntrack"),
+        (
+            "sys/devices/system/clocksource/clocksource0/current_clocksource",
+            "hpet",
+            "clock",
+            "warning",
+            "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+        ),
+        ("sys/devices/system/cpu/smt/active", "1", "SMT", "warning", "echo off > "),
+        ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave", "clock speed", "warning", "performance"),
+        ("proc/sys/kernel/sched_rt_runtime_us", "0", "real time", "warning", "kernel.sched_rt_runtime_us=950000"),
+        ("proc/stat", "cpu 1000 0 1000 9000 0 0 0 50 0 0", "stolen time", "warning", "cores of its own"),
+        ("proc/meminfo", "MemAvailable:    524288 kB", "memory", "warning", "ps -e --sort -rss"),
+    ],
+)
+def test_each_thing_in_the_way_is_found_and_mended(  # noqa: PLR0917 - one argument per column
+    root: Path, path: str, text: str | None, name: str, state: str, mend: str
+) -> None:
+    if text is None:
+        (root / path).unlink()
+    else:
+        (root / path).write_text(text + "\n")
+    found = finding(host(root), name)
+    assert found.state == state
+    assert mend in (found.mend or "")
+    others = [one for one in examine(host(root)) if one.name != name]
+    assert worst_state(others) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("release", "state"), [("6.1.0-32-amd64", "missing"), ("5.19", "missing"), ("6.6", "ok"), ("7.0", "ok")]
+)
+def test_kernels_are_told_apart_by_number(root: Path, release: str, state: str) -> None:
+    found = finding(host(root, release=release), "kernel")
+    assert found.state == state
+    assert release in found.what
+
+
+def test_programs_that_are_missing_are_told_with_their_packages(root: Path) -> None:
+    place = host(root, find=lambda program: None if program in ("tayga", "conntrack") else f"/bin/{program}")
+    tayga = finding(place, "gateway tayga-nat64")
+    assert (tayga.state, tayga.mend) == ("missing", "apt-get install conntrack tayga")
+    assert finding(place, "gateway linux-ipv4").state == "ok"
+
+
+def failing() -> CableProof:
+    raise HostError("interface ng0i: cannot redirect")
+
+
+@pytest.mark.parametrize(
+    ("prove", "state", "what"),
+    [
+        (lambda: CableProof(1000, 999), "warning", "999 of 1000"),
+        (lambda: CableProof(1000, 0), "missing", "0 of 1000"),
+        (lambda: CableProof(0, 0), "missing", "0 of 0"),
+        (failing, "missing", "interface ng0i: cannot redirect"),
+    ],
+)
+def test_frames_are_tried_not_believed(root: Path, prove: Callable[[], CableProof], state: str, what: str) -> None:
+    found = finding(host(root, prove=prove), "frames")
+    assert found.state == state
+    assert what in found.what
+    assert found.mend == "natgauge selftest --quick"
+
+
+def test_an_engine_that_does_not_run_is_missing(root: Path) -> None:
+    (root / "program").write_text("#!/bin/sh\nexit 3\n")
+    found = finding(host(root), "natgauge-engine")
+    assert (found.state, found.mend) == ("missing", "make setup")
+    assert "exit status 3" in found.what
+
+
+def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_BPF", "CAP_PERFMON"))
+    found = finding(host(root), "capabilities")
+    assert (found.state, found.what) == ("missing", "this process lacks CAP_BPF, CAP_PERFMON")
+
+
+def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = register.LabStatus("demo", "netns", "left behind", None, ("ng-demo-tester",), {})
+    monkeypatch.setattr(register, "status", lambda: [dead])
+    monkeypatch.setattr(doctor, "names", lambda: ("ng-demo-tester", "ng-stray-dut", "somebody-elses"))
+    found = finding(host(root), "leftovers")
+    assert (found.state, found.mend) == ("warning", "natgauge lab clean")
+    assert found.what == "a killed run left lab demo, namespace ng-stray-dut"
+
+
+def test_one_core_is_enough_for_one_placement_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "usable_cpus", lambda: (3,))
+    found = finding(host(root), "cores")
+    assert found.state == "warning"
+    assert "--placement shared" in (found.mend or "")
+
+
+def test_a_recipe_of_the_users_that_breaks_a_rule_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "mine.toml").write_text("name = 3\n")
+    monkeypatch.setenv("NATGAUGE_DUTS", str(root))
+    found = finding(host(root), "gateway mine")
+    assert found.state == "warning"
+    assert "mine.toml" in found.what
+    assert "mine.toml" in (found.mend or "")

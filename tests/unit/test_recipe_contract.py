@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract every gateway keeps, over every file of the folder; and what recipes that break it are told."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from natgauge.duts import gateway as driver
+from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.duts.gateway import Gateway
+from natgauge.duts.recipe import VARIABLE, VERBS, Knobs, Limits, Recipe, available, load
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.knobs import MachineKnob
+from natgauge.labs.base import CommandResult
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "src" / "natgauge" / "duts"
+FILES = sorted(FOLDER.glob("*.toml"))
+PLAN = PlanFacts(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
+
+#: What the lab gives and what the driver adds; a snippet may use nothing else (docs/gateways.md).
+VARIABLES = {
+    "NG_NAME", "NG_WORK", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
+    *(f"NG_{side}_NETWORK{family}" for side in ("INITIATOR", "RESPONDER") for family in "46"),
+    *(f"NG_{side}_{what}{family}" for side in ("INSIDE", "OUTSIDE") for what in ("ADDRESS", "PEER") for family in "46"),
+    "NG_CONNECTIONS", "NG_SOURCE_ADDRESSES", "NG_TABLE_SIZE", "NG_HASH_SIZE", "NG_UDP_TIMEOUT", "NG_VALUE",
+}  # fmt: skip
+
+
+@dataclass
+class FakeDevice:
+    """Answers each snippet by rule and remembers what it was asked; a counter plays the table."""
+
+    name: str = "dut"
+    inside: str = "inside"
+    outside: str = "outside"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    entries: int = 7
+    left_after_emptying: int = 0
+    answers: dict[str, CommandResult | Exception] = field(default_factory=dict)
+    asked: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
+
+    def run(
+        self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
+    ) -> CommandResult:
+        """As `natgauge.labs.base.Device.run`."""
+        assert timeout > 0
+        self.asked.append((snippet, environment or {}))
+        for part, answer in self.answers.items():
+            if part in snippet:
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+        if "conntrack -F" in snippet:
+            self.entries = self.left_after_emptying
+        if "nf_conntrack_count" in snippet:
+            return said(str(self.entries))
+        return said("30" if "cat /proc/sys/net/netfilter" in snippet or "threads" in snippet else "Linux 6.18")
+
+    def snippets(self) -> list[str]:
+        """What it was asked, in order."""
+        return [snippet for snippet, _ in self.asked]
+
+
+def live(gateway: Gateway) -> None:
+    """Prepare, start and stop it."""
+    with gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+
+
+def said(stdout: str = "", stderr: str = "", status: int = 0) -> CommandResult:
+    return CommandResult(status, stdout + "\n", stderr, 0.001)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Global settings in a folder instead of the kernel."""
+    files = {"nf_conntrack_max": "65536\n", "hashsize": "16384\n"}
+    for name, value in files.items():
+        (tmp_path / name).write_text(value)
+
+    def elsewhere(name: str, paths: tuple[str, ...], *, module: str | None = None) -> MachineKnob:
+        del module
+        return MachineKnob(name, [tmp_path / Path(path).name for path in paths])
+
+    monkeypatch.setattr(driver, "MachineKnob", elsewhere)
+    return tmp_path
+
+
+def scripts(recipe: Recipe) -> list[tuple[str, str]]:
+    of_verbs = [(verb, piece) for verb in VERBS for piece in recipe.verbs.pieces(verb)]
+    knobs = recipe.knobs.named().items()
+    return of_verbs + [(name, text) for name, knob in knobs for text in (knob.read, knob.write) if text]
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def recipe(request: pytest.FixtureRequest) -> Recipe:
+    return load(request.param)
+
+
+def test_the_six_gateways_are_there() -> None:
+    assert {path.stem for path in FILES} >= {
+        "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64",
+    }  # fmt: skip
+    assert {path.stem for path in FILES} <= set(available())
+
+
+def test_every_snippet_is_posix_shell_and_uses_known_variables_only(recipe: Recipe) -> None:
+    for verb, text in scripts(recipe):
+        check = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)
+        assert check.returncode == 0, f"{verb}: {check.stderr}"
+        assert set(re.findall(r"NG_[A-Z0-9_]+", text)) <= VARIABLES, verb
+        assert set(re.findall(r"\$\{?([A-Z][A-Z0-9_]+)\b", text)) - VARIABLES <= set(recipe.environment), verb
+
+
+def test_a_whole_life_in_order(recipe: Recipe, machine: Path) -> None:
+    before = {path.name: path.read_text() for path in machine.iterdir()}
+    device = FakeDevice()
+    gateway = Gateway(recipe, device)
+    with gateway:
+        gateway.prepare(PLAN)
+        assert {path.name: path.read_text() for path in machine.iterdir()} == before
+        gateway.start()
+        assert gateway.count() == (0 if recipe.stateful else None)
+        device.entries = 1000
+        assert gateway.count() == (1000 if recipe.stateful else None)
+        gateway.empty()
+        assert gateway.count() == (0 if recipe.stateful else None)
+        assert gateway.version()[0] == "Linux 6.18"
+        begin = len(device.asked)
+    starts = [device.snippets().index(piece) for piece in recipe.verbs.pieces("start")]
+    assert starts == sorted(starts)
+    stops = device.snippets()[begin:]
+    assert [piece for piece in stops if piece in recipe.verbs.stop] == list(recipe.verbs.pieces("stop"))
+    assert {path.name: path.read_text().strip() for path in machine.iterdir()} == {
+        name: value.strip() for name, value in before.items()
+    }
+    environment = device.asked[starts[0]][1]
+    assert environment["NG_CONNECTIONS"] == "1000"
+    assert environment["NG_SOURCE_ADDRESSES"] == "4"
+
+
+def test_what_was_made_last_goes_first() -> None:
+    verbs = load("tayga-nat64").verbs
+    assert "tayga" in verbs.pieces("start")[-1]
+    assert "tayga" in verbs.pieces("stop")[0]
+
+
+@pytest.mark.usefixtures("machine")
+def test_missing_programs_are_refused_with_their_package() -> None:
+    device = FakeDevice(answers={"command -v tayga": said(status=1)})
+    with pytest.raises(HostError, match=r'program "tayga" is missing.*apt-get install tayga') as refusal:
+        Gateway(load("tayga-nat64"), device).prepare(PLAN)
+    assert refusal.value.exit_status == 3
+
+
+def test_a_start_that_fails_is_told_with_the_last_thing_it_said_and_undone(machine: Path) -> None:
+    device = FakeDevice(answers={"nft -f": said(stderr="table busy\nError: Operation not permitted", status=1)})
+    with pytest.raises(BrokenError, match="start failed with exit status 1: Error: Operation not permitted"):
+        live(Gateway(load("nftables-nat44"), device))
+    assert "conntrack -F" in device.snippets(), "the rest of stop runs though its first piece fails"
+    assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
+
+
+@pytest.mark.usefixtures("machine")
+def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
+    device = FakeDevice(answers={"ip_forward) -eq 1": said(stderr="not yet", status=1)})
+    gateway = Gateway(load("linux-ipv4"), device)
+    with pytest.raises(BrokenError, match=r"does not stand within 0.1 s: not yet"):
+        live(gateway)
+    assert device.snippets().count(gateway.recipe.verbs.check[0]) > 1
+
+
+def test_a_broken_gateway_repeats_its_first_cause(machine: Path) -> None:
+    device = FakeDevice()
+    gateway = Gateway(load("nftables-nat44"), device)
+    gateway.prepare(PLAN)
+    gateway.start()
+    device.answers["nf_conntrack_count"] = BrokenError("did not end within 60 s")
+    with pytest.raises(BrokenError) as first:
+        gateway.count()
+    device.answers.clear()
+    asked = len(device.asked)
+    with pytest.raises(BrokenError) as second:
+        gateway.empty()
+    assert str(second.value) == str(first.value)
+    assert len(device.asked) == asked, "a dead device gives one error, not forty time-outs"
+    gateway.stop()
+    assert (machine / "hashsize").read_text().strip() == "16384"
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
+    device = FakeDevice(left_after_emptying=3)
+    with pytest.raises(BrokenError, match="3 connections are left after 5 times"):
+        live(Gateway(load("nftables-nat44"), device))
+
+
+def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(machine: Path) -> None:
+    recipe, device = load("nftables-nat44"), FakeDevice()
+    plan = PlanFacts(connections=100_000, phase1_seconds=50, after_seconds=50, remote_endpoints=2)
+    with Gateway(recipe, device) as gateway:
+        gateway.prepare(plan)
+        gateway.start()
+        assert int((machine / "nf_conntrack_max").read_text()) == 106_250
+        assert int((machine / "hashsize").read_text()) == 131_072
+        written = [environment["NG_VALUE"] for text, environment in device.asked if text.startswith('echo "$NG_V')]
+        assert written == ["230", "230"]
+    with Gateway(recipe, device) as gateway:
+        gateway.prepare(PlanFacts(connections=1, phase1_seconds=1))
+        gateway.start()
+        assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
+
+
+@pytest.mark.usefixtures("machine")
+def test_wishes_win_and_are_checked() -> None:
+    recipe = load("nftables-nat44")
+    assert choose(recipe, PLAN, Wishes(table_size=2000), {"table_size": 65536}) == {"table_size": 2000}
+    for wishes, message in (
+        (Wishes(hash_size=12), "hash_size: 12 buckets is out of range for nftables-nat44; use 1024 to"),
+        (Wishes(udp_timeout=0), "udp_timeout: 0 seconds is out of range"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            Gateway(recipe, FakeDevice(), wishes=wishes).prepare(PLAN)
+    with pytest.raises(UsageError, match="linux-ipv4 has no such knob"):
+        choose(load("linux-ipv4"), PLAN, Wishes(table_size=5), {})
+
+
+@pytest.mark.parametrize(
+    ("facts", "values", "message"),
+    [
+        ({"connections": 1000}, {"table_size": 999}, "1000 connections planned, its table holds 999"),
+        ({"phase1_seconds": 30.0}, {"udp_timeout": 30}, "time-out 30 s is not longer than phase 1 of 30 s"),
+        ({"phase1_seconds": 5, "after_seconds": 25}, {"udp_timeout": 30}, "phase 1 of 5 s and 25 s of gap and phase 2"),
+        ({"connections": 129_025, "remote_endpoints": 2}, {}, "need 64513 outside ports each.*at least 3 remote"),
+    ],
+)
+def test_plans_that_do_not_fit_are_refused_with_the_numbers(
+    facts: dict[str, float], values: dict[str, int], message: str
+) -> None:
+    plan = PlanFacts(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=message) as refusal:
+        refuse_unfit(load("nftables-nat44"), plan, values)
+    assert "RFC 9693 section" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "values"),
+    [
+        ({"connections": 1000}, {"table_size": 1000}),
+        ({"phase1_seconds": 29.9}, {"udp_timeout": 30}),
+        ({"connections": 129_024, "remote_endpoints": 2}, {}),
+    ],
+)
+def test_plans_that_just_fit_are_not_refused(facts: dict[str, float], values: dict[str, int]) -> None:
+    plan = PlanFacts(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
+    refuse_unfit(load("nftables-nat44"), plan, values)
+
+
+def test_more_sources_than_the_pool_has_are_refused() -> None:
+    plan = PlanFacts(connections=5_000_000, phase1_seconds=1, source_addresses=4_194_302, remote_endpoints=1000)
+    with pytest.raises(UsageError, match="4194302 source addresses planned, it serves at most 4194301"):
+        refuse_unfit(load("tayga-nat64"), plan, {})
+
+
+def test_memory_is_reckoned_before_it_is_gone() -> None:
+    recipe = load("nftables-nat44")
+    plan = PlanFacts(connections=1_000_000, phase1_seconds=1)
+    needed = octets_needed(recipe, plan, {"hash_size": 2**20}, {"hash_size": 2**18})
+    assert needed == 384_000_000 + 8 * (2**20 - 2**18)
+    refuse_short_memory(recipe, plan, needed, 2**30)
+    with pytest.raises(HostError, match=r"takes 373 MiB.*476 MiB are available"):
+        refuse_short_memory(recipe, plan, needed, 476 * 2**20)
+    assert octets_needed(load("linux-ipv4"), plan, {}, {}) == 0
+
+
+# What people get to read who write recipes.
+
+GOOD = (FOLDER / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
+
+
+def broken(old: str, new: str) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (broken('kind = "nat44"', 'kind = "nat46"'), "mine.toml: kind: 'nat46': input should be"),
+        (broken("stateful = true", 'stateful = "yes"'), "mine.toml: stateful: 'yes': input should be a valid boolean"),
+        (broken("stateful = true", "stateful = true\ncolour = 1"), "mine.toml: colour: 1: extra inputs are not"),
+        (broken('name = "mine"', 'name = "other"'), 'mine.toml: name "other" is not the name of the file'),
+        (broken('responder_family = "ipv4"', 'responder_family = "ipv6"'), "kind nat44 does not go from ipv4 to ipv6"),
+        (broken('"nftables-masquerade"', '"nftable-masq"'), 'fragment "nftable-masq": unknown; did you mean'),
+        (broken('"linux-ipv4", "conntrack", ', '"linux-ipv4", '), "needs the verbs empty and count"),
+        (broken("NFT_FAMILY", "NG_FAMILY"), "NG_FAMILY: names that begin with NG_ are natgauge's"),
+        (broken("= true", "="), "mine.toml: is not TOML: .*line"),
+        (lambda text: text + "\n[verbs]\ncheck = 3\n", "mine.toml: verbs.check"),
+        (
+            lambda text: text + '\n[knobs.table_size]\npaths = ["/etc/passwd"]\n',
+            'knobs.table_size: scope "machine" takes only paths below /proc/sys/',
+        ),
+        (lambda text: text + "\n[limits]\npool_ports = [9, 8]\n", "limits: pool_ports is reversed"),
+    ],
+)
+def test_a_broken_recipe_is_refused_in_one_line(tmp_path: Path, change: Callable[[str], str], message: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(change(GOOD))
+    with pytest.raises(UsageError, match=message) as refusal:
+        load(path)
+    assert "\n" not in str(refusal.value)
+    assert str(path) in str(refusal.value)
+
+
+def test_recipes_of_ones_own_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "duts").mkdir()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "duts" / "mine.toml").write_text(GOOD)
+    (tmp_path / "more" / "theirs.toml").write_text(GOOD.replace("mine", "theirs"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "more"))
+    assert load("mine").origin == Path("duts/mine.toml")
+    assert load("theirs").kind == "nat44"
+    assert {"mine", "theirs", "linux-ipv4"} <= set(available())
+
+
+def test_an_unknown_name_gets_its_near_misses() -> None:
+    with pytest.raises(UsageError, match=r'gateway "nftables-nat4": unknown; did you mean .*nftables-nat44'):
+        load("nftables-nat4")
+    with pytest.raises(UsageError, match=r"nowhere.toml: cannot be read \(No such file or directory\)"):
+        load("nowhere.toml")
+
+
+def test_the_page_tells_every_verb_variable_and_knob(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "gateways.md").read_text()
+    for word in (*VERBS, *VARIABLES, *Knobs.model_fields, *Recipe.model_fields, *Limits.model_fields):
+        if word != "origin":
+            assert f"`{word}`" in page or f"`${word}`" in page, word
+    example = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert example
+    path = tmp_path / "nftables-snat44.toml"
+    path.write_text(example[1])
+    assert load(path).verbs.pieces("start")[-1].startswith("nft")
+
+
+# The global settings themselves.
+
+
+class Memory:
+    """Remembers as a register does."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+
+    def remember_global(self, path: str | Path, value: str) -> None:
+        """As `natgauge.host.knobs.Remembers`."""
+        assert Path(path).read_text().strip() == value, "remembered before it is changed"
+        self.known[str(path)] = value
+
+
+def test_a_machine_knob_goes_back_to_what_was_found(tmp_path: Path) -> None:
+    path = tmp_path / "limit"
+    path.write_text("100\n")
+    knob = MachineKnob("table_size", [path])
+    knob.write(300)
+    knob.write(200)
+    assert knob.values() == {"limit": 200}
+    knob.restore()
+    assert path.read_text() == "100"
+
+
+def test_with_a_memory_the_memory_restores(tmp_path: Path) -> None:
+    path, memory = tmp_path / "limit", Memory()
+    path.write_text("100\n")
+    knob = MachineKnob("table_size", [path])
+    knob.write(300, memory=memory)
+    knob.restore()
+    assert path.read_text() == "300"
+    assert memory.known == {str(path): "100"}
+
+
+def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path: Path) -> None:
+    path = tmp_path / "limit"
+    path.write_text("100\n")
+    one, other = MachineKnob("table_size", [path]), MachineKnob("table_size", [path])
+    one.rely()
+    other.write(150)
+    with pytest.raises(HostError, match=r"table_size \(limit\): another natgauge on this machine relies on it"):
+        other.write(50)
+    assert path.read_text() == "150"
+    one.restore()
+    other.write(50)
+    with pytest.raises(HostError, match="has lowered it"):
+        one.rely()
+
+
+def test_a_setting_the_kernel_lacks_is_told_with_its_module(tmp_path: Path) -> None:
+    knob = MachineKnob("table_size", [tmp_path / "limit"], module="natgauge_has_no_such_module")
+    assert not knob.available()
+    with pytest.raises(HostError, match="modprobe natgauge_has_no_such_module"):
+        knob.read()
