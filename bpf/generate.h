@@ -3,10 +3,10 @@
 #ifndef NATGAUGE_GENERATE_H
 #define NATGAUGE_GENERATE_H
 
-#define CREDIT 16		 /* frames between two readings of the clock while behind schedule */
-#define SPIN 60			 /* clock readings inside the program before its turn is given back */
-#define STALL_NS (1000 * 1000)	 /* between two readings of the clock */
-#define READING_TRIES 8		 /* draws of a stored connection before a turn is skipped */
+#define CREDIT	      16	    /* frames between two readings of the clock while behind schedule */
+#define SPIN	      60	    /* clock readings inside the program before its turn is given back */
+#define STALL_NS      (1000 * 1000) /* between two readings of the clock */
+#define READING_TRIES 8		    /* draws of a stored connection before a turn is skipped */
 
 struct flow {
 	struct address source, destination;
@@ -181,8 +181,8 @@ static __always_inline void account_lag(struct sender *s, struct schedule *sched
 }
 
 /*
- * Whether the frame due next may leave now. While behind schedule the clock is read for one frame in CREDIT; a frame that
- * carries its own sending time needs a reading of its own.
+ * Whether the frame due next may leave now. While behind schedule the clock is read for one frame in CREDIT; a frame
+ * that carries its own sending time needs a reading of its own.
  */
 static __always_inline bool due(struct sender *s, struct schedule *schedule)
 {
@@ -229,7 +229,8 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 			return XDP_DROP;
 		}
 	} else {
-		initiator_flow(&flow, stream == PHASE1 ? number : draw(number, plan.draw_key ^ 0x2c1b3c6d, plan.connections));
+		initiator_flow(&flow,
+			       stream == PHASE1 ? number : draw(number, plan.draw_key ^ 0x2c1b3c6d, plan.connections));
 	}
 	if (put_frame(ctx, side, &flow))
 		return XDP_ABORTED;

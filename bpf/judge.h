@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Sorting what arrives: expected, duplicate, reordered, late, damaged, untranslated, mistranslated, foreign. Every frame is
- * dropped at the end: nothing of the test reaches the host's own stack.
+ * Sorting what arrives: expected, duplicate, reordered, late, damaged, untranslated, mistranslated, foreign. Every
+ * frame is dropped at the end: nothing of the test reaches the host's own stack.
  */
 #ifndef NATGAUGE_JUDGE_H
 #define NATGAUGE_JUDGE_H
@@ -98,8 +98,8 @@ static __always_inline bool see6(void *data, void *end, const int octets, struct
 enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
 
 /*
- * A window of the latest frames of a stream: each word holds its own number (sequence / 32) above 32 flags, so nothing has
- * to be cleared as the window moves on.
+ * A window of the latest frames of a stream: each word holds its own number (sequence / 32) above 32 flags, so nothing
+ * has to be cleared as the window moves on.
  */
 static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, bool *reordered)
 {
@@ -182,7 +182,8 @@ static __always_inline __s64 delay_of(const struct tag *tag)
 
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 
-/* At the Responder: the destination must be the tuple's; the source the device's own, or untouched where it only routes. */
+/* At the Responder: the destination must be the tuple's; the source the device's own, or untouched where it only
+ * routes. */
 static __always_inline enum translation outside_check(const struct seen *seen, const struct tuple *t)
 {
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
@@ -195,9 +196,11 @@ static __always_inline enum translation outside_check(const struct seen *seen, c
 	    seen->destination_port != t->destination_port)
 		return MISTRANSLATED;
 	if (!plan.source_translated)
-		return kept && seen->source_port == t->source_port ? RIGHT :
-		       in->family != out->family && in_range(&plan.pool, seen->source) &&
-				       seen->source_port == t->source_port ? RIGHT : MISTRANSLATED;
+		return kept && seen->source_port == t->source_port ? RIGHT
+		       : in->family != out->family && in_range(&plan.pool, seen->source) &&
+				       seen->source_port == t->source_port
+			       ? RIGHT
+			       : MISTRANSLATED;
 	return !plan.pool_checked || in_range(&plan.pool, seen->source) ? RIGHT : MISTRANSLATED;
 }
 
@@ -209,7 +212,8 @@ static __always_inline enum translation inside_check(const struct seen *seen, co
 
 	if (same(seen->source, address_at(&in->other, t->destination_address)) &&
 	    seen->source_port == t->destination_port &&
-	    same(seen->destination, address_at(&in->own, t->source_address)) && seen->destination_port == t->source_port)
+	    same(seen->destination, address_at(&in->own, t->source_address)) &&
+	    seen->destination_port == t->source_port)
 		return RIGHT;
 	if (plan.source_translated && in->family == plan.side[RESPONDER].family &&
 	    learned(seen->tag.connection, &outside) && same(seen->destination, outside.address))
@@ -298,8 +302,8 @@ static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, co
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
-	    (here->family == FAMILY_IPV4 ? see6(data, end, plan.side[!side].octets, &seen) :
-					   see4(data, end, plan.side[!side].octets, &seen)) &&
+	    (here->family == FAMILY_IPV4 ? see6(data, end, plan.side[!side].octets, &seen)
+					 : see4(data, end, plan.side[!side].octets, &seen)) &&
 	    seen.tag.mark == plan.mark && (seen.tag.kind & 3) < STREAMS)
 		r->tally[seen.tag.kind & 3].untranslated++;
 	else

@@ -4,7 +4,7 @@
 #define NATGAUGE_NEIGHBOUR_H
 
 #define ARPOP_REQUEST 1
-#define ARPOP_REPLY 2
+#define ARPOP_REPLY   2
 
 /* linux/if_arp.h would bring the C library's headers along. */
 struct arp4 {
@@ -29,10 +29,10 @@ struct neighbour6 {
 	__u8 option_mac[6];
 } __attribute__((packed));
 
-#define SOLICITATION 135
-#define ADVERTISEMENT 136
+#define SOLICITATION		 135
+#define ADVERTISEMENT		 136
 #define TARGET_LINK_LAYER_OPTION 2
-#define SOLICITED_OVERRIDE bpf_htonl(0x60000000)
+#define SOLICITED_OVERRIDE	 bpf_htonl(0x60000000)
 
 static __always_inline void copy_mac(void *to, const volatile void *from)
 {

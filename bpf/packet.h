@@ -11,7 +11,8 @@ struct address {
 	__u64 low;
 };
 
-/* Up to the end of the tag. The parts are reached by pointers of their own: a packed struct would be read octet by octet. */
+/* Up to the end of the tag. The parts are reached by pointers of their own: a packed struct would be read octet by
+ * octet. */
 #define UP_TO_TAG4 (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr) + TAG_OCTETS)
 #define UP_TO_TAG6 (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr) + TAG_OCTETS)
 
@@ -98,8 +99,8 @@ static __always_inline __u64 padding_word(int word)
 }
 
 /*
- * Every octet is written every time: pages are recycled, and a device may have changed them. The caller has checked that
- * octets lie between from and the end of the frame.
+ * Every octet is written every time: pages are recycled, and a device may have changed them. The caller has checked
+ * that octets lie between from and the end of the frame.
  */
 static __always_inline void fill_padding(__u8 *from, int octets)
 {

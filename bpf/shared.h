@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Everything that crosses the border between the frame programs and the engine. The Rust side is generated from this file
- * at build time, so there is no second copy. Addresses and ports are in host byte order here; times in ns of
+ * Everything that crosses the border between the frame programs and the engine. The Rust side is generated from this
+ * file at build time, so there is no second copy. Addresses and ports are in host byte order here; times in ns of
  * CLOCK_MONOTONIC; lengths in octets, without FCS.
  */
 #ifndef NATGAUGE_SHARED_H
 #define NATGAUGE_SHARED_H
 
 #define MAX_SENDERS 64
-#define PIECE_SHIFT 24 /* a piece of the state table holds 2^24 connections: small enough to be zeroed without a stall */
+#define PIECE_SHIFT                                                                                                    \
+	24 /* a piece of the state table holds 2^24 connections: small enough to be zeroed without a stall */
 #define MAX_PIECES 128 /* x 2^24 = 2^31 connections */
 
 /* Duplicates are told apart as long as no more than this many later frames of their stream have come. */
-#define WINDOW_WORDS 65536
+#define WINDOW_WORDS  65536
 #define WINDOW_FRAMES (WINDOW_WORDS * 32)
 
 /* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
 #define DELAY_SUB_BITS 7
-#define DELAY_BUCKETS ((40 - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS)
+#define DELAY_BUCKETS  ((40 - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS)
 
 /* Sending times have 2^-20 ns of resolution, so a schedule of 10^9 frames is off by less than 1 ms in all. */
 #define DUE_FRACTION 20
@@ -38,14 +39,14 @@ enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 
 /* What the 18 octets behind the UDP header hold; little-endian: all that fits into a 64-octet IPv4 frame. */
 #define TAG_OCTETS 18
 struct tag {
-	__u32 mark;	    /* of this trial */
-	__u32 connection;   /* index, 0 to N-1 */
-	__u32 sequence;	    /* within its stream and sender, modulo 2^32 */
-	__u8 kind;	    /* bits 0-1 stream, bits 2-7 sender */
-	__u8 sent_low;	    /* sending time, ns modulo 2^40: 8 bits, 16 bits, 16 bits */
+	__u32 mark;	  /* of this trial */
+	__u32 connection; /* index, 0 to N-1 */
+	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */
+	__u8 kind;	  /* bits 0-1 stream, bits 2-7 sender */
+	__u8 sent_low;	  /* sending time, ns modulo 2^40: 8 bits, 16 bits, 16 bits */
 	__u16 sent_middle;
 	__u16 sent_high;
-	__u16 unused;	    /* not in the frame */
+	__u16 unused; /* not in the frame */
 };
 
 /* Exact division of x < 2^31 by multiplication when shift is not 0, otherwise by a division. */
@@ -74,16 +75,16 @@ struct permutation {
 };
 
 struct side_plan {
-	__u32 ethernet[3];	    /* gateway's and own address as they lie in a frame */
+	__u32 ethernet[3]; /* gateway's and own address as they lie in a frame */
 	__u32 family;
-	__u32 octets;		    /* length of the frames on this side */
+	__u32 octets; /* length of the frames on this side */
 	__u16 mac[3];
 	__u16 unused;
 	/* Sums of what no frame changes, as the checksum adds it. */
-	__u64 ip_sum;		    /* IPv4 header without addresses */
-	__u64 udp_sum;		    /* pseudo header without addresses, UDP header without ports, padding */
-	struct addresses own;	    /* answered by ARP and NDP */
-	struct addresses other;	    /* the far side's hosts as this side writes them */
+	__u64 ip_sum;		/* IPv4 header without addresses */
+	__u64 udp_sum;		/* pseudo header without addresses, UDP header without ports, padding */
+	struct addresses own;	/* answered by ARP and NDP */
+	struct addresses other; /* the far side's hosts as this side writes them */
 };
 
 /* Fixed for a trial; load-time constants, so no frame pays for an option. */
@@ -91,12 +92,12 @@ struct plan {
 	__u32 mark;
 	__u32 order;
 	__u32 reading;
-	__u32 stamped;		    /* 1: every frame carries its own sending time */
-	__u32 record_delays;	    /* bit per stream */
+	__u32 stamped;	     /* 1: every frame carries its own sending time */
+	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;
 	__u32 pool_checked;
-	__u32 single_frames;	    /* 1: batches of one, so waiting is done inside the program */
-	__u64 frame_timeout_ns;	    /* 0: none */
+	__u32 single_frames;	/* 1: batches of one, so waiting is done inside the program */
+	__u64 frame_timeout_ns; /* 0: none */
 	__u64 connections;
 	__u64 draw_key;
 	__u32 source_port_first;
@@ -104,7 +105,7 @@ struct plan {
 	struct divisor source_ports;
 	struct divisor source_addresses;
 	struct divisor destination_ports;
-	__u64 space;		    /* four tuples in all */
+	__u64 space; /* four tuples in all */
 	struct permutation tuples;
 	struct permutation readings;
 	struct addresses pool;
@@ -114,41 +115,41 @@ struct plan {
 /* The engine writes, the programs read, while they run. */
 struct control {
 	__u32 stop;
-	__u32 open;			/* bit per stream: its frames are on time */
-	__u32 generator_id;		/* program id, to know whose redirect failed */
+	__u32 open;	    /* bit per stream: its frames are on time */
+	__u32 generator_id; /* program id, to know whose redirect failed */
 	__u32 port_ifindex[SIDES];
-	__u32 port_netns[SIDES];	/* inode number of the namespace */
+	__u32 port_netns[SIDES]; /* inode number of the namespace */
 	__u32 unused;
-	__u64 done[MAX_SENDERS];	/* written by a sender when its last frame is made */
+	__u64 done[MAX_SENDERS]; /* written by a sender when its last frame is made */
 };
 
 /* One direction of one sender. */
 struct schedule {
-	__u64 frames;		/* to be made by this sender */
+	__u64 frames; /* to be made by this sender */
 	__u64 made;
-	__u64 skipped;		/* readings that found no stored connection */
-	__u64 next_due;		/* ns since start << DUE_FRACTION */
-	__u64 interval;		/* ns << DUE_FRACTION */
-	__u64 lag_worst;	/* ns */
-	__u64 lag_sum;		/* ns, over lag_samples readings of the clock */
+	__u64 skipped;	 /* readings that found no stored connection */
+	__u64 next_due;	 /* ns since start << DUE_FRACTION */
+	__u64 interval;	 /* ns << DUE_FRACTION */
+	__u64 lag_worst; /* ns */
+	__u64 lag_sum;	 /* ns, over lag_samples readings of the clock */
 	__u64 lag_samples;
-	__u64 lag_final;	/* of the last frame */
-	__u64 last_ns;		/* since start, when the last frame was made */
+	__u64 lag_final; /* of the last frame */
+	__u64 last_ns;	 /* since start, when the last frame was made */
 };
 
 /* A sender is a thread pinned to a CPU; its state is that CPU's. */
 struct sender {
 	__u64 start_ns;
-	__u64 now_ns;		/* since start, when the clock was last read */
-	__u64 first_ns;		/* since start, of the first frame; 0 = none yet */
+	__u64 now_ns;	/* since start, when the clock was last read */
+	__u64 first_ns; /* since start, of the first frame; 0 = none yet */
 	__u64 stalls;
 	__u64 stalled_ns;
 	__u64 worst_stall_ns;
-	__u32 credit;		/* frames that may leave before the clock is read again */
+	__u32 credit; /* frames that may leave before the clock is read again */
 	__u32 number;
 	__u32 senders;
 	__u32 active;
-	__u32 stream[SIDES];	/* which stream each side's schedule feeds */
+	__u32 stream[SIDES]; /* which stream each side's schedule feeds */
 	struct schedule schedule[SIDES];
 };
 

@@ -66,18 +66,19 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, MAX_PIECES);
 	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_ARRAY);
-		__uint(max_entries, 1);
-		__uint(key_size, sizeof(__u32));
-		__uint(value_size, 3 * sizeof(__u64));
-	});
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, 3 * sizeof(__u64));
+		});
 } state_table SEC(".maps");
 
 /* One for each stream of each sender; the engine shrinks it to the senders there are. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, STREAMS * MAX_SENDERS);
+	__uint(max_entries, STREAMS *MAX_SENDERS);
 	__type(key, __u32);
 	__type(value, struct window);
 } windows SEC(".maps");

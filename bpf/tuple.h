@@ -39,7 +39,8 @@ static __always_inline __u64 wrap(__u64 x, __u64 limit)
 
 /*
  * Black and Rogaway's generalised Feistel network, three rounds (enough to look random, Luby and Rackoff): each half is
- * added to modulo its own size, so the domain need not be a power of two. The rectangle exceeds the size by less than one row, so walking on is rare.
+ * added to modulo its own size, so the domain need not be a power of two. The rectangle exceeds the size by less than
+ * one row, so walking on is rare.
  */
 static __always_inline __u64 permute(__u64 x, const volatile struct permutation *p)
 {

@@ -2,6 +2,8 @@
 //! Compiles every `bpf/*.bpf.c` with clang and writes `<name>.skel.rs`, which holds the programs, the maps and the Rust
 //! side of every struct of `bpf/shared.h`: nothing that crosses the border is written twice.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a build script has nobody to report to but cargo")]
+
 use std::env;
 use std::ffi::OsStr;
 use std::fs;

@@ -62,7 +62,14 @@ pub fn clock_source() -> String {
 /// Counts steps of the wall clock.
 pub struct Steps {
     offset: i64,
+    /// Times the clock was stepped so far.
     pub steps: u64,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Steps {
@@ -125,13 +132,17 @@ pub fn pin(cpu: usize) -> Outcome<()> {
 /// What a watched CPU showed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stalls {
+    /// How often.
     pub count: u64,
+    /// All together.
     pub total_ns: u64,
+    /// The longest.
     pub worst_ns: u64,
 }
 
 /// A thread that wakes every millisecond on a CPU and notices when it could not.
 pub struct Watcher {
+    /// Where it runs.
     pub cpu: usize,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Stalls>,

@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `natgauge-engine`: one trial request on standard input, JSON lines on standard output, remarks on standard error.
 
-mod failure;
-mod host;
-mod neighbour;
-mod netns;
-mod plan;
-mod port;
-mod programs;
-mod report;
-mod request;
-mod selftest;
-mod sender;
-mod table;
-mod trial;
-
-/// The frame programs and the structs they share with us, generated from bpf/ at build time.
-#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks, clippy::unwrap_used, clippy::expect_used)]
-mod tester {
-    include!(concat!(env!("OUT_DIR"), "/tester.skel.rs"));
-}
-
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
 
-use failure::{Failure, Outcome};
-use report::Line;
+use natgauge_engine::failure::{Failure, Outcome};
+use natgauge_engine::report::Line;
+use natgauge_engine::{host, request, trial};
 
 /// Runs one trial: reads a JSON request from standard input, prints JSON lines.
 #[derive(Parser)]

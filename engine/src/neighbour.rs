@@ -88,7 +88,8 @@ fn solicitation(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
     let group = [&[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff][..], &low].concat();
     let mut icmp = [&[135_u8, 0, 0, 0, 0, 0, 0, 0][..], &target, &[1, 1], &mac.0].concat();
     let pseudo = [&source[..], &group, &[0, 0, 0, icmp.len() as u8, 0, 0, 0, 58]].concat();
-    let sum: u32 = [pseudo, icmp.clone()].concat().chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+    let sum: u32 =
+        [pseudo, icmp.clone()].concat().chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
     let folded = (sum >> 16) + (sum & 0xffff);
     icmp[2..4].copy_from_slice(&(!((folded >> 16) + folded) as u16).to_be_bytes());
     let ethernet = [&[0x33, 0x33, 0xff][..], &low, &mac.0, &IPV6.to_be_bytes()].concat();

@@ -49,9 +49,16 @@ fn divisor(by: u64, largest: u64) -> types::divisor {
 }
 
 fn permutation(size: u64, keys: &mut Keys) -> types::permutation {
-    let columns = size.isqrt() + u64::from(size.isqrt().pow(2) < size);
+    // Near the root is near enough: the rows are made to fit.
+    let columns = (size as f64).sqrt().ceil() as u64;
     let rows = size.div_ceil(columns);
-    types::permutation { size, rows, columns: divisor(columns, rows * columns), key: keys.three(), ..Default::default() }
+    types::permutation {
+        size,
+        rows,
+        columns: divisor(columns, rows * columns),
+        key: keys.three(),
+        ..Default::default()
+    }
 }
 
 fn addresses(range: &AddressRange) -> types::addresses {
@@ -69,7 +76,13 @@ fn padding(octets: u32) -> Vec<u8> {
     (0..octets).map(|at| at as u8).collect()
 }
 
-fn side(family: Family, octets: u32, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &AddressRange) -> types::side_plan {
+fn side(
+    family: Family,
+    octets: u32,
+    macs: ([u8; 6], [u8; 6]),
+    own: &AddressRange,
+    other: &AddressRange,
+) -> types::side_plan {
     let (number, ip_octets) = match family {
         Family::Ipv4 => (4, 20),
         Family::Ipv6 => (6, 40),
@@ -161,7 +174,9 @@ mod tests {
     fn fast_division_is_exact() {
         for by in [1, 2, 3, 7, 63, 64, 317, 64512, 65535, 1 << 20, (1 << 30) + 1, (1 << 31) - 1, 1 << 31] {
             let d = divisor(by, FAST_DIVISION);
-            for x in (0..64).map(|bits| (1_u64 << (bits / 2)) + bits).chain([by - 1, by, by + 1, 2 * by - 1, (1 << 31) - 1]) {
+            for x in
+                (0..64).map(|bits| (1_u64 << (bits / 2)) + bits).chain([by - 1, by, by + 1, 2 * by - 1, (1 << 31) - 1])
+            {
                 if x < 1 << 31 {
                     assert_eq!((x * d.magic) >> d.shift, x / by, "{x} / {by}");
                 }

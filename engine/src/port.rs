@@ -16,22 +16,32 @@ use crate::request::{AddressRange, Gateway, Mac, Request};
 /// Frames an interface counted as dropped.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Drops {
+    /// On receipt.
     pub rx: u64,
+    /// On sending.
     pub tx: u64,
 }
 
 /// One of the tester's ports.
 #[derive(Debug)]
 pub struct Port {
+    /// "initiator" or "responder".
     pub name: &'static str,
+    /// Its name in its namespace.
     pub interface: String,
+    /// Name below /run/netns; None = the engine's own.
     pub netns: Option<String>,
+    /// Its number in its namespace.
     pub ifindex: i32,
     /// Inode number of its namespace.
     pub netns_inode: u32,
+    /// Source of its frames.
     pub mac: Mac,
+    /// Destination of its frames.
     pub gateway: Mac,
+    /// Asked in the self-test.
     pub gateway_address: Option<IpAddr>,
+    /// Addresses it answers for.
     pub own: AddressRange,
 }
 

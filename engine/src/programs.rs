@@ -60,19 +60,28 @@ impl Control {
 /// Sums over all CPUs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Received {
+    /// By stream.
     pub tally: [types::tally; 3],
+    /// By port: frames without this trial's mark.
     pub foreign: [u64; 2],
+    /// By port: frames too broken to name their stream.
     pub damaged_unmarked: [u64; 2],
+    /// By port: ARP and NDP answers.
     pub neighbour_replies: [u64; 2],
+    /// Connections learned.
     pub stored: u64,
+    /// Frames whose outside source was not the one learned.
     pub remapped: u64,
 }
 
 /// What the tracepoints saw, by port.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offered {
+    /// Frames the port took.
     pub accepted: u64,
+    /// Frames it did not take.
     pub refused: u64,
+    /// Redirects that failed before the port was asked.
     pub redirect_errors: u64,
 }
 
@@ -82,11 +91,14 @@ pub struct Programs<'obj> {
     links: Vec<Link>,
     /// Where the generator is attached, so that a chunk of frames costs no dispatcher update.
     _idle: File,
+    /// The words shared while they run.
     pub control: Control,
 }
 
 fn loading(error: &libbpf_rs::Error) -> Failure {
-    Failure::Host(format!("the frame programs cannot be loaded ({error:#}): needs root and Linux 6.6 or newer with BTF"))
+    Failure::Host(format!(
+        "the frame programs cannot be loaded ({error:#}): needs root and Linux 6.6 or newer with BTF"
+    ))
 }
 
 /// A value of a generated plain-data struct from the bytes of a map.
@@ -110,7 +122,12 @@ fn per_cpu<T: Copy + Default>(map: &impl MapCore, key: u32) -> Vec<T> {
 
 impl<'obj> Programs<'obj> {
     /// Load the programs with the plan built in.
-    pub fn load(place: &'obj mut MaybeUninit<OpenObject>, plan: &types::plan, senders: usize, table: &Table) -> Outcome<Self> {
+    pub fn load(
+        place: &'obj mut MaybeUninit<OpenObject>,
+        plan: &types::plan,
+        senders: usize,
+        table: &Table,
+    ) -> Outcome<Self> {
         let mut open = TesterSkelBuilder::default().open(place).map_err(|error| loading(&error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.plan = *plan;
@@ -134,9 +151,13 @@ impl<'obj> Programs<'obj> {
     /// The generator on the loopback of a namespace of its own, and the tracepoints.
     fn attach_idle(skel: &mut TesterSkel) -> Outcome<(File, Vec<Link>)> {
         const LOOPBACK: i32 = 1;
-        let host = |error: libbpf_rs::Error| Failure::Host(format!("the generator cannot be attached ({error:#}): run as root"));
+        let host = |error: libbpf_rs::Error| {
+            Failure::Host(format!("the generator cannot be attached ({error:#}): run as root"))
+        };
         let (link, idle) = netns::private(|| skel.progs.generate.attach_xdp(LOOPBACK).map_err(host))?;
-        let watch = |error: libbpf_rs::Error| Failure::Host(format!("tracepoints cannot be read ({error:#}): CAP_PERFMON is needed"));
+        let watch = |error: libbpf_rs::Error| {
+            Failure::Host(format!("tracepoints cannot be read ({error:#}): CAP_PERFMON is needed"))
+        };
         let offered = skel.progs.count_offered.attach().map_err(watch)?;
         let errors = skel.progs.count_redirect_errors.attach().map_err(watch)?;
         Ok((idle, vec![link, offered, errors]))
@@ -165,9 +186,13 @@ impl<'obj> Programs<'obj> {
     }
 
     fn attach_port(&mut self, side: usize, port: &Port) -> Outcome<()> {
-        let program = if side == 0 { &mut self.skel.progs.receive_initiator } else { &mut self.skel.progs.receive_responder };
+        let program =
+            if side == 0 { &mut self.skel.progs.receive_initiator } else { &mut self.skel.progs.receive_responder };
         let link = program.attach_xdp(port.ifindex).map_err(|error| {
-            Failure::Host(format!("{}: {}: the receiver cannot be attached ({error:#}); is an XDP program on it?", port.name, port.interface))
+            Failure::Host(format!(
+                "{}: {}: the receiver cannot be attached ({error:#}); is an XDP program on it?",
+                port.name, port.interface
+            ))
         })?;
         self.links.push(link);
         self.skel
@@ -175,13 +200,33 @@ impl<'obj> Programs<'obj> {
             .ports
             .update(&(side as u32).to_ne_bytes(), &(port.ifindex as u32).to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| {
-                Failure::Host(format!("{}: {}: cannot be a target of XDP redirect ({error:#})", port.name, port.interface))
+                Failure::Host(format!(
+                    "{}: {}: cannot be a target of XDP redirect ({error:#})",
+                    port.name, port.interface
+                ))
             })
     }
 
     /// Descriptor of the generator.
     pub fn generator(&self) -> RawFd {
         self.skel.progs.generate.as_fd().as_raw_fd()
+    }
+
+    /// Descriptors of the receivers, the Initiator's port first.
+    pub fn receivers(&self) -> [RawFd; 2] {
+        [self.skel.progs.receive_initiator.as_fd().as_raw_fd(), self.skel.progs.receive_responder.as_fd().as_raw_fd()]
+    }
+
+    /// For single runs without ports: redirects have a valid target, which nothing is handed to.
+    pub fn aim_at_loopback(&self) -> Outcome<()> {
+        for side in 0..2_u32 {
+            self.skel
+                .maps
+                .ports
+                .update(&side.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|error| Failure::Host(format!("loopback: {error:#}")))?;
+        }
+        Ok(())
     }
 
     /// Descriptor of the program that sends one frame as it is.

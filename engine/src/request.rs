@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trial request (`trial/request-1.schema.json`): what it holds, and every rule that can be checked without touching
 //! an interface.
+#![allow(missing_docs, reason = "every field is described in trial/request-1.schema.json")]
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -105,7 +106,11 @@ impl AddressRange {
             return Err(Failure::field(name, text(), "first must not be above last"));
         }
         if self.step == 0 || (last.1 - first.1) % self.step != 0 {
-            return Err(Failure::field(&format!("{name}.step"), self.step, "must be at least 1 and lead from first to last"));
+            return Err(Failure::field(
+                &format!("{name}.step"),
+                self.step,
+                "must be at least 1 and lead from first to last",
+            ));
         }
         if (last.1 - first.1) / self.step >= 1 << 32 {
             return Err(Failure::field(name, text(), "must hold at most 2^32 addresses"));
@@ -439,7 +444,9 @@ impl Request {
         let most = if self.order == Order::WithReplacement { MOST_DRAWN_FROM } else { MOST_SPACE };
         let space = self.space().filter(|&space| space <= most);
         let Some(space) = space else {
-            return Err(Failure::Request(format!("initiator: the ranges hold more than {most} four tuples: narrow them")));
+            return Err(Failure::Request(format!(
+                "initiator: the ranges hold more than {most} four tuples: narrow them"
+            )));
         };
         if space < self.connections {
             return Err(Failure::field(

@@ -47,13 +47,8 @@ pub fn run(program: RawFd, frame: &[u8], repeat: i32, batch: u32) -> Result<(), 
 
 /// The state a sender starts a phase with: frame i of all is sent by sender i modulo their number, at i / rate.
 pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow]) -> types::sender {
-    let mut state = types::sender {
-        start_ns,
-        number: number as u32,
-        senders: senders as u32,
-        active: 1,
-        ..Default::default()
-    };
+    let mut state =
+        types::sender { start_ns, number: number as u32, senders: senders as u32, active: 1, ..Default::default() };
     for flow in flows {
         let (number, senders) = (number as u64, senders as u64);
         let one = 1e9 * f64::from(1 << DUE_FRACTION) / flow.rate;

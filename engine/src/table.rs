@@ -19,6 +19,7 @@ const MAKERS: usize = 4;
 /// The pieces, in order, and what they take.
 pub struct Table {
     pieces: Vec<MapHandle>,
+    /// What they take, octets.
     pub octets: u64,
 }
 
@@ -84,7 +85,8 @@ impl Table {
                 .map(|maker| maker.join().unwrap_or_else(|_| Err(libbpf_rs::Error::from_raw_os_error(libc::ENOMEM))))
                 .collect()
         });
-        let made = made.map_err(|error| Failure::Host(format!("state table: {error:#}: root and memory are needed")))?;
+        let made =
+            made.map_err(|error| Failure::Host(format!("state table: {error:#}: root and memory are needed")))?;
         Ok(made.into_iter().flatten().collect())
     }
 

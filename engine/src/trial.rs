@@ -113,8 +113,11 @@ impl Trial<'_> {
         programs.control.clear_done();
         programs.control.open(open);
         let start = host::now_ns() + LEAD_NS;
-        let states: Vec<_> =
-            cpus.iter().enumerate().map(|(number, &cpu)| (cpu, sender::state(number, cpus.len(), start, &flows))).collect();
+        let states: Vec<_> = cpus
+            .iter()
+            .enumerate()
+            .map(|(number, &cpu)| (cpu, sender::state(number, cpus.len(), start, &flows)))
+            .collect();
         programs.set_senders(&states)?;
         let batch = self.request.senders.batch;
         let running = cpus
@@ -161,9 +164,9 @@ impl Trial<'_> {
             return Err(Failure::Broke("interrupted".into()));
         }
         match self.request.limits.seconds {
-            Some(limit) if self.began.elapsed().as_secs_f64() > limit => {
-                Err(Failure::Broke(format!("limits.seconds: {limit}: the trial was not over by then and was broken off")))
-            }
+            Some(limit) if self.began.elapsed().as_secs_f64() > limit => Err(Failure::Broke(format!(
+                "limits.seconds: {limit}: the trial was not over by then and was broken off"
+            ))),
             _ => Ok(()),
         }
     }

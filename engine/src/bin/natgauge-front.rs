@@ -106,14 +106,9 @@ fn attach(place: &Place, cpus: &[u32], ring: u32) -> Outcome<()> {
     })?;
     fill_rings(&skeleton, cpus, ring)?;
     let program = skeleton.progs.natgauge_front.as_fd();
-    Xdp::new(program)
-        .attach(index, XdpFlags::DRV_MODE | XdpFlags::UPDATE_IF_NOEXIST)
-        .map_err(|error| {
-            Failure::Host(format!(
-                "interface {}: its driver takes no XDP program ({error:#})",
-                place.interface
-            ))
-        })
+    Xdp::new(program).attach(index, XdpFlags::DRV_MODE | XdpFlags::UPDATE_IF_NOEXIST).map_err(|error| {
+        Failure::Host(format!("interface {}: its driver takes no XDP program ({error:#})", place.interface))
+    })
 }
 
 fn check_cpus(cpus: &[u32]) -> Outcome<()> {
@@ -122,9 +117,7 @@ fn check_cpus(cpus: &[u32]) -> Outcome<()> {
     for cpu in cpus {
         if !online.contains(cpu) {
             let text = online.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-            return Err(Failure::Request(format!(
-                "--cpus {cpu}: is not online; online are {text}"
-            )));
+            return Err(Failure::Request(format!("--cpus {cpu}: is not online; online are {text}")));
         }
         if !seen.insert(cpu) {
             return Err(Failure::Request(format!("--cpus {cpu}: is named twice")));
@@ -158,15 +151,10 @@ fn load<'a>(
     let possible = u32::try_from(num_possible_cpus()?).map_err(too_many)?;
     skeleton.maps.rings.set_max_entries(possible)?;
     skeleton.maps.ring_counts.set_max_entries(possible)?;
-    let constants = skeleton
-        .maps
-        .rodata_data
-        .as_deref_mut()
-        .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::EINVAL))?;
-    let places = constants
-        .cpus
-        .get_mut(..cpus.len())
-        .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::E2BIG))?;
+    let constants =
+        skeleton.maps.rodata_data.as_deref_mut().ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::EINVAL))?;
+    let places =
+        constants.cpus.get_mut(..cpus.len()).ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::E2BIG))?;
     places.copy_from_slice(cpus);
     constants.cpu_count = u32::try_from(cpus.len()).map_err(too_many)?;
     skeleton.load()
@@ -199,14 +187,9 @@ fn attached(index: i32) -> Outcome<Option<ProgramInfo>> {
     let outcome = unsafe { libbpf_sys::bpf_xdp_query(index, 0, &mut opts) };
     if outcome < 0 {
         let error = libbpf_rs::Error::from_raw_os_error(-outcome);
-        return Err(Failure::Broke(format!(
-            "interface {index}: its XDP programs cannot be asked for ({error})"
-        )));
+        return Err(Failure::Broke(format!("interface {index}: its XDP programs cannot be asked for ({error})")));
     }
-    match [opts.prog_id, opts.drv_prog_id, opts.skb_prog_id, opts.hw_prog_id]
-        .into_iter()
-        .find(|&id| id != 0)
-    {
+    match [opts.prog_id, opts.drv_prog_id, opts.skb_prog_id, opts.hw_prog_id].into_iter().find(|&id| id != 0) {
         Some(id) => program(id).map(Some),
         None => Ok(None),
     }
@@ -221,10 +204,7 @@ fn card(place: &Place, index: i32) -> Outcome<ProgramInfo> {
             place.interface,
             other.name.to_string_lossy()
         ))),
-        None => Err(Failure::Request(format!(
-            "interface {}: has no card; attach one first",
-            place.interface
-        ))),
+        None => Err(Failure::Request(format!("interface {}: has no card; attach one first", place.interface))),
     }
 }
 
@@ -237,23 +217,14 @@ fn read(place: &Place) -> Outcome<()> {
 }
 
 fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Outcome<Counts> {
-    let mut sum = Counts {
-        ring: 0,
-        redirected: 0,
-        processed: 0,
-        dropped: 0,
-        per_cpu: Vec::new(),
-    };
+    let mut sum = Counts { ring: 0, redirected: 0, processed: 0, dropped: 0, per_cpu: Vec::new() };
     for cpu in 0..rings.max_entries() {
         // A CPU without a ring has no entry.
         let Some(ring) = looked_up(rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY))? else {
             continue;
         };
         let counts = cpu_counts(ring_counts, cpu)?;
-        sum.ring = ring
-            .get(..4)
-            .and_then(|octets| octets.try_into().ok())
-            .map_or(0, u32::from_ne_bytes);
+        sum.ring = ring.get(..4).and_then(|octets| octets.try_into().ok()).map_or(0, u32::from_ne_bytes);
         sum.redirected += counts.redirected;
         sum.processed += counts.processed;
         sum.per_cpu.push(counts);
@@ -270,11 +241,7 @@ fn looked_up<T>(outcome: libbpf_rs::Result<Option<T>>) -> Outcome<Option<T>> {
 }
 
 fn cpu_counts(ring_counts: &MapHandle, cpu: u32) -> Outcome<CpuCounts> {
-    let mut sum = CpuCounts {
-        cpu,
-        redirected: 0,
-        processed: 0,
-    };
+    let mut sum = CpuCounts { cpu, redirected: 0, processed: 0 };
     let shares = looked_up(ring_counts.lookup_percpu(&cpu.to_ne_bytes(), MapFlags::ANY))?.unwrap_or_default();
     for share in shares {
         sum.redirected += u64_at(&share, offset_of!(ring_counts, redirected))?;
@@ -287,17 +254,9 @@ fn detach(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
     let card = card(place, index)?;
     let program = libbpf_rs::Program::fd_from_id(card.id).map_err(|error| {
-        Failure::Broke(format!(
-            "interface {}: its card cannot be taken hold of ({error:#})",
-            place.interface
-        ))
+        Failure::Broke(format!("interface {}: its card cannot be taken hold of ({error:#})", place.interface))
     })?;
-    Xdp::new(program.as_fd())
-        .detach(index, XdpFlags::DRV_MODE)
-        .map_err(|error| {
-            Failure::Broke(format!(
-                "interface {}: its card cannot be detached ({error:#})",
-                place.interface
-            ))
-        })
+    Xdp::new(program.as_fd()).detach(index, XdpFlags::DRV_MODE).map_err(|error| {
+        Failure::Broke(format!("interface {}: its card cannot be detached ({error:#})", place.interface))
+    })
 }

@@ -47,20 +47,8 @@ fn refused(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string();
-    let said = text
-        .split("\nUsage:")
-        .next()
-        .unwrap_or(&text)
-        .split("\nFor more")
-        .next()
-        .unwrap_or(&text);
-    eprintln!(
-        "{}",
-        said.trim_start_matches("error: ")
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-    );
+    let said = text.split("\nUsage:").next().unwrap_or(&text).split("\nFor more").next().unwrap_or(&text);
+    eprintln!("{}", said.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" "));
     ExitCode::from(2)
 }
 
@@ -87,14 +75,10 @@ impl Place {
 pub fn enter(netns: Option<&str>) -> Outcome<()> {
     let Some(name) = netns else { return Ok(()) };
     if name.is_empty() || name.contains('/') {
-        return Err(Failure::Request(format!(
-            "--netns {name}: must be a name below /run/netns, not a path"
-        )));
+        return Err(Failure::Request(format!("--netns {name}: must be a name below /run/netns, not a path")));
     }
     let file = File::open(format!("/run/netns/{name}")).map_err(|error| {
-        Failure::Request(format!(
-            "--netns {name}: there is no such namespace ({error}); see: ip netns list"
-        ))
+        Failure::Request(format!("--netns {name}: there is no such namespace ({error}); see: ip netns list"))
     })?;
     setns(file, CloneFlags::CLONE_NEWNET)
         .map_err(|error| Failure::Host(format!("--netns {name}: cannot be entered ({error}); root is needed")))
@@ -103,9 +87,7 @@ pub fn enter(netns: Option<&str>) -> Outcome<()> {
 /// The number of an interface of the namespace this thread is in.
 pub fn index_of(interface: &str) -> Outcome<i32> {
     let unknown = |error: nix::Error| {
-        Failure::Request(format!(
-            "interface {interface}: there is none of this name in the namespace ({error})"
-        ))
+        Failure::Request(format!("interface {interface}: there is none of this name in the namespace ({error})"))
     };
     let index = if_nametoindex(interface).map_err(unknown)?;
     i32::try_from(index).map_err(|_| Failure::Broke(format!("interface {interface}: its number {index} is too large")))
@@ -126,10 +108,7 @@ pub fn map_of(program: &ProgramInfo, name: &str) -> Outcome<MapHandle> {
             return Ok(map);
         }
     }
-    Err(Failure::Broke(format!(
-        "BPF program {}: has no map {name}; is it of another version?",
-        program.id
-    )))
+    Err(Failure::Broke(format!("BPF program {}: has no map {name}; is it of another version?", program.id)))
 }
 
 /// Integer at an offset of a map's value, which the kernel gives in its own byte order.

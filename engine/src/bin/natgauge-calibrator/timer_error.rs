@@ -32,13 +32,7 @@ pub struct Summary {
 impl TimerErrors {
     /// No frame yet.
     pub fn new() -> Self {
-        Self {
-            frames: 0,
-            sum: 0,
-            minimum: u64::MAX,
-            maximum: 0,
-            classes: vec![0; CLASSES],
-        }
+        Self { frames: 0, sum: 0, minimum: u64::MAX, maximum: 0, classes: vec![0; CLASSES] }
     }
 
     /// One frame was sent `nanoseconds` after it was due.
@@ -47,9 +41,7 @@ impl TimerErrors {
         self.sum = self.sum.saturating_add(nanoseconds);
         self.minimum = self.minimum.min(nanoseconds);
         self.maximum = self.maximum.max(nanoseconds);
-        let class = usize::try_from(nanoseconds / WIDTH)
-            .unwrap_or(usize::MAX)
-            .min(CLASSES - 1);
+        let class = usize::try_from(nanoseconds / WIDTH).unwrap_or(usize::MAX).min(CLASSES - 1);
         self.classes[class] += 1;
     }
 
@@ -90,9 +82,7 @@ mod tests {
     fn summary_of_a_thousand_frames() {
         let mut errors = TimerErrors::new();
         (1..=1000).for_each(|number| errors.add(number * 1000));
-        let summary = errors
-            .summary()
-            .map(|summary| (summary.min, summary.mean, summary.p99, summary.max));
+        let summary = errors.summary().map(|summary| (summary.min, summary.mean, summary.p99, summary.max));
         assert_eq!(summary, Some((1000, 500_500.0, 990_100, 1_000_000)));
     }
 
@@ -100,9 +90,6 @@ mod tests {
     fn an_error_beyond_the_last_class_is_kept_as_maximum() {
         let mut errors = TimerErrors::new();
         errors.add(u64::from(u32::MAX));
-        assert_eq!(
-            errors.summary().map(|summary| (summary.p99, summary.max)),
-            Some((10_000_000, 4_294_967_295))
-        );
+        assert_eq!(errors.summary().map(|summary| (summary.p99, summary.max)), Some((10_000_000, 4_294_967_295)));
     }
 }

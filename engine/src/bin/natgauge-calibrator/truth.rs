@@ -97,19 +97,13 @@ pub fn attach(place: &Place, truth: &Truth) -> Outcome<()> {
     }
     let mut storage = MaybeUninit::uninit();
     let skeleton = load(&mut storage, truth).map_err(|error| {
-        Failure::Host(format!(
-            "the calibrator's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"
-        ))
+        Failure::Host(format!("the calibrator's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"))
     })?;
     let program = skeleton.progs.natgauge_truth.as_fd().as_raw_fd();
     // SAFETY: `program` is open as long as `skeleton` lives; a null pointer stands for no options.
     let outcome =
         unsafe { libbpf_sys::bpf_prog_attach_opts(program, index, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null()) };
-    checked(
-        outcome,
-        &format!("interface {}: takes no program at its egress", place.interface),
-    )
-    .map_err(Failure::Host)
+    checked(outcome, &format!("interface {}: takes no program at its egress", place.interface)).map_err(Failure::Host)
 }
 
 /// The message of a failed libbpf call, which returns a negative error number.
@@ -125,11 +119,8 @@ fn load<'a>(
     truth: &Truth,
 ) -> Result<CalibratorSkel<'a>, libbpf_rs::Error> {
     let mut skeleton = CalibratorSkelBuilder::default().open(storage)?;
-    let constants = skeleton
-        .maps
-        .rodata_data
-        .as_deref_mut()
-        .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::EINVAL))?;
+    let constants =
+        skeleton.maps.rodata_data.as_deref_mut().ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::EINVAL))?;
     set_constants(constants, truth);
     skeleton.load()
 }
@@ -172,11 +163,7 @@ fn find(index: i32) -> Outcome<Option<ProgramInfo>> {
     query.__bindgen_anon_1.count = MOST_PROGRAMS as u32;
     // SAFETY: `query` states its own size and that of `ids`, which it points to; both outlive the call.
     let outcome = unsafe { libbpf_sys::bpf_prog_query_opts(index, libbpf_sys::BPF_TCX_EGRESS, &mut query) };
-    checked(
-        outcome,
-        &format!("interface {index}: its egress programs cannot be asked for"),
-    )
-    .map_err(Failure::Host)?;
+    checked(outcome, &format!("interface {index}: its egress programs cannot be asked for")).map_err(Failure::Host)?;
     for id in ids.into_iter().take_while(|&id| id != 0) {
         let found = program(id)?;
         if found.name == NAME {
@@ -187,12 +174,8 @@ fn find(index: i32) -> Outcome<Option<ProgramInfo>> {
 }
 
 fn found(place: &Place, index: i32) -> Outcome<ProgramInfo> {
-    find(index)?.ok_or_else(|| {
-        Failure::Request(format!(
-            "interface {}: has no calibrator; attach one first",
-            place.interface
-        ))
-    })
+    find(index)?
+        .ok_or_else(|| Failure::Request(format!("interface {}: has no calibrator; attach one first", place.interface)))
 }
 
 /// Print the tally.
@@ -203,10 +186,8 @@ pub fn read(place: &Place) -> Outcome<()> {
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(unreadable)?
         .ok_or_else(|| unreadable("the tally is gone"))?;
-    let counts = Tally {
-        seen: u64_at(&value, offset_of!(tally, seen))?,
-        acted: u64_at(&value, offset_of!(tally, acted))?,
-    };
+    let counts =
+        Tally { seen: u64_at(&value, offset_of!(tally, seen))?, acted: u64_at(&value, offset_of!(tally, acted))? };
     println!("{}", serde_json::to_string(&counts).map_err(unreadable)?);
     Ok(())
 }

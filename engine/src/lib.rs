@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The trial storey: from a request to the frame programs and back to a result. `natgauge-engine` is its only user; it is
+//! a library so that the frame tests can load the same programs.
+
+pub mod failure;
+pub mod host;
+pub mod neighbour;
+pub mod netns;
+pub mod plan;
+pub mod port;
+pub mod programs;
+pub mod report;
+pub mod request;
+pub mod selftest;
+pub mod sender;
+pub mod table;
+pub mod trial;
+
+/// The frame programs and the structs they share with us, generated from bpf/ at build time.
+#[allow(
+    missing_docs,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "generated"
+)]
+pub mod tester {
+    include!(concat!(env!("OUT_DIR"), "/tester.skel.rs"));
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames built octet by octet from the RFCs, with nothing taken from the programs under test.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub const MARK: u32 = 0x1234_5678;
+
+/// A UDP test frame; change a part, then build.
+#[derive(Clone)]
+pub struct Udp {
+    pub to: [u8; 6],
+    pub from: [u8; 6],
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub ports: (u16, u16),
+    pub mark: u32,
+    pub connection: u32,
+    pub sequence: u32,
+    pub stream: u8,
+    pub sender: u8,
+    pub sent_ns: u64,
+    pub ttl: u8,
+    /// Length without FCS.
+    pub octets: usize,
+}
+
+pub fn v4(text: &str) -> IpAddr {
+    IpAddr::V4(text.parse::<Ipv4Addr>().unwrap())
+}
+
+pub fn v6(text: &str) -> IpAddr {
+    IpAddr::V6(text.parse::<Ipv6Addr>().unwrap())
+}
+
+/// RFC 1071, the slow way.
+pub fn ones_complement(octets: &[u8]) -> u16 {
+    let mut sum: u32 = 0;
+    for pair in octets.chunks(2) {
+        sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn octets_of(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+impl Udp {
+    fn tag(&self) -> Vec<u8> {
+        let mut tag = self.mark.to_le_bytes().to_vec();
+        tag.extend(self.connection.to_le_bytes());
+        tag.extend(self.sequence.to_le_bytes());
+        tag.push(self.stream | self.sender << 2);
+        tag.extend(&self.sent_ns.to_le_bytes()[..5]);
+        tag
+    }
+
+    pub fn build(&self) -> Vec<u8> {
+        let header = if self.source.is_ipv4() { 20 } else { 40 };
+        let length = self.octets - 14 - header;
+        let mut payload = self.tag();
+        payload.extend((0..length - 8 - payload.len()).map(|at| at as u8));
+        let mut udp =
+            [self.ports.0.to_be_bytes(), self.ports.1.to_be_bytes(), (length as u16).to_be_bytes(), [0, 0]].concat();
+        udp.extend(payload);
+        let addresses = [octets_of(self.source), octets_of(self.destination)].concat();
+        let pseudo = [&addresses[..], &[0, 17], &(length as u16).to_be_bytes(), &udp].concat();
+        let check = match !ones_complement(&pseudo) {
+            0 => 0xffff,
+            other => other,
+        };
+        udp[6..8].copy_from_slice(&check.to_be_bytes());
+        let ethernet = [&self.to[..], &self.from].concat();
+        if self.source.is_ipv4() {
+            let total = ((length + 20) as u16).to_be_bytes();
+            let mut ip = [&[0x45, 0][..], &total, &[0, 0, 0, 0, self.ttl, 17, 0, 0], &addresses].concat();
+            let check = !ones_complement(&ip);
+            ip[10..12].copy_from_slice(&check.to_be_bytes());
+            return [&ethernet[..], &[8, 0], &ip, &udp].concat();
+        }
+        let ip = [&[0x60, 0, 0, 0][..], &(length as u16).to_be_bytes(), &[17, self.ttl], &addresses].concat();
+        [&ethernet[..], &[0x86, 0xdd], &ip, &udp].concat()
+    }
+}

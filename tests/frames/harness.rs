@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The frame programs loaded for one plan, and single runs of them.
+
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+use libbpf_rs::OpenObject;
+use natgauge_engine::programs::{Programs, Received};
+use natgauge_engine::request::{self, Request};
+use natgauge_engine::sender::{self, Flow};
+use natgauge_engine::table::Table;
+use natgauge_engine::{host, plan};
+
+pub const INITIATOR_MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 1, 1]);
+pub const RESPONDER_MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 1, 2]);
+
+pub const DROP: u32 = 1;
+pub const REDIRECT: u32 = 4;
+
+/// A NAT44 request as text; `changes` are JSON pointers and their new values.
+pub fn request(changes: &[(&str, &str)]) -> Request {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../trial/examples/nat44-both-phases.json"))
+            .unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    json["connections"] = 1000.into();
+    json["record_delays"] = false.into();
+    for (pointer, value) in changes {
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        json.pointer_mut(parent).unwrap()[key] = serde_json::from_str(value).unwrap();
+    }
+    request::parse(json.to_string().as_bytes()).unwrap()
+}
+
+/// The changes that make `request` NAT64: IPv6 inside, IPv4 outside, frames of 84 and 64 octets.
+pub const NAT64: &[(&str, &str)] = &[
+    ("/initiator/family", r#""ipv6""#),
+    ("/initiator/gateway", r#"{"mac":"02:00:00:00:01:01"}"#),
+    ("/initiator/source_addresses", r#"{"first":"2001:2::2","last":"2001:2::2"}"#),
+    ("/initiator/destination_addresses", r#"{"first":"2001:2:0:1::c613:2","last":"2001:2:0:1::c613:2"}"#),
+    ("/frame", r#"{"size":84,"side":"initiator"}"#),
+];
+
+pub struct Loaded<'a> {
+    pub programs: Programs<'a>,
+    pub request: Request,
+    _table: Table,
+}
+
+impl<'a> Loaded<'a> {
+    pub fn new(place: &'a mut MaybeUninit<OpenObject>, request: Request) -> Self {
+        let table = Table::make(&request).unwrap();
+        let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]).unwrap();
+        let programs = Programs::load(place, &plan, request.senders.cpus.len(), &table)
+            .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
+        programs.control.open(7);
+        programs.aim_at_loopback().unwrap();
+        Self { programs, request, _table: table }
+    }
+
+    /// One frame in; verdict, frame out and ns per run.
+    pub fn run(&self, program: RawFd, frame: &[u8], repeat: i32) -> (u32, Vec<u8>, u32) {
+        let mut out = vec![0_u8; 4096];
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+            data_in: frame.as_ptr().cast(),
+            data_size_in: frame.len() as u32,
+            data_out: out.as_mut_ptr().cast(),
+            data_size_out: out.len() as u32,
+            repeat,
+            ..Default::default()
+        };
+        // SAFETY: both buffers outlive the call and their lengths are given.
+        let status = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) };
+        assert_eq!(status, 0, "BPF_PROG_RUN");
+        out.truncate(options.data_size_out as usize);
+        (options.retval, out, options.duration)
+    }
+
+    /// Give the frame to a receiver; what changed in the counts.
+    pub fn receive(&self, side: usize, frame: &[u8]) -> (u32, Vec<u8>, Received) {
+        let (verdict, out, _) = self.run(self.programs.receivers()[side], frame, 1);
+        (verdict, out, self.programs.received())
+    }
+
+    /// The frames a phase would send, in order, from the CPU this thread is pinned to.
+    pub fn generate(&self, flows: &[Flow]) -> Vec<Vec<u8>> {
+        host::pin(0).unwrap();
+        self.programs.set_senders(&[(0, sender::state(0, 1, host::now_ns() - 1_000_000_000, flows))]).unwrap();
+        let longest = self.request.octets().into_iter().max().unwrap() as usize;
+        let total: u64 = flows.iter().map(|flow| flow.frames).sum();
+        (0..total)
+            .map(|_| {
+                let (verdict, frame, _) = self.run(self.programs.generator(), &vec![0xee; longest], 1);
+                assert_eq!(verdict, REDIRECT);
+                frame
+            })
+            .collect()
+    }
+}

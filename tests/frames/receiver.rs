@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How what arrives is sorted. Each row: a sentence, what is done to the right frame, and the one count that must rise.
+
+use std::mem::MaybeUninit;
+
+use natgauge_engine::programs::Received;
+use natgauge_engine::sender::Flow;
+
+use crate::frame::{ones_complement, v4, v6, Udp, MARK};
+use crate::harness::{request, Loaded, DROP, NAT64, REDIRECT};
+
+const CONNECTION: u32 = 5;
+
+/// The right frame of connection 5 as it must reach the Responder through a NAT44, and its inside source port.
+fn outside_frame(loaded: &Loaded, header: usize) -> (Udp, u16) {
+    let sent = loaded.generate(&[Flow { side: 0, stream: 0, frames: 6, rate: 1e9 }]).remove(CONNECTION as usize);
+    let two = |at: usize| u16::from_be_bytes([sent[at], sent[at + 1]]);
+    let frame = Udp {
+        to: [2, 0, 0, 0, 0, 2],
+        from: [2, 0, 0, 0, 1, 2],
+        source: v4("198.19.0.1"),
+        destination: v4("198.19.0.2"),
+        ports: (33_333, two(14 + header + 2)),
+        mark: MARK,
+        connection: CONNECTION,
+        sequence: 5,
+        stream: 0,
+        sender: 0,
+        sent_ns: 0,
+        ttl: 9,
+        octets: 60,
+    };
+    (frame, two(14 + header))
+}
+
+/// All counts of all streams by name, so that a row can say which may change.
+fn counts(received: &Received) -> Vec<(&'static str, u64)> {
+    let sum = |of: fn(&natgauge_engine::tester::types::tally) -> u64| received.tally.iter().map(of).sum::<u64>();
+    vec![
+        ("received", sum(|tally| tally.received)),
+        ("duplicates", sum(|tally| tally.duplicates)),
+        ("reordered", sum(|tally| tally.reordered)),
+        ("late", sum(|tally| tally.late)),
+        ("damaged", sum(|tally| tally.damaged) + received.damaged_unmarked.iter().sum::<u64>()),
+        ("untranslated", sum(|tally| tally.untranslated)),
+        ("mistranslated", sum(|tally| tally.mistranslated)),
+        ("foreign", received.foreign.iter().sum()),
+        ("stored", received.stored),
+    ]
+}
+
+fn risen(before: &Received, after: &Received) -> Vec<&'static str> {
+    let pairs = counts(before).into_iter().zip(counts(after));
+    pairs.filter(|((_, before), (_, after))| after > before).map(|((name, _), _)| name).collect()
+}
+
+/// A sentence, the change, the counts that must rise (no others may).
+type Row = (&'static str, fn(&mut Udp, u16) -> Vec<u8>, &'static [&'static str]);
+
+const ROWS: &[Row] = &[
+    ("the right frame is received and its connection stored", |f, _| f.build(), &["received", "stored"]),
+    ("the same frame again is a duplicate", |f, _| f.build(), &["duplicates"]),
+    ("a later frame of the stream is received", |f, _| sequence(f, 9), &["received"]),
+    ("a frame that comes after a later one is reordered", |f, _| sequence(f, 7), &["received", "reordered"]),
+    ("the same sequence of another sender is another frame", |f, _| sender(f, 1), &["received"]),
+    ("an inside source outside is a leak", |f, _| source(f, "10.0.0.2"), &["untranslated"]),
+    ("a source outside the pool is mistranslated", |f, _| source(f, "198.19.0.77"), &["mistranslated"]),
+    ("a wrong destination is mistranslated", |f, _| destination(f, "198.19.0.3"), &["mistranslated"]),
+    ("a wrong destination port is mistranslated", |f, _| port(f, 999), &["mistranslated"]),
+    ("a stream that belongs to the other port is mistranslated", |f, _| stream(f, 2), &["mistranslated"]),
+    ("a flipped bit in the tag is damage", |f, _| flip(f, 50), &["damaged"]),
+    ("a flipped bit in the mark is damage", |f, _| flip(f, 43), &["damaged"]),
+    ("a flipped bit in the last octet is damage", |f, _| flip(f, 59), &["damaged"]),
+    ("a flipped bit in the UDP ports is damage", |f, _| flip(f, 34), &["damaged"]),
+    ("a flipped bit in the TTL is damage", |f, _| flip(f, 22), &["damaged"]),
+    ("a cut frame is damage", |f, _| cut(f), &["damaged"]),
+    ("an unknown stream is damage", |f, _| stream(f, 3), &["damaged"]),
+    ("a connection that does not exist is damage", |f, _| connection(f, 1_000_000), &["damaged"]),
+    ("another trial's mark is foreign", |f, _| mark(f, 77), &["foreign"]),
+    ("another protocol is foreign", |f, _| ethertype(f, [0x88, 0xcc]), &["foreign"]),
+    ("an Ethernet trailer does no harm", |f, _| trailer(f), &["received"]),
+    ("no UDP checksum is legal over IPv4", |f, _| without_checksum(f), &["received"]),
+];
+
+fn sequence(f: &mut Udp, value: u32) -> Vec<u8> {
+    f.sequence = value;
+    f.build()
+}
+
+fn sender(f: &mut Udp, value: u8) -> Vec<u8> {
+    f.sender = value;
+    f.build()
+}
+
+fn source(f: &mut Udp, address: &str) -> Vec<u8> {
+    f.source = v4(address);
+    f.sequence = 100;
+    f.build()
+}
+
+fn destination(f: &mut Udp, address: &str) -> Vec<u8> {
+    f.destination = v4(address);
+    f.build()
+}
+
+fn port(f: &mut Udp, destination: u16) -> Vec<u8> {
+    f.ports.1 = destination;
+    f.build()
+}
+
+fn stream(f: &mut Udp, value: u8) -> Vec<u8> {
+    f.stream = value;
+    f.build()
+}
+
+fn connection(f: &mut Udp, value: u32) -> Vec<u8> {
+    f.connection = value;
+    f.build()
+}
+
+fn mark(f: &mut Udp, value: u32) -> Vec<u8> {
+    f.mark = value;
+    f.build()
+}
+
+fn flip(f: &mut Udp, octet: usize) -> Vec<u8> {
+    f.sequence = 200;
+    let mut frame = f.build();
+    frame[octet] ^= 0x10;
+    frame
+}
+
+fn cut(f: &mut Udp) -> Vec<u8> {
+    f.octets = 100;
+    let mut frame = f.build();
+    frame.truncate(60);
+    frame
+}
+
+fn ethertype(f: &mut Udp, value: [u8; 2]) -> Vec<u8> {
+    let mut frame = f.build();
+    frame[12..14].copy_from_slice(&value);
+    frame
+}
+
+fn trailer(f: &mut Udp) -> Vec<u8> {
+    f.sequence = 300;
+    let mut frame = f.build();
+    frame.extend([0; 4]);
+    frame
+}
+
+fn without_checksum(f: &mut Udp) -> Vec<u8> {
+    f.sequence = 301;
+    let mut frame = f.build();
+    frame[40..42].copy_from_slice(&[0, 0]);
+    frame
+}
+
+#[test]
+fn what_arrives_at_the_responder_is_sorted_as_each_row_says() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/senders/cpus", "[0,1]")]));
+    let (right, inside_port) = outside_frame(&loaded, 20);
+    for (sentence, change, expected) in ROWS {
+        let before = loaded.programs.received();
+        let frame = change(&mut right.clone(), inside_port);
+        let (verdict, _, after) = loaded.receive(1, &frame);
+        assert_eq!(verdict, DROP, "{sentence}");
+        assert_eq!(&risen(&before, &after), expected, "{sentence}");
+        let (_, _, ns) = loaded.run(loaded.programs.receivers()[1], &frame, 10_000);
+        println!("{ns:5} ns  {sentence}");
+    }
+}
+
+#[test]
+fn after_its_grace_a_frame_is_late() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    let (right, _) = outside_frame(&loaded, 20);
+    loaded.programs.control.open(6);
+    let (_, _, after) = loaded.receive(1, &right.build());
+    assert_eq!(risen(&Received::default(), &after), ["late"]);
+}
+
+#[test]
+fn past_its_timeout_a_frame_is_late() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/frame_timeout_ms", "10")]));
+    let (mut right, _) = outside_frame(&loaded, 20);
+    let now = natgauge_engine::host::now_ns();
+    right.sent_ns = now - 20_000_000;
+    let (_, _, late) = loaded.receive(1, &right.build());
+    assert_eq!(risen(&Received::default(), &late), ["late"]);
+    right.sent_ns = natgauge_engine::host::now_ns();
+    right.sequence += 1;
+    let (_, _, after) = loaded.receive(1, &right.build());
+    assert_eq!(risen(&late, &after), ["received", "stored"]);
+}
+
+#[test]
+fn delays_are_exact_at_their_ends_and_negative_ones_are_counted() {
+    let mut place = MaybeUninit::uninit();
+    let loaded =
+        Loaded::new(&mut place, request(&[("/record_delays", "true"), ("/initiator/source_ports/last", "65535")]));
+    let (mut right, _) = outside_frame(&loaded, 20);
+    right.stream = 1;
+    for (sequence, before) in [(1, 5_000_000_i64), (2, 900_000_000), (3, -1_000_000_000)] {
+        right.sequence = sequence;
+        right.sent_ns = (natgauge_engine::host::now_ns() as i64 - before) as u64;
+        loaded.receive(1, &right.build());
+    }
+    let tally = loaded.programs.received().tally[1];
+    assert_eq!((tally.delays, tally.negative, tally.received), (3, 1, 3));
+    // Between reading the clock here and there lie microseconds, on a bad day milliseconds.
+    assert!((900_000_000..1_100_000_000).contains(&tally.delay_maximum), "{}", tally.delay_maximum);
+    assert!((-1_000_000_000..-800_000_000).contains(&tally.delay_minimum), "{}", tally.delay_minimum);
+}
+
+#[test]
+fn a_router_must_leave_the_source_alone() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/translation", r#"{"source":"unchanged"}"#)]));
+    let (mut frame, inside_port) = outside_frame(&loaded, 20);
+    let (_, _, changed) = loaded.receive(1, &frame.build());
+    assert_eq!(risen(&Received::default(), &changed), ["mistranslated"]);
+    frame.source = v4("10.0.0.2");
+    frame.ports.0 = inside_port;
+    let (_, _, kept) = loaded.receive(1, &frame.build());
+    assert_eq!(risen(&changed, &kept), ["received", "stored"]);
+}
+
+#[test]
+fn back_at_the_initiator_everything_must_be_as_it_was() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    let (outside, inside_port) = outside_frame(&loaded, 20);
+    loaded.receive(1, &outside.build());
+    let right = Udp {
+        source: v4("198.19.0.2"),
+        destination: v4("10.0.0.2"),
+        ports: (outside.ports.1, inside_port),
+        stream: 2,
+        ..outside.clone()
+    };
+    let leak = Udp { destination: v4("198.19.0.1"), ports: (outside.ports.1, 33_333), sequence: 6, ..right.clone() };
+    let wrong = Udp { ports: (outside.ports.1, inside_port.wrapping_add(1)), sequence: 7, ..right.clone() };
+    for (frame, expected) in [(right, "received"), (leak, "untranslated"), (wrong, "mistranslated")] {
+        let before = loaded.programs.received();
+        let (_, _, after) = loaded.receive(0, &frame.build());
+        assert_eq!(risen(&before, &after), [expected]);
+    }
+}
+
+#[test]
+fn through_a_nat64_an_ipv6_frame_outside_is_a_leak_and_ipv4_is_right() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(NAT64));
+    let (right, inside_port) = outside_frame(&loaded, 40);
+    let leak = Udp {
+        source: v6("2001:2::2"),
+        destination: v6("2001:2:0:1::c613:2"),
+        ports: (inside_port, right.ports.1),
+        octets: 80,
+        ..right.clone()
+    };
+    let (_, _, leaked) = loaded.receive(1, &leak.build());
+    assert_eq!(risen(&Received::default(), &leaked), ["untranslated"]);
+    let (_, _, after) = loaded.receive(1, &right.build());
+    assert_eq!(risen(&leaked, &after), ["received", "stored"]);
+}
+
+fn arp_request(target: [u8; 4]) -> Vec<u8> {
+    let mut frame = [&[0xff; 6][..], &[2, 0, 0, 0, 1, 2], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat();
+    frame.extend([2, 0, 0, 0, 1, 2, 198, 19, 0, 1, 0, 0, 0, 0, 0, 0]);
+    frame.extend(target);
+    frame.resize(60, 0);
+    frame
+}
+
+#[test]
+fn arp_is_answered_for_own_addresses_only() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    let (verdict, reply, _) = loaded.receive(1, &arp_request([198, 19, 0, 2]));
+    assert_eq!(verdict, REDIRECT);
+    let mut expected = [&[2, 0, 0, 0, 1, 2, 2, 0, 0, 0, 0, 2][..], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2]].concat();
+    expected.extend([2, 0, 0, 0, 0, 2, 198, 19, 0, 2, 2, 0, 0, 0, 1, 2, 198, 19, 0, 1]);
+    expected.resize(60, 0);
+    assert_eq!(reply, expected);
+    let (verdict, _, after) = loaded.receive(1, &arp_request([198, 19, 0, 3]));
+    assert_eq!((verdict, after.foreign[1]), (DROP, 1));
+}
+
+#[test]
+fn neighbour_solicitations_are_answered_with_and_without_their_option() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(NAT64));
+    let target = "2001:2::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let asker = "fe80::1".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    for option in [&[1, 1, 2, 0, 0, 0, 1, 1][..], &[]] {
+        let icmp = [&[135, 0, 0, 0, 0, 0, 0, 0][..], &target, option].concat();
+        let mut frame = [&[0x33, 0x33, 0xff, 0, 0, 2][..], &[2, 0, 0, 0, 1, 1], &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();
+        frame.extend([0, icmp.len() as u8, 58, 255]);
+        frame.extend([&asker[..], &target, &icmp].concat());
+        let (verdict, reply, _) = loaded.receive(0, &frame);
+        assert_eq!((verdict, reply.len()), (REDIRECT, 86));
+        assert_eq!(reply[..14], [2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1, 0x86, 0xdd]);
+        assert_eq!((&reply[22..38], &reply[38..54]), (&target[..], &asker[..]));
+        assert_eq!(reply[54..56], [136, 0]);
+        assert_eq!((&reply[58..62], &reply[62..78]), (&[0x60, 0, 0, 0][..], &target[..]));
+        assert_eq!(reply[78..86], [2, 1, 2, 0, 0, 0, 0, 1]);
+        let pseudo = [&reply[22..54], &[0, 0, 0, 32, 0, 0, 0, 58], &reply[54..86]].concat();
+        assert_eq!(ones_complement(&pseudo), 0xffff);
+    }
+}
