@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import natgauge
+from natgauge.campaigns.places import WirePort
 from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError
@@ -202,3 +203,21 @@ def test_a_second_run_on_the_same_lab_is_refused_and_leaves_the_first_alone(tmp_
             natgauge.measure("connection-rate", "linux-ipv4", results=tmp_path, lab_name="e2e", **QUICK)
         assert "ng-e2e-tester" in namespaces.names()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
+def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path: Path) -> None:
+    with NetnsLab("e2e", initiator_family="ipv4", responder_family="ipv4") as lab:
+        ports: dict[str, Any] = {
+            f"{side}_port": WirePort(port.interface, port.gateway_address or "", port.netns)
+            for side, port in (("initiator", lab.initiator), ("responder", lab.responder))
+        }
+        answer = natgauge.measure("connection-rate", "linux-ipv4", lab="wire", results=tmp_path, **ports, **QUICK)
+    assert answer.document["placement"] == "external"
+    assert answer.document["median"] > 0
+    trials = valid_trials(answer.folder)
+    assert trials
+    # The engine found the device's address out by itself, and nobody asked the device for its count.
+    assert all(trial["result"]["ports"]["initiator"]["gateway_mac"] for trial in trials)
+    assert all(trial["device_count_after"] is None for trial in trials)

@@ -153,3 +153,15 @@ def test_without_capabilities_the_line_names_them(
     assert shown.count("\n") == 1
     assert "CAP_BPF" in shown
     assert not (tmp_path / "results").exists()
+
+
+def test_a_kernel_that_is_too_old_is_named_with_the_least_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.release", lambda: "6.1.0-56-amd64")
+    assert run([*MEASURE, "--results", str(tmp_path / "results")]) == 3
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "6.1.0-56-amd64" in shown
+    assert "6.6" in shown
+    assert list(tmp_path.iterdir()) == []

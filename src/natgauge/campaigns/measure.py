@@ -8,6 +8,8 @@ start the device; prove that it forwards and that its limits fit; run the proced
 from __future__ import annotations
 
 import dataclasses
+import platform
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -27,8 +29,9 @@ from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.gateway import Settings as DeviceSettings
 from natgauge.duts.recipe import Recipe, load
-from natgauge.errors import UsageError
+from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
+from natgauge.host.doctor import LEAST_KERNEL
 from natgauge.labs import programs
 from natgauge.labs.base import Family
 from natgauge.labs.netns import NetnsLab
@@ -330,8 +333,13 @@ def _check_host() -> None:
     """See that this host can measure at all.
 
     Raises:
-        HostError: the engine or a capability is missing.
+        HostError: the kernel is too old, the engine or a capability is missing.
     """
+    release = platform.release()
+    version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+    if version < LEAST_KERNEL:
+        least = ".".join(map(str, LEAST_KERNEL))
+        raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
     programs.find("natgauge-engine")
     capabilities.require("measuring", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
 

@@ -46,12 +46,12 @@ from natgauge.trials import (
 
 #: Rate asked for when the highest is sought: beyond what any core does, within what the engine accepts.
 BEYOND_REACH: Final = 60_000_000.0
-#: Connections of the cable's trials: their state table (16 MB) is larger than a core's own caches, as in real use.
-CONNECTIONS: Final = 2_000_000
+#: Connections of the cable's trials: their state table (8 MB) is larger than a core's own caches, as in real use.
+CONNECTIONS: Final = 1_000_000
 #: Share of the highest rate at which no frame may be lost.
 SAFE_SHARE: Final = 0.9
 #: Nominal seconds of sending in each trial.
-TRIAL_SECONDS: Final = 0.7
+TRIAL_SECONDS: Final = 0.5
 MAXIMUM_FRAMES: Final = 2**40 - 1
 _REPEATS: Final = 3
 _GRACE_MS: Final = 50
@@ -132,7 +132,7 @@ def run_selftest(
     """Measure the tester on a cable of its own.
 
     Args:
-        frames_at_90: frames of each loss check; by default what 0.7 s hold.
+        frames_at_90: frames of each loss check; by default what 0.5 s hold.
         sender_cpus: CPUs to send from; by default the first usable one.
         quick: only the least frame size of each family.
         told: called with each cell as it is done.

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge lab` on real namespaces: up, status, down, clean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from natgauge.cli import run
+from natgauge.labs import namespaces, register
+
+NAME = "e2e-cli"
+
+
+@pytest.fixture(autouse=True)
+def taken_down() -> Iterator[None]:
+    """Whatever a test leaves of its lab goes."""
+    yield
+    if any(lab.name == NAME for lab in register.status()):
+        register.take_down(NAME)
+
+
+def ours() -> list[str]:
+    return [name for name in namespaces.names() if name.startswith(f"ng-{NAME}-")]
+
+
+def test_a_lab_stays_up_is_listed_and_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab", "up", NAME, "--dut", "nftables-nat66"]) == 0
+    shown = capsys.readouterr().out
+    assert "2001:2::1" in shown
+    assert ours() == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
+
+    assert run(["lab", "status", "--json"]) == 0
+    (lab,) = [lab for lab in json.loads(capsys.readouterr().out)["labs"] if lab["name"] == NAME]
+    assert (lab["kind"], lab["state"]) == ("netns", "kept")
+    assert run(["lab", "status"]) == 0
+    assert f"{NAME}: netns, kept" in capsys.readouterr().out
+
+    assert run(["lab", "down", NAME]) == 0
+    assert f"deleted namespace ng-{NAME}-dut" in capsys.readouterr().out
+    assert ours() == []
+
+
+def test_a_kept_lab_is_not_made_a_second_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab", "up", NAME]) == 0
+    capsys.readouterr()
+    assert run(["lab", "up", NAME]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "natgauge lab down" in shown
+    assert len(ours()) == 2
+
+
+def test_taking_down_twice_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab", "up", NAME]) == 0
+    assert run(["lab", "down", NAME]) == 0
+    capsys.readouterr()
+    assert run(["lab", "down", NAME]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--dut", "nothing"], "nothing"),
+        (["--cores", "4095"], "4095"),
+        (["--placement", "isolated", "--cores", "0,1,2,3,4095"], "4095"),
+    ],
+)
+def test_a_lab_that_cannot_be_is_refused_and_nothing_is_left(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lab", "up", NAME, *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert words in shown or "core" in shown
+    assert ours() == []
