@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The doctor's own trial, for real: it needs root and the built engine."""
+
+from __future__ import annotations
+
+import os
+
+from natgauge.host.doctor import examine
+from natgauge.host.probe import send_over_a_cable
+from natgauge.labs import namespaces
+
+
+def test_a_thousand_frames_go_over_a_cable_that_is_gone_afterwards() -> None:
+    proof = send_over_a_cable()
+    assert proof.offered == proof.received == 1000
+    assert f"ng-doctor-{os.getpid()}-tester" not in namespaces.names()
+
+
+def test_on_this_host_all_that_is_needed_is_there() -> None:
+    assert [finding for finding in examine() if finding.state == "missing"] == []
