@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import natgauge
-from natgauge.campaigns.places import WirePort
+from natgauge.campaigns.places import PlaceOptions, WirePort, with_placement
 from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError
@@ -221,3 +221,10 @@ def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path:
     # The engine found the device's address out by itself, and nobody asked the device for its count.
     assert all(trial["result"]["ports"]["initiator"]["gateway_mac"] for trial in trials)
     assert all(trial["device_count_after"] is None for trial in trials)
+
+
+def test_a_device_with_processes_of_its_own_gets_cores_of_its_own_where_there_are_any() -> None:
+    several = len(os.sched_getaffinity(0)) > 1
+    for dut, wanted in (("tayga-nat64", "isolated" if several else "shared"), ("nftables-nat44", "shared")):
+        assert with_placement(PlaceOptions(), load(dut)).placement == wanted
+        assert with_placement(PlaceOptions(placement="shared"), load(dut)).placement == "shared"

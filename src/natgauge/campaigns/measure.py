@@ -20,7 +20,16 @@ from typing import Any, Final, Literal
 from natgauge import procedures
 from natgauge.campaigns import environment
 from natgauge.campaigns.measurer import LabMeasurer, Settings
-from natgauge.campaigns.places import LabKind, PlaceOptions, WirePort, device_cpus, make_lab, sender_cpus, surroundings
+from natgauge.campaigns.places import (
+    LabKind,
+    PlaceOptions,
+    WirePort,
+    device_cpus,
+    make_lab,
+    sender_cpus,
+    surroundings,
+    with_placement,
+)
 from natgauge.campaigns.plan import LEAST_FRAME, Order, Surroundings, TrafficOptions, TrafficPlan, check_rate, make_plan
 from natgauge.campaigns.selftest import HighestRates, Profile, highest_rates
 from natgauge.campaigns.store import Store, plain
@@ -157,7 +166,7 @@ def measure(  # noqa: PLR0913 - each is a thing the user may choose, all but two
         order: how phase 1 enumerates the four tuples (RFC 9693 section 4.4).
         lab: "netns" or "wire".
         lab_name: two measurements at one time need two names.
-        placement: "shared" (default) or "isolated"; "wire" has none.
+        placement: "shared" or "isolated"; by default "shared", but "isolated" for devices with processes of their own.
         cores: the device's, "0,2-3" or numbers.
         sender_cores: the tester's.
         ring: frames that wait in front of each core of an isolated device.
@@ -251,6 +260,7 @@ def check(question: Question) -> _Checked:
     """
     procedure = procedures.get(question.metric)
     recipe = load(question.dut)
+    question = dataclasses.replace(question, place=with_placement(question.place, recipe))
     around = surroundings(question.place, recipe)
     traffic = make_plan(question.traffic, around)
     lab = make_lab(question.place, recipe, traffic)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
@@ -59,7 +59,8 @@ class PlaceOptions:
     Attributes:
         kind: "netns" (made here) or "wire" (two existing ports, the device is not ours).
         name: the lab's; two runs at one time need two names.
-        placement: "shared" or "isolated" for `netns`; `wire` is always "external".
+        placement: "shared" or "isolated" for `netns`; None = "shared", but "isolated" for devices with processes of
+            their own. `wire` is always "external".
         cores: the device's cores; None = the lab's choice. In `shared` placement they are the sender's, too.
         sender_cores: the tester's sending cores; None = the lab's choice.
         ring: frames that wait in front of each core of an isolated device.
@@ -121,6 +122,19 @@ def check_options(options: PlaceOptions) -> None:
             raise UsageError(
                 "lab wire: the device is not ours, so placement and cores cannot be chosen; leave them out"
             )
+
+
+def with_placement(options: PlaceOptions, recipe: Recipe) -> PlaceOptions:
+    """The options with a placement, where a lab has one and none was chosen.
+
+    A process in user space does not run in the sender's context: on the sender's core the two would only push each
+    other aside. So a device with processes of its own gets cores of its own where there are any.
+    """
+    if options.kind != "netns" or options.placement is not None:
+        return options
+    cores = recipe.knobs.cores
+    has_processes = cores is not None and cores.scope == "device"
+    return replace(options, placement="isolated" if has_processes and len(usable_cpus()) > 1 else "shared")
 
 
 def make_lab(options: PlaceOptions, recipe: Recipe, traffic: TrafficPlan) -> NetnsLab | WireLab:

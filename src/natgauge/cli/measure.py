@@ -36,7 +36,7 @@ _PLACE: Final = (
         "--placement",
         click.Choice(["shared", "isolated"]),
         None,
-        "Where the device works.  [default: shared]",
+        "Where the device works.  [default: shared; isolated for devices with processes of their own]",
         "placement",
     ),
     ("--cores", str, "LIST", "The device's cores, e.g. 0,2-3.", "cores"),
