@@ -17,6 +17,7 @@ import pytest
 
 import natgauge
 from natgauge.campaigns.places import PlaceOptions, WirePort, with_placement
+from natgauge.campaigns.selftest import cable_name
 from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError
@@ -34,7 +35,7 @@ QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "30%"
 
 
 #: Labs of these tests; other ones may come and go at the same time.
-OURS = {"e2e", "selftest"}
+OURS = {"e2e", cable_name()}
 
 
 def left_behind() -> dict[str, object]:

@@ -148,7 +148,7 @@ def run_selftest(
     programs.find("natgauge-engine")
     figures: list[CableFigures] = []
     clock = ""
-    with CableLab("selftest") as cable:
+    with CableLab(cable_name()) as cable:
         tester = CableTester(cable, cpus)
         for profile in _profiles(quick=quick):
             figures.append(tester.figures(profile, frames_at_90))
@@ -156,6 +156,11 @@ def run_selftest(
             if told is not None:
                 told(figures[-1])
     return SelfTest(tuple(figures), clock, cpus)
+
+
+def cable_name() -> str:
+    """Every process has a cable of its own: measurements in different labs may go on at one time."""
+    return f"selftest-{os.getpid()}"
 
 
 def _profiles(*, quick: bool) -> list[Profile]:
@@ -295,7 +300,7 @@ def highest_rates(profile: Profile, sender_cpus: Sequence[int]) -> HighestRates:
     known = _read_cache()
     if (found := _rates_from(known.get(key))) is not None:
         return found
-    with CableLab("selftest") as cable:
+    with CableLab(cable_name()) as cable:
         tester = CableTester(cable, tuple(sender_cpus))
         rates = HighestRates(*tester.highest(profile, max))
     if not tester.disturbed:
