@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from natgauge.procedures.measurer import Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.procedures.measurer import Ability, Counts, Direction, TrialOutcome, TrialPlan
 from natgauge.procedures.settings import Placement
 from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
 
@@ -51,6 +51,7 @@ class Gateway:
     passes: Callable[[float], bool] | None = None
     knows_count: bool = True
     seed: int = 1
+    abilities: frozenset[Ability] = frozenset()
     plans: list[TrialPlan] = field(default_factory=list)
     outcomes: list[TrialOutcome] = field(default_factory=list)
     _random: random.Random = field(init=False)

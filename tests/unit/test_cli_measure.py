@@ -65,7 +65,7 @@ def test_json_is_exactly_one_object_with_the_promised_fields(
 def test_options_reach_the_question_and_what_was_not_given_does_not(questions: list[Question]) -> None:
     run([*ASKED, "--error", "2%", "--direction", "up", "--cores", "0", "--udp-timeout", "100", "--seed", "7"])
     (question,) = questions
-    assert question.settings == {"error": "2%", "repeat": 2, "directions": "up"}
+    assert question.settings == {"error": "2%", "repeat": "2", "directions": "up"}
     assert question.traffic.connections == 1000
     assert question.traffic.source_ports is None
     assert question.place.cores == "0"

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from natgauge import procedures
 from natgauge.campaigns import environment
-from natgauge.campaigns.measurer import LabMeasurer, Settings
+from natgauge.campaigns.measurer import ABILITIES, LabMeasurer, Settings
 from natgauge.campaigns.places import (
     LabKind,
     PlaceOptions,
@@ -45,10 +45,10 @@ from natgauge.labs import programs
 from natgauge.labs.base import Family
 from natgauge.labs.netns import NetnsLab
 from natgauge.labs.wire import WireLab
-from natgauge.procedures import connection_rate
+from natgauge.procedures import connection_rate, profiles
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.settings import SearchError, TrialSettings
+from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
 
 #: RFC 2544 section 23: on a wire, receivers stay open 2 s after the last frame.
 WIRE_GRACE_SECONDS: Final = 2.0
@@ -311,12 +311,11 @@ def make_settings(
             raise UsageError(
                 f"{name.replace('_', ' ')}: the metric {procedure.metric} has no such setting; leave it out"
             )
-    values = dict(asked)
-    if isinstance(error := values.get("error"), str):
-        values["error"] = SearchError.parse(error)
+    values = profiles.with_defaults(procedure, read_texts(asked))
     settings: TrialSettings = procedure.settings(
         connections=connections, placement=lab.placement, order=order, **values
     )
+    refuse_unable(ABILITIES, procedure.metric, settings)
     for name, value in values.items():
         if name.endswith("_rate") and isinstance(value, float):
             check_rate(name.replace("_", " "), value)

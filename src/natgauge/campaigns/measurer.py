@@ -12,7 +12,7 @@ from natgauge.campaigns.plan import Addresses, TrafficPlan
 from natgauge.campaigns.watch import Silent, Watch
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.labs.base import Family, Placement, Port
-from natgauge.procedures.measurer import Counts, Delays, Direction, Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.procedures.measurer import Ability, Counts, Delays, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.trials import (
     AddressRange,
     DelayCounts,
@@ -43,6 +43,8 @@ _PROBE_RATE: Final = 100.0
 #: Beyond twice its nominal length a trial is broken off after this many seconds more.
 _SLACK_SECONDS: Final = 60.0
 _GAP_MS: Final = 100
+#: What this tester can do beyond plain trials; a procedure that needs more is refused.
+ABILITIES: Final[frozenset[Ability]] = frozenset()
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
 
@@ -164,6 +166,11 @@ class LabMeasurer:
     phase1_only: bool = False
     runner: Runner = _run_engine
     number: int = 0
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do beyond plain trials."""
+        return ABILITIES
 
     @property
     def highest_rate(self) -> float:

@@ -65,7 +65,7 @@ def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> M
         NatgaugeError: a trial could not be run at all.
     """
     settings = settings.with_queue_bound()
-    runner = TrialRunner(measurer, METRIC, settings.repeat, observe)
+    runner = TrialRunner(measurer, METRIC, settings.most_repetitions, observe)
     measurements = repeat(runner, settings.repeat, lambda known: _once(runner, settings, known))
     notes = [*tolerance_note(settings), *_length_note(measurements, settings), *disturbed_note(measurements)]
     return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 ReadingOrder = Literal["pseudorandom", "increasing", "once"]
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
@@ -35,6 +35,29 @@ class Direction(StrEnum):
     RESPONDER = "responder"
 
 
+class Ability(StrEnum):
+    """What not every measurer can do. A procedure names what it needs, and is refused before anything starts."""
+
+    EMPTY_TIMED = "timing how long the device takes to empty its table"
+    WATCH_COUNT = "watching the device's own count fall"
+    RESTART = "restarting the device"
+    RESTART_IN_TRIAL = "restarting the device in the middle of a trial"
+    VARIATION = "differences between the delays of consecutive frames"
+    LOSS_TIMES = "the sending times of lost frames"
+    RATE_STEP = "a change of the rate in the middle of phase 2"
+    TAGGED_DELAYS = "timing only a few tagged frames from a given time on"
+    STATELESS = "trials without a state table"
+    OWN_DELAYS = "the tester's own delay"
+
+
+@dataclass(frozen=True, slots=True)
+class RateStep:
+    """A change of all rates of phase 2 (RFC 2544 section 26.5): `share` of them is sent for `seconds` more, > 0."""
+
+    share: float
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Phase2Plan:
     """The real test of a trial (RFC 9693 section 4.7).
@@ -45,12 +68,14 @@ class Phase2Plan:
         seconds: nominal duration of sending, > 0. Ignored by the Responder when `reading_order` is "once".
         reading_order: how the Responder reads its state table (RFC 9693 section 4.10); "once" sends exactly one
             frame per stored connection (validation, RFC 9693 section 4.6).
+        step: what follows at once after `seconds`; None = nothing (`Ability.RATE_STEP`).
     """
 
     initiator_rate: float
     responder_rate: float
     seconds: float
     reading_order: ReadingOrder = "pseudorandom"
+    step: RateStep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +91,13 @@ class TrialPlan:
         frame_timeout_seconds: a frame later than this counts as lost; None = no per-frame limit.
         loss_tolerance: share of the offered frames of a direction that a passing trial may lose; 0 <= share < 1.
             RFC 9693 wants 0; anything else must be told with the result.
+        stateless: no phase 1, and the Responder makes its four tuples itself (RFC 4814 section 4.5): for devices that
+            keep no connections (`Ability.STATELESS`).
+        delays_from_seconds: frames of phase 2 that are sent earlier are not timed (RFC 8219 section 7.2 wants 60 s);
+            above 0 only with `Ability.TAGGED_DELAYS`.
+        delay_samples: so many frames of each direction are timed, evenly spread over the rest; None = every frame.
+        restart_at_seconds: the device is restarted this long after the start of phase 2 (RFC 6201 section 4); None =
+            it is left alone (`Ability.RESTART_IN_TRIAL`).
     """
 
     connections: int
@@ -75,6 +107,10 @@ class TrialPlan:
     record_delays: bool = False
     frame_timeout_seconds: float | None = None
     loss_tolerance: float = 0.0
+    stateless: bool = False
+    delays_from_seconds: float = 0.0
+    delay_samples: int | None = None
+    restart_at_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +119,9 @@ class Counts:
 
     `received` holds each expected frame once; `reordered` is a part of `received`; the others are not in it.
     `skipped` frames were intended, but could not be made because no connection was stored where the Responder read.
+    With `Ability.LOSS_TIMES`, in seconds since the start of the phase's schedule: `last_lost_seconds`, when the last
+    frame that was lost had been sent (None = none was lost); `longest_silence`, the arrivals between which the receiver
+    waited longest (None = fewer than two frames came).
     """
 
     intended: int
@@ -99,6 +138,8 @@ class Counts:
     sending_seconds: float = 0.0
     worst_lag_seconds: float = 0.0
     final_lag_seconds: float = 0.0
+    last_lost_seconds: float | None = None
+    longest_silence: tuple[float, float] | None = None
 
     @property
     def lost(self) -> int:
@@ -108,7 +149,18 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """One-way delays of one direction, in seconds. `buckets`: (lower, upper, frames), relative width <= 1 %."""
+    """One-way delays of one direction, in seconds.
+
+    Attributes:
+        frames: that were timed, > 0.
+        minimum: exact.
+        maximum: exact.
+        mean: exact.
+        negative: frames that seemed to arrive before they were sent: the clocks are wrong.
+        buckets: (lower, upper, frames) in rising order, lower <= delay < upper, relative width <= 1 %.
+        variation: the same for D(i) - D(i-1) of frames sent one after the other that both came (RFC 5481 section 4.1),
+            signed, relative width <= 1 %; None where it was not recorded (`Ability.VARIATION`).
+    """
 
     frames: int
     minimum: float
@@ -116,6 +168,7 @@ class Delays:
     mean: float
     negative: int
     buckets: tuple[tuple[float, float, int], ...] = ()
+    variation: tuple[tuple[float, float, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +206,10 @@ class Measurer(Protocol):
     """Performs trials. A procedure gets one and knows nothing else of the world."""
 
     @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do beyond plain trials."""
+
+    @property
     def highest_rate(self) -> float:
         """The tester's own highest rate for this profile in frames/s, all directions together; the search's ceiling."""
 
@@ -161,4 +218,69 @@ class Measurer(Protocol):
 
         Raises:
             NatgaugeError: the trial could not be run at all (host or lab broke).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TearDown:
+    """The device's table was emptied: wall seconds as timed on the device, and its own counts around it."""
+
+    seconds: float
+    count_before: int | None
+    count_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CountAt:
+    """The device's own count at a time, in seconds since the watching began."""
+
+    seconds: float
+    count: int
+
+
+@runtime_checkable
+class TimesEmptying(Protocol):
+    """A measurer with `Ability.EMPTY_TIMED`."""
+
+    def empty_timed(self) -> TearDown:
+        """Empty the device's table with one command, and tell how long that took (RFC 9693 section 4.8).
+
+        Raises:
+            NatgaugeError: the device does not do it.
+        """
+
+
+@runtime_checkable
+class WatchesCount(Protocol):
+    """A measurer with `Ability.WATCH_COUNT`."""
+
+    def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
+        """Read the device's count again and again until it is 0 or the time is over; at least one reading.
+
+        Raises:
+            NatgaugeError: the device does not tell.
+        """
+
+
+@runtime_checkable
+class Restarts(Protocol):
+    """A measurer with `Ability.RESTART`."""
+
+    def restart(self) -> None:
+        """Start the device anew, with the same settings, e.g. after it collapsed.
+
+        Raises:
+            NatgaugeError: it does not come back.
+        """
+
+
+@runtime_checkable
+class KnowsOwnDelays(Protocol):
+    """A measurer with `Ability.OWN_DELAYS`."""
+
+    def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
+        """What the tester itself adds: the same frames at the same rates, its two ports joined without a device.
+
+        Raises:
+            NatgaugeError: it could not be measured.
         """

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from natgauge.errors import BrokenError
@@ -12,27 +13,39 @@ from natgauge.procedures.measurer import Counts, Measurer, TrialOutcome, Verdict
 from natgauge.procedures.progress import TrialRunner
 from natgauge.procedures.results import Measurement
 from natgauge.procedures.search import NEAR, SearchPlan
-from natgauge.procedures.settings import RateSettings
+from natgauge.procedures.settings import MOST_AUTO_REPETITIONS, RateSettings, Repeat, TrialSettings
+from natgauge.procedures.summary import CONFIDENCE, median_interval
 
 #: A repetition starts this far below the answer of the one before and first steps up this much; the bounds that come
 #: of it are tried as any others.
 RESTART = 0.9
 RESTART_STRIDE = 1.25
+#: Half the width of the median's interval, as a share of the median, at which "auto" stops repeating.
+NARROW = 0.025
 
 
-def repeat(runner: TrialRunner, times: int, once: Callable[[float | None], Measurement]) -> list[Measurement]:
+def repeat(runner: TrialRunner, times: Repeat, once: Callable[[float | None], Measurement]) -> list[Measurement]:
     """Measure several times.
 
     Args:
         runner: counts the repetitions.
-        times: how often.
+        times: how often; "auto" = until the interval that holds the median with 95 % is narrow, at most 20 times.
         once: one repetition; gets the answer of the one before, or None where there is none.
     """
     done: list[Measurement] = []
-    for number in range(1, times + 1):
-        runner.start_repetition(number)
+    most = MOST_AUTO_REPETITIONS if isinstance(times, str) else times
+    while len(done) < most and not (isinstance(times, str) and well_known([one.value for one in done])):
+        runner.start_repetition(len(done) + 1)
         done.append(once(done[-1].value or None if done else None))
     return done
+
+
+def well_known(values: Sequence[float]) -> bool:
+    """Whether the median of the population is known to `NARROW` with 95 %, which takes six values at least."""
+    interval = median_interval(values)
+    if interval is None or interval.coverage < CONFIDENCE:
+        return False
+    return (interval.upper - interval.lower) / 2 <= NARROW * abs(statistics.median(values))
 
 
 def top_rate(measurer: Measurer) -> float:
@@ -105,7 +118,7 @@ def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
     return [f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"]
 
 
-def tolerance_note(settings: RateSettings) -> list[str]:
+def tolerance_note(settings: TrialSettings) -> list[str]:
     """RFC 9693 counts no loss; a tolerance belongs to the metric's name."""
     if settings.loss_tolerance == 0:
         return []

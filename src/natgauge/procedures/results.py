@@ -34,6 +34,7 @@ class Measurement:
         attempts: every trial in order, also the invalid ones.
         figures: further figures of this repetition by name, units in the names.
         notes: what a reader must know.
+        series: rows of a table or graph, one per load or step; units in the names.
     """
 
     value: float
@@ -43,6 +44,7 @@ class Measurement:
     attempts: tuple[Attempt, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    series: tuple[Mapping[str, float | str | None], ...] = ()
 
     @property
     def error(self) -> float | None:
@@ -129,6 +131,7 @@ class MeasurementResult:
             "disturbed": self.disturbed,
             "figures": self.figures,
             "notes": list(self.notes),
+            "series": [[dict(row) for row in measurement.series] for measurement in self.measurements],
         }
 
 
@@ -143,3 +146,9 @@ def make_result(
     summary = summarize([measurement.value for measurement in measurements])
     told = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
     return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(told)))
+
+
+def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:
+    """How many trials ended with each verdict."""
+    found = Counter(attempt.outcome.verdict for attempt in attempts)
+    return {str(verdict): found[verdict] for verdict in Verdict}

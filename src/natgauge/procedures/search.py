@@ -15,14 +15,13 @@ Plain halving, with what the standards leave unsaid:
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from natgauge.procedures.measurer import TrialOutcome, Verdict
 from natgauge.procedures.progress import Bounds
-from natgauge.procedures.results import Attempt, Measurement
+from natgauge.procedures.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.settings import SearchError
 
 #: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
@@ -61,6 +60,8 @@ class SearchPlan:
         loss_verifications: repeats of a FAIL, a PASS among them counts.
         confirm: try the final bounds again.
         most_trials: the search ends after so many, with what it has.
+        unit: of a load, for the notes; the search itself only needs a number that gets harder as it grows.
+        whole: loads are whole numbers.
     """
 
     top: float
@@ -73,6 +74,8 @@ class SearchPlan:
     loss_verifications: int = 0
     confirm: bool = True
     most_trials: int = 200
+    unit: str = "frames/s"
+    whole: bool = False
 
 
 class _Status(Enum):
@@ -178,7 +181,7 @@ class _Search:
     def _converge(self) -> None:
         while (following := self._next()) is not None:
             load, short = following
-            self._decide(load, short=short and self._plan.short_probes)
+            self._decide(float(round(load)) if self._plan.whole else load, short=short and self._plan.short_probes)
 
     def _next(self) -> tuple[float, bool] | None:
         """The next load and whether a probe will do; None when the bounds are near enough."""
@@ -220,7 +223,7 @@ class _Search:
         return guess if lower * (1 + BESIDE) < guess < upper.rate * (1 - BESIDE) else lower * NEAR
 
     def _resolved(self, lower: float, upper: float) -> bool:
-        near = upper - lower <= self._plan.error.width(upper)
+        near = upper - lower <= max(self._plan.error.width(upper), float(self._plan.whole))
         return near or not lower < (lower + upper) / 2 < upper
 
     def _rate_is_not_the_cause(self) -> bool:
@@ -276,7 +279,7 @@ class _Search:
         return outcome
 
     def _note_collapse(self, rate: float, outcome: TrialOutcome) -> None:
-        self._notes.append(f"the device collapsed at {rate:.0f} frames/s: {outcome.reason}")
+        self._notes.append(f"the device collapsed at {rate:.0f} {self._plan.unit}: {outcome.reason}")
         collapses = sum(attempt.outcome.verdict is Verdict.COLLAPSED for attempt in self._attempts)
         if collapses >= MOST_COLLAPSES:
             load = self._loads[rate]
@@ -302,7 +305,7 @@ class _Search:
                 break
         if load.passes and load.fails:
             note = (
-                f"contradiction: {load.rate:.0f} frames/s passed {load.passes} and failed {load.fails} times; "
+                f"contradiction: {load.rate:.0f} {self._plan.unit} passed {load.passes} and failed {load.fails} times; "
                 "the majority counts"
             )
             if note not in self._notes:
@@ -335,32 +338,28 @@ class _Search:
             value=value,
             upper=None if upper is None else upper.rate,
             limited_by=self._limit(value, upper),
-            trials=self._counts(),
+            trials=verdict_counts(self._attempts),
             attempts=tuple(self._attempts),
             notes=tuple(self._notes),
         )
-
-    def _counts(self) -> dict[str, int]:
-        found = Counter(attempt.outcome.verdict for attempt in self._attempts)
-        return {str(verdict): found[verdict] for verdict in Verdict}
 
     def _limit(self, value: float, upper: _Load | None) -> str:
         """What the upper bound is due to, and the note that says so where it is not simply the device."""
         if upper is None:
             self._notes.append(
-                f"the tester's highest rate, {self._plan.top:.0f} frames/s, passed: the device may do more"
+                f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
             )
             return "tester"
         if value == 0:
-            self._notes.append(f"no trial passed, down to {upper.rate:.0f} frames/s")
+            self._notes.append(f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}")
         if upper.doubt:
-            self._notes.append(f"whether {upper.rate:.0f} frames/s pass could not be decided: {upper.doubt}")
+            self._notes.append(f"whether {upper.rate:.0f} {self._plan.unit} pass could not be decided: {upper.doubt}")
         if upper.status is _Status.UNDECIDED or upper.cause != "device":
             return upper.cause
         if value > TESTER_SHARE * self._plan.top:
             self._notes.append(
                 f"the result is {value / self._plan.top:.0%} of the tester's own highest rate, "
-                f"{self._plan.top:.0f} frames/s"
+                f"{self._plan.top:.0f} {self._plan.unit}"
             )
             return "tester"
         return "device"

@@ -5,16 +5,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from natgauge.errors import UsageError
-from natgauge.procedures.measurer import Order
+from natgauge.procedures.measurer import Ability, Measurer, Order
 
 Placement = Literal["shared", "isolated", "external"]
+Profile = Literal["default", "quick", "standard", "rfc"]
+VerbT = TypeVar("VerbT")
+#: How often to repeat; "auto" = until the median is known well enough (see `natgauge.procedures.rates.repeat`).
+Repeat = int | Literal["auto"]
 
 MOST_CONNECTIONS = 2**31
 MOST_REPETITIONS = 1000
+#: `repeat` "auto" ends after so many at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
+MOST_AUTO_REPETITIONS = 20
 #: A per-frame limit longer than this is no limit: the receivers close before.
 LONGEST_TIMEOUT_SECONDS = 60.0
 
@@ -124,7 +131,9 @@ class TrialSettings:
         connections: N, 1 to 2**31.
         placement: where the device's work is done, as the lab says.
         order: how phase 1 enumerates the four tuples.
-        repeat: repetitions of the whole measurement, 1 to 1000.
+        repeat: repetitions of the whole measurement, 1 to 1000; "auto" = until the interval that holds the median is
+            narrow.
+        profile: the name of the set of defaults that the other settings come from (see `natgauge.procedures.profiles`).
         loss_tolerance: share of frames a passing trial may lose; 0 <= share <= 0.5.
         frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
         invalid_repeats: how often an INVALID trial is repeated before its load is given up; 0 to 1000.
@@ -133,7 +142,8 @@ class TrialSettings:
     connections: int = field(metadata=about("number of connections, N", "connections"))
     placement: Placement = field(metadata=about("where the device's work is done: shared, isolated or external"))
     order: Order = field(default="permutation", metadata=about("order in which phase 1 enumerates the four tuples"))
-    repeat: int = field(default=3, metadata=about("repetitions of the whole measurement", "repetitions"))
+    repeat: Repeat = field(default=3, metadata=about("repetitions of the whole measurement, or auto", "repetitions"))
+    profile: Profile = field(default="default", metadata=about("set of defaults: default, quick, standard or rfc"))
     loss_tolerance: float = field(default=0.0, metadata=about("share of frames a passing trial may lose", "share"))
     frame_timeout_seconds: float | None = field(
         default=None, metadata=about("a frame later than this counts as lost", "s")
@@ -147,12 +157,25 @@ class TrialSettings:
         whole("connections", self.connections, 1, MOST_CONNECTIONS)
         one_of("placement", self.placement, get_args(Placement))
         one_of("order", self.order, get_args(Order))
-        whole("repeat", self.repeat, 1, MOST_REPETITIONS, "repetitions")
+        if isinstance(self.repeat, str):
+            one_of("repeat", self.repeat, ("auto",))
+        else:
+            whole("repeat", self.repeat, 1, MOST_REPETITIONS, "repetitions")
+        one_of("profile", self.profile, get_args(Profile))
         in_range("loss tolerance", self.loss_tolerance, 0.0, 0.5)
         if self.frame_timeout_seconds is not None:
             positive("frame timeout", self.frame_timeout_seconds, "seconds")
             in_range("frame timeout", self.frame_timeout_seconds, 0.0, LONGEST_TIMEOUT_SECONDS, "s")
         whole("invalid repeats", self.invalid_repeats, 0, 1000, "trials")
+
+    @property
+    def most_repetitions(self) -> int:
+        """The most repetitions there will be."""
+        return MOST_AUTO_REPETITIONS if isinstance(self.repeat, str) else self.repeat
+
+    def needs(self) -> frozenset[Ability]:
+        """What the measurer must be able to do, beyond plain trials."""
+        return frozenset()
 
     def parameters(self) -> dict[str, Any]:
         """All settings as plain values, as they stand in a result."""
@@ -181,3 +204,62 @@ class RateSettings(TrialSettings):
         """Refuse what is out of range."""
         super().__post_init__()
         whole("loss verifications", self.loss_verifications, 0, 100, "trials")
+
+
+def refuse_unable(able: frozenset[Ability], metric: str, settings: TrialSettings) -> None:
+    """Refuse a measurement that needs what the tester cannot do here, before anything starts.
+
+    Raises:
+        UsageError: an ability is missing; all that are missing are named.
+    """
+    missing = sorted(settings.needs() - able)
+    if missing:
+        named = " and ".join(missing)
+        raise UsageError(f"metric {metric}: this tester lacks {named}; choose another metric or setting")
+
+
+def verb(measurer: Measurer, kind: type[VerbT]) -> VerbT:
+    """The measurer as one that has this verb; abilities were checked before.
+
+    Raises:
+        TypeError: it claims an ability and has no such verb.
+    """
+    if not isinstance(measurer, kind):
+        raise TypeError(f"{type(measurer).__name__} claims an ability and lacks the verb of {kind.__name__}")
+    return measurer
+
+
+def shares(name: str, text: str) -> tuple[float, ...]:
+    """Read "100%,50%,10%" or "100,50,10": shares of a rate, each once, from the highest down; 1 = 100 %.
+
+    Raises:
+        UsageError: one is no number, outside of 0.1 to 100 %, or given twice.
+    """
+    found = []
+    for part in text.split(","):
+        try:
+            percent = float(part.strip().removesuffix("%"))
+        except ValueError:
+            raise UsageError(f"{name}: {text!r} is no list of percentages such as 100%,50%,10%") from None
+        in_range(name, percent, 0.1, 100, "%")
+        found.append(percent / 100)
+    if len(set(found)) < len(found):
+        raise UsageError(f"{name}: {text!r} names a share twice")
+    return tuple(sorted(found, reverse=True))
+
+
+def read_texts(values: Mapping[str, object]) -> dict[str, object]:
+    """Settings as the command line gives them, with texts read that stand for something else.
+
+    Raises:
+        UsageError: a text cannot be read.
+    """
+    read = dict(values)
+    if isinstance(error := read.get("error"), str):
+        read["error"] = SearchError.parse(error)
+    repeat = read.get("repeat")
+    if isinstance(repeat, str) and repeat != "auto":
+        if not repeat.strip().lstrip("-").isdigit():
+            raise UsageError(f"repeat: {repeat!r} is neither a number nor auto")
+        read["repeat"] = int(repeat)
+    return read

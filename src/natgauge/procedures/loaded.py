@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials at known rates over established connections: what latency, delay variation, loss and recovery share.
+
+Their rates are shares of the throughput, which is taken from an earlier result or measured first, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from natgauge.errors import BrokenError
+from natgauge.procedures import throughput
+from natgauge.procedures.measurer import Counts, Direction, Measurer, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.preparation import Preparation, PreparedSettings, prepare
+from natgauge.procedures.progress import Bounds, Observer, TrialRunner
+from natgauge.procedures.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.settings import SearchError, about, positive
+
+#: The search for the throughput that the rates are shares of: finer than any share that is asked for.
+THROUGHPUT_ERROR = SearchError(share=0.02)
+#: Its trials need not be as long as those whose delays are recorded.
+LONGEST_SEARCH_TRIAL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedSettings(PreparedSettings):
+    """Settings of a measurement whose rates are shares of the throughput.
+
+    Attributes:
+        throughput_rate: the device's throughput in frames/s of each direction, for the same frames and connections;
+            None = measured first.
+    """
+
+    throughput_rate: float | None = field(
+        default=None, metadata=about("throughput of the device, measured first when not given", "frames/s")
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        super().__post_init__()
+        if self.throughput_rate is not None:
+            positive("throughput rate", self.throughput_rate, "frames/s")
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Runs trials at known rates; disturbed ones again, and with a slower phase 1 where phase 1 failed.
+
+    Attributes:
+        runner: hands trials on.
+        settings: of the measurement.
+        preparation: of phase 1.
+        throughput: in frames/s of each direction; 0 where it does not matter.
+        attempts: all trials since the last repetition began.
+        notes: since then.
+    """
+
+    runner: TrialRunner
+    settings: PreparedSettings
+    preparation: Preparation
+    throughput: float = 0.0
+    attempts: list[Attempt] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def start_repetition(self) -> None:
+        """Forget the trials of the one before."""
+        self.attempts, self.notes = [], []
+
+    def at(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome | None:
+        """Try a plan until a trial speaks of the device; None (and a note) when none does.
+
+        Args:
+            rate: what the trial is about, frames/s of each direction.
+            plan: of the trial; its phase 1 is slowed down where needed.
+            trials_left: this one and all after it.
+
+        Raises:
+            BrokenError: phase 1 cannot establish the connections.
+            NatgaugeError: a trial could not be run at all.
+        """
+        outcome = None
+        for _ in range(self.settings.invalid_repeats + 1):
+            slowed = _with_phase1(plan, min(plan.phase1_rate, self.preparation.rate))
+            told = self.runner.run(slowed, rate, Bounds(trials_left=trials_left))
+            outcome = self.preparation.judge(told)
+            self.attempts.append(Attempt(rate, short=False, outcome=outcome))
+            if self.preparation.hopeless:
+                raise BrokenError(f"phase 1 could not establish the connections: {told.reason}")
+            if outcome.verdict is not Verdict.INVALID:
+                return outcome
+        repeats = self.settings.invalid_repeats + 1
+        reason = "" if outcome is None else outcome.reason
+        self.notes.append(f"{rate:.0f} frames/s: {repeats} trials were INVALID, the last one because of {reason}")
+        return None
+
+    def must(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome:
+        """The same where nothing can be said without this trial.
+
+        Raises:
+            BrokenError: no trial spoke of the device, or the device collapsed.
+        """
+        outcome = self.at(rate, plan, trials_left)
+        if outcome is None:
+            raise BrokenError(f"{self.runner.metric}: {self.notes[-1]}")
+        if outcome.verdict is Verdict.COLLAPSED:
+            raise BrokenError(f"{self.runner.metric}: the device collapsed at {rate:.0f} frames/s: {outcome.reason}")
+        return outcome
+
+    def measurement(
+        self,
+        value: float,
+        *,
+        limited_by: str = "device",
+        figures: Mapping[str, float] | None = None,
+        notes: Sequence[str] = (),
+        series: Sequence[Mapping[str, float | str | None]] = (),
+    ) -> Measurement:
+        """What the trials of this repetition come to."""
+        return Measurement(
+            value=value,
+            upper=None,
+            limited_by=limited_by,
+            trials=verdict_counts(self.attempts),
+            attempts=tuple(self.attempts),
+            figures=figures or {},
+            notes=(*self.notes, *notes),
+            series=tuple(series),
+        )
+
+
+def start(measurer: Measurer, metric: str, settings: PreparedSettings, observe: Observer) -> Loaded:
+    """Find a safe phase 1 and, for `LoadedSettings`, the throughput.
+
+    Raises:
+        BrokenError: the device establishes no connections, or forwards nothing without loss.
+        NatgaugeError: a trial could not be run at all.
+    """
+    preparation = prepare(measurer, settings, observe)
+    if preparation.rate == 0:
+        notes = "" if preparation.rough is None else "; ".join(preparation.rough.notes)
+        raise BrokenError(f"{metric}: the device establishes no connections at any rate: {notes}")
+    known = _throughput(measurer, metric, settings, preparation, observe) if _loaded(settings) else 0.0
+    runner = TrialRunner(measurer, metric, settings.most_repetitions, observe)
+    return Loaded(runner, settings, preparation, known)
+
+
+def _loaded(settings: PreparedSettings) -> bool:
+    return isinstance(settings, LoadedSettings)
+
+
+def _throughput(
+    measurer: Measurer, metric: str, settings: PreparedSettings, preparation: Preparation, observe: Observer
+) -> float:
+    given = settings.throughput_rate if isinstance(settings, LoadedSettings) else None
+    if given is not None:
+        return given
+    asked = throughput.Settings(
+        connections=settings.connections,
+        placement=settings.placement,
+        order=settings.order,
+        repeat=1,
+        profile=settings.profile,
+        loss_tolerance=settings.loss_tolerance,
+        frame_timeout_seconds=settings.frame_timeout_seconds,
+        invalid_repeats=settings.invalid_repeats,
+        error=THROUGHPUT_ERROR,
+        confirm=False,
+        trial_seconds=min(settings.trial_seconds, LONGEST_SEARCH_TRIAL_SECONDS),
+        directions=settings.directions,
+        connection_rate=None if settings.stateless else preparation.connection_rate,
+        stateless=settings.stateless,
+    )
+    found = throughput.run(measurer, asked, observe)
+    if found.summary.median == 0:
+        raise BrokenError(f"{metric}: the device forwards at no rate without loss: {'; '.join(found.notes)}")
+    return found.summary.median
+
+
+def _with_phase1(plan: TrialPlan, rate: float) -> TrialPlan:
+    return replace(plan, phase1_rate=rate)
+
+
+def lost_share(counts: Counts) -> float:
+    """Frames lost as a share of those offered (RFC 2544 section 26.3); 0 when none was."""
+    return counts.lost / counts.offered if counts.offered else 0.0
+
+
+def shortfall(counts: Counts) -> float:
+    """How much too slow the sending was, as a share: what the device refused by slowing the sender down."""
+    if counts.sending_seconds <= counts.nominal_seconds or counts.nominal_seconds <= 0:
+        return 0.0
+    return 1 - counts.nominal_seconds / counts.sending_seconds
+
+
+def worst(values: Mapping[Direction, float]) -> float:
+    """The largest of all directions'."""
+    return max(values.values(), default=0.0)
