@@ -59,7 +59,7 @@ RATES: tuple[tuple[str, bool, float, Load], ...] = (
     ("cable, IPv4, 64 octets, every frame's delay", False, 7.4e6, Load(delays=True)),
     ("through linux-ipv4 (shared), IPv4, 64 octets", True, 2.5e6, Load()),
 )
-START_CONNECTIONS = (1_000, 1_000_000, 100_000_000)
+START_CONNECTIONS = (1_000, 1_000_000, 50_000_000)
 
 
 def rates(settings: Settings) -> Iterator[Figure]:
