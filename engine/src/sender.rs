@@ -72,6 +72,7 @@ impl Sender {
     pub fn start(number: usize, cpu: usize, program: RawFd, octets: usize, batch: u32, control: Control) -> Self {
         let work = move || {
             host::pin(cpu)?;
+            host::go_first();
             let frame = vec![0_u8; octets];
             while !control.done(number) && !host::interrupted() {
                 match run(program, &frame, CHUNK, batch) {

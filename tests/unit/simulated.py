@@ -23,6 +23,7 @@ class Gateway:
     Attributes:
         establishes: connections/s it establishes without loss, exactly.
         forwards: frames/s it forwards without loss in each direction, exactly.
+        forwards_down: the same from the Responder; None = as `forwards`.
         placement: `shared` shows overload as lag, the others as loss.
         ceiling: what the tester says it can do, frames/s in all directions together.
         real_ceiling: what it really can do; above it the trial offers less than intended.
@@ -39,6 +40,7 @@ class Gateway:
 
     establishes: float = 1e6
     forwards: float = 1e6
+    forwards_down: float | None = None
     placement: Placement = "isolated"
     ceiling: float = 16e6
     real_ceiling: float = float("inf")
@@ -122,8 +124,17 @@ class Gateway:
             return {}
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
         active = {direction: rate for direction, rate in rates.items() if rate > 0}
+        limits = {Direction.INITIATOR: self.forwards, Direction.RESPONDER: self.forwards_down or self.forwards}
+        # A connection that the table does not hold is not forwarded to.
+        missing = max(plan.connections - self.table_size, 0) if plan.phase2.reading_order == "once" else 0
         return {
-            direction: self._stream(max(round(rate * plan.phase2.seconds), 1), rate, self.forwards, streams=len(active))
+            direction: self._stream(
+                max(round(rate * plan.phase2.seconds), 1),
+                rate,
+                limits[direction],
+                streams=len(active),
+                refused=missing if direction is Direction.RESPONDER else 0,
+            )
             for direction, rate in active.items()
         }
 

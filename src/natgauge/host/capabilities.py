@@ -39,4 +39,6 @@ def require(purpose: str, *names: str) -> None:
     """
     absent = missing(*names)
     if absent:
-        raise HostError(f"{purpose} needs {', '.join(absent)}, which this process lacks; run it as root, e.g. with sudo")
+        raise HostError(
+            f"{purpose} needs {', '.join(absent)}, which this process lacks; run it as root, e.g. with sudo"
+        )

@@ -129,8 +129,10 @@ class Loaded:
         )
 
 
-def start(measurer: Measurer, metric: str, settings: PreparedSettings, observe: Observer) -> Loaded:
-    """Find a safe phase 1 and, for `LoadedSettings`, the throughput.
+def start(
+    measurer: Measurer, metric: str, settings: PreparedSettings, observe: Observer, *, throughput_wanted: bool = True
+) -> Loaded:
+    """Find a safe phase 1 and, for `LoadedSettings` that want it, the throughput.
 
     Raises:
         BrokenError: the device establishes no connections, or forwards nothing without loss.
@@ -140,21 +142,16 @@ def start(measurer: Measurer, metric: str, settings: PreparedSettings, observe: 
     if preparation.rate == 0:
         notes = "" if preparation.rough is None else "; ".join(preparation.rough.notes)
         raise BrokenError(f"{metric}: the device establishes no connections at any rate: {notes}")
-    known = _throughput(measurer, metric, settings, preparation, observe) if _loaded(settings) else 0.0
+    known = 0.0
+    if throughput_wanted and isinstance(settings, LoadedSettings):
+        known = settings.throughput_rate or _throughput(measurer, metric, settings, preparation, observe)
     runner = TrialRunner(measurer, metric, settings.most_repetitions, observe)
     return Loaded(runner, settings, preparation, known)
-
-
-def _loaded(settings: PreparedSettings) -> bool:
-    return isinstance(settings, LoadedSettings)
 
 
 def _throughput(
     measurer: Measurer, metric: str, settings: PreparedSettings, preparation: Preparation, observe: Observer
 ) -> float:
-    given = settings.throughput_rate if isinstance(settings, LoadedSettings) else None
-    if given is not None:
-        return given
     asked = throughput.Settings(
         connections=settings.connections,
         placement=settings.placement,

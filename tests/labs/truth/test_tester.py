@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import pytest
+from pyroute2 import IPRoute
 
 from natgauge import trials
+from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE, OUTSIDE
-from natgauge.labs.calibration import Mode, Tally, calibrator, forwarder
+from natgauge.labs.calibration import Held, Mode, Tally, TimerError, calibrator, forwarder
+from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
 from natgauge.trials import StreamCounts, TrialRequest, TrialResult
 
@@ -24,6 +29,7 @@ FRAMES = 10_007
 #: Divides neither number, so that the last chosen frame always has a successor.
 EVERY = 7
 RATE = 50_000.0
+ATTEMPTS = 5
 CPUS = sorted(os.sched_getaffinity(0))
 
 MASQUERADE = """
@@ -38,8 +44,8 @@ END
 """
 
 
-#: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of different
-#: flows overtake each other. With a queue for each CPU they do not, and what is out of order was made so.
+#: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
+#: different flows overtake each other. With a queue for each CPU they do not, and what is out of order was made so.
 ONE_QUEUE_PER_CPU = """
 for interface in "{inside}" "{outside}"; do
     cpu=0
@@ -66,10 +72,49 @@ def lab(request: pytest.FixtureRequest) -> Iterator[NetnsLab]:
         yield made
 
 
-def trial(lab: NetnsLab, *, phase2: bool = True, **choices: Any) -> TrialResult:
-    """Run one trial through the NAT; the tables on both sides are empty before."""
-    lab.devices[0].run("conntrack -F")
-    return trials.run(trial_request(lab, phase2=phase2, **choices))
+def device_of(lab: NetnsLab) -> NamespaceDevice:
+    (device,) = lab.devices
+    assert isinstance(device, NamespaceDevice)
+    return device
+
+
+@contextmanager
+def nothing_done() -> Iterator[Callable[[], Tally]]:
+    """A device as it is."""
+    yield lambda: Tally(0, 0)
+
+
+def trial(
+    lab: NetnsLab,
+    doing: Callable[[], AbstractContextManager[Callable[[], Tally]]] = nothing_done,
+    *,
+    phase2: bool = True,
+) -> tuple[TrialResult, Tally]:
+    """Run one trial through the NAT, and say what was done meanwhile; the tables on both sides are empty before.
+
+    A trial in which the tester's own ports or cables lost frames is none: the host was too busy for it. It is repeated.
+    """
+    device = device_of(lab)
+    for _ in range(ATTEMPTS):
+        device.run("conntrack -F")
+        before = overrun(lab)
+        with doing() as tally:
+            result = trials.run(trial_request(lab, phase2=phase2))
+            done = tally()
+        if overrun(lab) == before and all(one.offered_frames == one.intended_frames for one in streams_of(result)):
+            return result, done
+    pytest.fail(f"the tester's own ports or cables lost frames in {ATTEMPTS} trials; is the host idle?")
+
+
+def overrun(lab: NetnsLab) -> dict[str, int]:
+    """Frames that found a full ring at the other end of a cable."""
+    return {place: frames for place, frames in lab.dropped().items() if place.endswith(" sent")}
+
+
+def streams_of(result: TrialResult) -> list[StreamCounts]:
+    phase2 = result.phase2
+    streams = (result.phase1, phase2.initiator if phase2 else None, phase2.responder if phase2 else None)
+    return [stream for stream in streams if stream]
 
 
 def trial_request(lab: NetnsLab, *, phase2: bool, translated: bool = True, **choices: Any) -> TrialRequest:
@@ -119,9 +164,7 @@ class Counted:
     mistranslated: int = 0
 
 
-def counted(stream: StreamCounts | None) -> Counted:
-    assert stream is not None
-    assert stream.offered_frames == stream.intended_frames
+def counted(stream: StreamCounts) -> Counted:
     return Counted(
         stream.received_frames,
         stream.duplicates,
@@ -134,13 +177,8 @@ def counted(stream: StreamCounts | None) -> Counted:
 
 
 def all_streams(result: TrialResult) -> dict[Where, Counted]:
-    assert result.phase2
-    streams: dict[Where, StreamCounts | None] = {
-        "phase 1": result.phase1,
-        "initiator": result.phase2.initiator,
-        "responder": result.phase2.responder,
-    }
-    return {where: counted(stream) for where, stream in streams.items()}
+    streams: tuple[Where, ...] = ("phase 1", "initiator", "responder")
+    return dict(zip(streams, map(counted, streams_of(result)), strict=True))
 
 
 UNTOUCHED: dict[Where, Counted] = {
@@ -151,17 +189,17 @@ UNTOUCHED: dict[Where, Counted] = {
 
 
 def test_without_a_calibrators_doing_all_is_received(lab: NetnsLab) -> None:
-    """And nothing but the frames of the trial is taken for one by the calibrator."""
-    device = lab.devices[0]
-    with (
-        calibrator(device.netns, device.outside, "drop", every=10**9) as outside,
-        calibrator(device.netns, device.inside, "drop", every=10**9) as inside,
-    ):
-        result = trial(lab)
-        assert outside() == Tally(CONNECTIONS + FRAMES, 0)
-        assert inside() == Tally(FRAMES, 0)
+    result, _ = trial(lab)
     assert all_streams(result) == UNTOUCHED
     assert result.state_table.stored == CONNECTIONS
+
+
+def test_a_calibrator_takes_nothing_for_a_test_frame_that_is_none(lab: NetnsLab) -> None:
+    device = device_of(lab)
+    _, outside = trial(lab, partial(calibrator, device.netns, device.outside, "drop", every=10**9))
+    assert outside == Tally(CONNECTIONS + FRAMES, 0)
+    _, inside = trial(lab, partial(calibrator, device.netns, device.inside, "drop", every=10**9))
+    assert inside == Tally(FRAMES, 0)
 
 
 def effect(mode: Mode, frames: int, acted: int) -> Counted:
@@ -189,16 +227,16 @@ DOINGS: list[tuple[Mode, Where]] = [
 
 @pytest.mark.parametrize(("mode", "where"), DOINGS)
 def test_what_the_device_did_is_found_to_the_frame(lab: NetnsLab, mode: Mode, where: Where) -> None:
-    device = lab.devices[0]
+    device = device_of(lab)
     private = str(INSIDE[lab.families[0]].host(0)) if mode == "untranslated" else None
-    choices: dict[str, Any] = {"every": EVERY, "source": private, "octet": 13, "bits": 0x10}
     interface = device.inside if where == "responder" else device.outside
     offset = CONNECTIONS if where == "initiator" else 0
     frames = CONNECTIONS if where == "phase 1" else FRAMES
     acted = frames // EVERY
-    with calibrator(device.netns, interface, mode, offset=offset, **choices) as tally:
-        result = trial(lab, phase2=where != "phase 1")
-        assert tally() == Tally(offset + frames, acted)
+    choices: dict[str, Any] = {"every": EVERY, "offset": offset, "source": private, "octet": 13, "bits": 0x10}
+    doing = partial(calibrator, device.netns, interface, mode, **choices)
+    result, done = trial(lab, doing, phase2=where != "phase 1")
+    assert done == Tally(offset + frames, acted)
     expected = effect(mode, frames, acted)
     if where == "phase 1":
         assert counted(result.phase1) == expected
@@ -224,29 +262,25 @@ def test_what_the_device_did_is_found_to_the_frame(lab: NetnsLab, mode: Mode, wh
     ],
 )
 def test_damage_is_found_wherever_it_is(lab: NetnsLab, octet: int, bits: int) -> None:
-    device = lab.devices[0]
-    with calibrator(
-        device.netns, device.outside, "damage", every=EVERY, offset=CONNECTIONS, octet=octet, bits=bits
-    ) as tally:
-        result = trial(lab)
-        acted = tally().acted
-    assert acted == FRAMES // EVERY
-    assert all_streams(result) == UNTOUCHED | {"initiator": Counted(FRAMES - acted, damaged=acted)}
+    device = device_of(lab)
+    choices: dict[str, Any] = {"every": EVERY, "offset": CONNECTIONS, "octet": octet, "bits": bits}
+    result, done = trial(lab, partial(calibrator, device.netns, device.outside, "damage", **choices))
+    assert done.acted == FRAMES // EVERY
+    assert all_streams(result) == UNTOUCHED | {"initiator": Counted(FRAMES - done.acted, damaged=done.acted)}
 
 
 @pytest.mark.parametrize("every", [2, 3, 100, FRAMES])
 def test_loss_is_found_whether_frequent_or_a_single_frame(lab: NetnsLab, every: int) -> None:
-    device = lab.devices[0]
-    with calibrator(device.netns, device.outside, "drop", every=every, offset=CONNECTIONS):
-        result = trial(lab)
+    device = device_of(lab)
+    result, _ = trial(lab, partial(calibrator, device.netns, device.outside, "drop", every=every, offset=CONNECTIONS))
     assert all_streams(result) == UNTOUCHED | {"initiator": Counted(FRAMES - FRAMES // every)}
 
 
 def test_a_device_that_stops_forwarding_is_found(lab: NetnsLab) -> None:
-    device = lab.devices[0]
-    with calibrator(device.netns, device.outside, "stop-after", every=1234, offset=CONNECTIONS) as tally:
-        result = trial(lab)
-        assert tally() == Tally(CONNECTIONS + FRAMES, FRAMES - 1234)
+    device = device_of(lab)
+    doing = partial(calibrator, device.netns, device.outside, "stop-after", every=1234, offset=CONNECTIONS)
+    result, done = trial(lab, doing)
+    assert done == Tally(CONNECTIONS + FRAMES, FRAMES - 1234)
     assert all_streams(result) == UNTOUCHED | {"initiator": Counted(1234)}
 
 
@@ -254,19 +288,23 @@ def test_a_device_that_stops_forwarding_is_found(lab: NetnsLab) -> None:
 
 #: The issue's own bound on how far the tester's delays may be from the forwarder's.
 TOLERANCE = 20e-6
+BRIDGED_CONNECTIONS = 148
+BRIDGED_FRAMES = 1000
+#: Of the forwarder's timer error, in seconds at p99.
+CALM = 500e-6
 
 
 def bridged(lab: NetnsLab, **choices: Any) -> TrialResult:
     """A trial whose frames go straight from port to port, so each port is the other's gateway."""
     macs = [namespace_mac(port.netns, port.interface) for port in (lab.responder, lab.initiator)]
     request = trial_request(lab, phase2=True, translated=False)
-    stream = {"rate": 1000.0, "frames": 2000}
+    stream = {"rate": 1000.0, "frames": BRIDGED_FRAMES}
     changes: dict[str, Any] = {
         "initiator": {"gateway": {"mac": macs[0]}},
         "responder": {"gateway": {"mac": macs[1]}},
-        "connections": 500,
-        "phase1": {"rate": 1000.0, "grace_ms": 200},
-        "phase2": {"initiator": stream, "responder": stream, "grace_ms": 200},
+        "connections": BRIDGED_CONNECTIONS,
+        "phase1": {"rate": 1000.0, "grace_ms": 500},
+        "phase2": {"initiator": stream, "responder": stream, "grace_ms": 500},
         "record_delays": True,
         "senders": {"cpus": CPUS[:1], "batch": 1},
     }
@@ -277,10 +315,6 @@ def bridged(lab: NetnsLab, **choices: Any) -> TrialResult:
 
 
 def namespace_mac(netns: str | None, interface: str) -> str:
-    from pyroute2 import IPRoute
-
-    from natgauge.labs import namespaces
-
     def ask() -> str:
         with IPRoute() as routes:
             (link,) = routes.link("get", ifname=interface)
@@ -289,31 +323,75 @@ def namespace_mac(netns: str | None, interface: str) -> str:
     return namespaces.inside(netns, ask)
 
 
-def median(stream: StreamCounts) -> float:
-    """Seconds; of the nearest rank's bucket the middle."""
+def near_median(stream: StreamCounts, seconds: float) -> bool:
+    """Whether the median delay is `seconds`, within the tolerance and what a bucket of the histogram leaves open."""
     assert stream.delay
     passed = 0
     for lower, upper, frames in stream.delay.buckets:
         passed += frames
         if passed * 2 >= stream.delay.frames:
-            return (lower + upper) / 2e9
-    raise AssertionError("no frame has a delay")
+            return lower / 1e9 - TOLERANCE <= seconds <= upper / 1e9 + TOLERANCE
+    return False
+
+
+def held_and_measured(lab: NetnsLab, delay_us: int, **choices: Any) -> tuple[Held, list[StreamCounts]]:
+    """A trial through a forwarder; the two streams of phase 2."""
+    device, trial_choices = (
+        device_of(lab),
+        {name: choices.pop(name) for name in ("frame_timeout_ms",) if name in choices},
+    )
+    with forwarder(device.netns, device.inside, device.outside, delay_us, cpu=CPUS[-1], **choices) as running:
+        result = bridged(lab, **trial_choices)
+        held = running.stop()
+    assert (held.refused, held.failed, held.kept) == (0, 0, 0)
+    _, *streams = streams_of(result)
+    assert [stream.offered_frames for stream in streams] == [BRIDGED_FRAMES] * 2
+    return held, streams
+
+
+def is_calm(held: Held) -> bool:
+    """Whether the forwarder had its CPU for itself: else its median says little of single frames."""
+    return held.timer_error is not None and held.timer_error.p99 < CALM
 
 
 @pytest.mark.parametrize("delay_us", [0, 100, 1000, 10_000])
 def test_delay_is_found_within_the_forwarders_own_timer_error(lab: NetnsLab, delay_us: int) -> None:
-    device = lab.devices[0]
-    with forwarder(device.netns, device.inside, device.outside, delay_us, cpu=CPUS[-1]) as running:
-        result = bridged(lab)
-        held = running.stop()
-    assert (held.refused, held.failed, held.kept) == (0, 0, 0)
-    assert held.timer_error
-    assert result.phase2
-    for stream in (result.phase2.initiator, result.phase2.responder):
-        assert stream
-        assert stream.delay
-        print(delay_us, held.timer_error, stream.delay.minimum_ns, median(stream), stream.delay.sum_ns/stream.delay.frames, stream.delay.maximum_ns)
-        assert counted(stream) == Counted(2000)
-        assert (stream.delay.frames, stream.delay.negative) == (2000, 0)
-        assert abs(stream.delay.minimum_ns / 1e9 - delay_us / 1e6 - held.timer_error.minimum) <= TOLERANCE
-        assert abs(median(stream) - delay_us / 1e6 - held.timer_error.median) <= TOLERANCE
+    for _ in range(ATTEMPTS):
+        held, streams = held_and_measured(lab, delay_us)
+        if not is_calm(held):
+            continue
+        for stream in streams:
+            check_delays(stream, delay_us / 1e6, held.timer_error)
+        return
+    pytest.skip(f"another load left the forwarder no CPU for itself in {ATTEMPTS} trials")
+
+
+def check_delays(stream: StreamCounts, held_seconds: float, error: TimerError | None) -> None:
+    assert counted(stream) == Counted(BRIDGED_FRAMES)
+    delay = stream.delay
+    assert delay
+    assert error
+    assert (delay.frames, delay.negative) == (BRIDGED_FRAMES, 0)
+    assert delay.minimum_ns is not None
+    assert abs(delay.minimum_ns / 1e9 - held_seconds - error.minimum) <= TOLERANCE
+    assert near_median(stream, held_seconds + error.median)
+
+
+JITTER: dict[str, int] = {"jitter_us": 300_000, "every": 50}
+LATE_NS = 150_000_000
+#: Without those of phase 1: its frames, and one before of each port's own self-test, come first.
+JITTERED_BEFORE = (BRIDGED_CONNECTIONS + 2) // JITTER["every"]
+
+
+def test_every_frame_held_longer_is_found_in_the_histogram(lab: NetnsLab) -> None:
+    held, streams = held_and_measured(lab, 1000, **JITTER)
+    assert [stream.received_frames for stream in streams] == [BRIDGED_FRAMES] * 2
+    delays = [stream.delay for stream in streams if stream.delay]
+    longer = sum(frames for delay in delays for lower, _, frames in delay.buckets if lower > LATE_NS)
+    assert longer == held.jittered - JITTERED_BEFORE > 0
+
+
+def test_every_frame_past_the_timeout_is_late_and_not_received(lab: NetnsLab) -> None:
+    held, streams = held_and_measured(lab, 1000, **JITTER, frame_timeout_ms=LATE_NS / 1e6)
+    assert sum(stream.late for stream in streams) == held.jittered - JITTERED_BEFORE > 0
+    assert all(stream.received_frames + stream.late == BRIDGED_FRAMES for stream in streams)
