@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Validation of connections (RFC 9693 section 4.6): phase 2 asks every stored connection once, from the Responder.
+
+One trial: the table is empty, the Initiator opens N connections at R, then the Responder sends one frame through each
+at r. It passes when all N frames of both phases arrive. Asking each one once, and no one twice, makes the count exact
+whatever a full device throws out: the first, the last or the oldest.
+
+A failed validation has three causes that look the same (RFC 9693 section 4.9): R was too high, r was too high, or the
+table is full. They are told apart by the device's own count and by a second trial at half of r.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from natgauge.procedures.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.settings import TrialSettings
+
+Cause = Literal["R too high", "r too high", "table full", "unknown"]
+
+#: The second trial asks at this share of r.
+SLOWER_SHARE = 0.5
+#: A rate of validation that is no more than this share of the throughput is not what fails.
+SAFE_SHARE_OF_DOWNLOAD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """How fast the connections are asked.
+
+    Attributes:
+        alpha: r as a share of R, 0 < alpha <= 1.
+        most: the highest r in frames/s that the device safely forwards from the Responder; None = unknown.
+    """
+
+    alpha: float
+    most: float | None = None
+
+    def rate(self, establishing: float) -> float:
+        """The rate r, in frames/s, that follows connections established at R per second."""
+        asked = self.alpha * establishing
+        return asked if self.most is None else min(asked, self.most)
+
+
+def plan(settings: TrialSettings, connections: int, establishing: float, asking: float) -> TrialPlan:
+    """A trial that establishes so many connections at R = `establishing` and asks each once at r = `asking`."""
+    return TrialPlan(
+        connections=connections,
+        phase1_rate=establishing,
+        phase2=Phase2Plan(
+            initiator_rate=0.0, responder_rate=asking, seconds=connections / asking, reading_order="once"
+        ),
+        order=settings.order,
+        frame_timeout_seconds=settings.frame_timeout_seconds,
+        loss_tolerance=settings.loss_tolerance,
+    )
+
+
+def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -> Cause:
+    """Why a validation failed.
+
+    Args:
+        failed: the trial, whose verdict is FAIL.
+        slower: the same with phase 2 at half the rate; None when there was none.
+        connections: N.
+    """
+    # Where every frame was forwarded and yet not every connection is there, no rate of asking brings one back.
+    missing = failed.failed_phase == 2 and failed.table_count is not None and failed.table_count < connections
+    slower_failed = slower is not None and slower.verdict is Verdict.FAIL
+    rules: tuple[tuple[bool, Cause], ...] = (
+        (failed.limited_by in {"table", "port pool"}, "table full"),
+        (failed.failed_phase == 1, "R too high"),
+        (slower is not None and slower.verdict is Verdict.PASS, "r too high"),
+        (missing, "table full"),
+        (slower is not None and slower_failed and slower.failed_phase == 1, "R too high"),
+        (slower is not None and slower_failed and _lost(slower) >= _lost(failed) / 2, "R too high"),
+    )
+    return next((why for applies, why in rules if applies), "unknown")
+
+
+def _lost(outcome: TrialOutcome) -> int:
+    counts = outcome.phase2.get(Direction.RESPONDER)
+    return 0 if counts is None else counts.lost
+
+
+def slower(trial: TrialPlan) -> TrialPlan:
+    """The same trial with the connections asked at half the rate."""
+    if trial.phase2 is None:
+        raise ValueError("a trial without phase 2 validates nothing")
+    asking = trial.phase2.responder_rate * SLOWER_SHARE
+    return replace(trial, phase2=replace(trial.phase2, responder_rate=asking, seconds=trial.connections / asking))

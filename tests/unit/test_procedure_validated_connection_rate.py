@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The validated connection rate (RFC 9693 section 4.6) against simulated gateways of known truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import UsageError
+from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.validated_connection_rate import Settings, run
+
+N = 100_000
+
+
+def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
+    return run(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+
+
+@pytest.mark.parametrize("cliff", [3_000.0, 250_000.0, 3e6])
+def test_where_validation_changes_nothing_the_connection_rate_is_found(cliff: float) -> None:
+    result = measure(Gateway(establishes=cliff, forwards=1e7), repeat=2)
+    for one in result.measurements:
+        assert one.upper is not None
+        assert one.value <= cliff < one.upper
+        assert one.upper - one.value <= 0.01 * one.upper * (1 + 1e-9)
+    assert result.limited_by == "device"
+
+
+def test_phase_2_asks_every_connection_once_from_the_responder_only() -> None:
+    gateway = Gateway(establishes=250_000, forwards=1e7)
+    measure(gateway, alpha=0.5)
+    for plan in gateway.plans:
+        assert plan.phase2 is not None
+        assert (plan.phase2.reading_order, plan.phase2.initiator_rate) == ("once", 0.0)
+        assert round(plan.phase2.responder_rate * plan.phase2.seconds) == N
+        assert plan.phase2.responder_rate <= 0.5 * plan.phase1_rate * (1 + 1e-9)
+
+
+def test_a_slow_way_back_does_not_hide_the_connection_rate() -> None:
+    """The published case: about 258 k frames/s back and 478 k connections/s; with r = 0.8 R the way back was found."""
+    gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
+    result = measure(gateway, alpha=0.8)
+    assert result.summary.median == pytest.approx(478_417, rel=0.011)
+    assert any("put down to: r too high" in note for note in result.notes)
+    assert result.figures["validation_rate"] <= 258_000
+
+
+def test_a_known_throughput_from_the_responder_bounds_the_asking() -> None:
+    gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
+    result = measure(gateway, alpha=0.8, download_rate=258_000.0)
+    assert result.summary.median == pytest.approx(478_417, rel=0.011)
+    assert max(plan.phase2.responder_rate for plan in gateway.plans if plan.phase2) <= 129_000
+    assert not any("r too high" in note for note in result.notes)
+
+
+def test_a_table_that_evicts_and_so_loses_no_frame_of_phase_1_is_found_out() -> None:
+    """The connection rate alone would have been measured happily if the device could not tell its count."""
+    for knows in (True, False):
+        result = measure(Gateway(establishes=250_000, table_size=N // 2, when_full="evict", knows_count=knows))
+        assert result.summary.median == 0
+    assert measure(Gateway(table_size=N // 2, when_full="evict")).limited_by == "table"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("alpha", 0, "alpha: 0 is outside of 0.01 to 1"),
+        ("alpha", 1.5, "alpha: 1.5"),
+        ("download_rate", -1.0, "download rate: -1.0"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Settings(**{"connections": N, "placement": "shared", name: value})
+    assert says in str(caught.value)
