@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One-way delays and their variation: percentiles of recorded delays, and the two variations of RFC 5481.
+
+Frames that did not come have no delay. They are counted as lost and left out: packet delay variation is of the frames
+that came (RFC 5481 section 4.2), and a difference needs both frames of its pair (RFC 5481 section 4.1).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+from natgauge.procedures.measurer import Delays
+
+Buckets = Sequence[tuple[float, float, int]]
+
+#: RFC 8219 section 7.2: typical latency is the median, worst case latency the 99.9th percentile.
+TYPICAL = 50.0
+WORST_CASE = 99.9
+
+
+def percentile_of(buckets: Buckets, percent: float) -> float:
+    """The middle of the bucket that holds the nearest-rank percentile (RFC 2330 section 11.3); exact to 0.5 %.
+
+    Args:
+        buckets: in rising order, with one frame at least.
+        percent: 0 < percent <= 100.
+
+    Raises:
+        ValueError: there are no frames, or `percent` is out of range.
+    """
+    total = sum(frames for _, _, frames in buckets)
+    if not total or not 0 < percent <= 100:
+        raise ValueError(f"percentile {percent} of {total} frames: want 0 < percent <= 100 and frames")
+    # Exact: 99.9 * 1000 / 100 must have rank 999, whatever floating point makes of it.
+    rank = math.ceil(Fraction(str(percent)) * total / 100)
+    for lower, upper, frames in buckets:
+        rank -= frames
+        if rank <= 0:
+            return (lower + upper) / 2
+    raise AssertionError("a rank within the total lies in a bucket")
+
+
+def latency(delays: Delays, percent: float) -> float:
+    """A percentile of one-way delays in seconds, never outside of the exact extremes.
+
+    Raises:
+        ValueError: no buckets were recorded.
+    """
+    return min(max(percentile_of(delays.buckets, percent), delays.minimum), delays.maximum)
+
+
+def delay_variation(delays: Delays) -> float:
+    """Packet delay variation in seconds: the 99.9th percentile of the delays - their minimum (RFC 8219 section 7.3.1).
+
+    Raises:
+        ValueError: no buckets were recorded.
+    """
+    return latency(delays, WORST_CASE) - delays.minimum
+
+
+def packet_delay_variations(delays: Sequence[float | None]) -> list[float | None]:
+    """Each frame's delay beyond the smallest one (RFC 5481 section 4.2); None where the frame was lost."""
+    smallest = min((delay for delay in delays if delay is not None), default=0.0)
+    return [None if delay is None else delay - smallest for delay in delays]
+
+
+def inter_packet_variations(delays: Sequence[float | None]) -> list[float | None]:
+    """D(i) - D(i-1) of frames in the order they were sent (RFC 5481 section 4.1); None where one of a pair was lost."""
+    return [
+        None if before is None or delay is None else delay - before
+        for before, delay in itertools.pairwise(delays)
+    ]
+
+
+def recorded(delays: Sequence[float | None]) -> Delays:
+    """Delays of single frames, in the order they were sent (None = lost), as a receiver would record them.
+
+    Raises:
+        ValueError: no frame came.
+    """
+    came = [delay for delay in delays if delay is not None]
+    if not came:
+        raise ValueError("no frame came, so there is no delay")
+    return Delays(
+        frames=len(came),
+        minimum=min(came),
+        maximum=max(came),
+        mean=math.fsum(came) / len(came),
+        negative=sum(delay < 0 for delay in came),
+        buckets=_exact(came),
+        variation=_exact([one for one in inter_packet_variations(delays) if one is not None]),
+    )
+
+
+def _exact(values: Sequence[float]) -> tuple[tuple[float, float, int], ...]:
+    """Buckets without width: exact, as there are few values."""
+    return tuple((value, value, frames) for value, frames in sorted(Counter(values).items()))

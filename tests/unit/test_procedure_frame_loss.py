@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame loss rate (RFC 2544 section 26.3) against simulated gateways of known truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures.frame_loss import Settings, run, shares_of
+from natgauge.procedures.results import MeasurementResult
+
+N = 1000
+
+
+def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
+    given = {"repeat": 1, "connection_rate": 1e5, **others}
+    return run(gateway, Settings(connections=N, placement=gateway.placement, **given))
+
+
+def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None:
+    """The device forwards 550 k frames/s; at p % of 1 M frames/s it loses 1 - 55/p of them."""
+    result = measure(Gateway(forwards=550_000), full_rate=1e6)
+    (rows,) = result.as_document()["series"]
+    assert [row["offered_percent"] for row in rows] == [100, 90, 80, 70, 60, 50, 40]
+    for row in rows:
+        truth = max(0.0, 1 - 55 / row["offered_percent"]) * 100
+        assert row["lost_percent"] == pytest.approx(truth, abs=0.001)
+    assert result.summary.median == pytest.approx(45, abs=0.001)
+    assert result.figures["highest_rate_without_loss"] == 500_000
+
+
+def test_a_finer_step_has_more_rows() -> None:
+    (rows,) = measure(Gateway(forwards=850_000), full_rate=1e6, step=0.05).as_document()["series"]
+    assert [row["offered_percent"] for row in rows] == [100, 95, 90, 85, 80]
+
+
+def test_below_the_last_step_the_rate_is_halved_so_that_a_slow_device_is_reached() -> None:
+    shares = list(shares_of(0.1))
+    assert shares[:10] == pytest.approx([1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+    assert shares[10:13] == pytest.approx([0.05, 0.025, 0.0125])
+    result = measure(Gateway(forwards=40_000), full_rate=1e6)
+    assert result.figures["highest_rate_without_loss"] == pytest.approx(25_000)
+
+
+def test_a_device_that_always_loses_is_told() -> None:
+    result = measure(Gateway(rare_loss=1.0), full_rate=1e5)
+    assert any("no two trials in a row without loss" in note for note in result.notes)
+    assert "highest_rate_without_loss" not in result.figures
+
+
+def test_in_shared_placement_the_slowing_down_is_shown() -> None:
+    result = measure(Gateway(forwards=300_000, placement="shared"), throughput_rate=300_000.0)
+    assert result.summary.median == pytest.approx(50, abs=0.1)
+    assert any("nothing is lost" in note for note in result.notes)
+    assert any("twice the throughput" in note for note in result.notes)
+
+
+def test_all_directions_share_the_testers_highest_rate() -> None:
+    gateway = Gateway(ceiling=2e6, forwards=1e9)
+    measure(gateway)
+    assert max(plan.phase2.initiator_rate for plan in gateway.plans if plan.phase2) == 1e6
+
+
+def test_disturbed_trials_are_repeated_and_not_part_of_the_series() -> None:
+    result = measure(Gateway(forwards=550_000, disturbed=0.4, seed=3), full_rate=1e6, invalid_repeats=50)
+    (rows,) = result.as_document()["series"]
+    assert rows[-1]["lost_percent"] == rows[-2]["lost_percent"] == 0
+    assert result.trials["INVALID"] > 0
+
+
+def test_a_device_without_connections_has_no_loss_rate() -> None:
+    with pytest.raises(BrokenError, match="frame-loss: the device establishes no connections"):
+        measure(Gateway(table_size=N // 2), connection_rate=None)
+    with pytest.raises(BrokenError, match="phase 1 could not establish the connections"):
+        measure(Gateway(table_size=N // 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("step", 0.2, "step: 0.2 is outside of 0.01 to 0.1"),
+        ("full_rate", 0.0, "full rate: 0.0 is not a finite number"),
+        ("throughput_rate", -1.0, "throughput rate: -1.0"),
+        ("repeat", "often", "repeat: 'often' is unknown; choose one of auto"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Settings(**{"connections": N, "placement": "shared", name: value})
+    assert says in str(caught.value)
