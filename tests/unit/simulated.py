@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from natgauge.procedures.measurer import Ability, Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.procedures.delays import recorded
+from natgauge.procedures.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan
 from natgauge.procedures.settings import Placement
 from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
 
+#: No more delays than these are recorded; enough for any percentile.
+MOST_TIMED = 2000
 #: A stall that explains any loss of a trial of a few seconds.
 LONG_STALL = CpuStalls(cpu=1, role="watched", stalls=3, stalled_seconds=60.0, worst_stall_seconds=40.0)
 
@@ -34,6 +38,8 @@ class Gateway:
         disturbed: probability that a trial is disturbed and loses a frame by that.
         collapses_above: load at which the device dies; it is back for the next trial.
         passes: instead of the cliffs: whether a load passes (non-monotonic devices).
+        delays: one-way delays of the frames of each direction of phase 2, in seconds and in the order they are sent;
+            None stands for a lost frame; again from the start when they are used up.
         knows_count: whether the device can tell its own number of connections.
         seed: of every random choice.
     """
@@ -51,6 +57,7 @@ class Gateway:
     disturbed: float = 0.0
     collapses_above: float = float("inf")
     passes: Callable[[float], bool] | None = None
+    delays: Sequence[float | None] = (10e-6,)
     knows_count: bool = True
     seed: int = 1
     abilities: frozenset[Ability] = frozenset()
@@ -81,11 +88,18 @@ class Gateway:
             disturbed=judgement.disturbed,
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
+            delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
             notes=judgement.notes,
         )
         self.plans.append(plan)
         self.outcomes.append(outcome)
         return outcome
+
+    def _delays(self, plan: TrialPlan, counts: Counts) -> Delays:
+        """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""
+        frames = min(counts.received, MOST_TIMED, plan.delay_samples or MOST_TIMED)
+        timed = recorded(list(itertools.islice(itertools.cycle(self.delays), frames)))
+        return timed if Ability.VARIATION in self.abilities else replace(timed, variation=None)
 
     def _trial(self, plan: TrialPlan) -> TrialEvidence:
         disturbed = self._random.random() < self.disturbed

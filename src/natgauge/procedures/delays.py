@@ -70,10 +70,7 @@ def packet_delay_variations(delays: Sequence[float | None]) -> list[float | None
 
 def inter_packet_variations(delays: Sequence[float | None]) -> list[float | None]:
     """D(i) - D(i-1) of frames in the order they were sent (RFC 5481 section 4.1); None where one of a pair was lost."""
-    return [
-        None if before is None or delay is None else delay - before
-        for before, delay in itertools.pairwise(delays)
-    ]
+    return [None if before is None or delay is None else delay - before for before, delay in itertools.pairwise(delays)]
 
 
 def recorded(delays: Sequence[float | None]) -> Delays:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inter packet delay variation (RFC 8219 section 7.3.2): D(i) - D(i-1) of frames sent one after the other.
+
+A pair of which one frame was lost has no difference (RFC 5481 section 4.1); how many frames were lost is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natgauge.errors import BrokenError
+from natgauge.procedures import timed
+from natgauge.procedures.delays import TYPICAL, percentile_of
+from natgauge.procedures.measurer import Ability, Delays, Measurer
+from natgauge.procedures.procedure import Procedure
+from natgauge.procedures.progress import Observer, ignore
+from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.timed import UNIT, TimedSettings, Timing
+
+METRIC = "ipdv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(TimedSettings):
+    """Settings of the inter packet delay variation; all those of a measurement of delays."""
+
+    def needs(self) -> frozenset[Ability]:
+        """Differences can only be told where the frames arrive."""
+        return super().needs() | {Ability.VARIATION}
+
+
+def read(delays: Delays) -> dict[str, float]:
+    """Smallest, median and largest difference and their spread, in us; signed.
+
+    Raises:
+        BrokenError: the differences were not recorded.
+    """
+    if not delays.variation:
+        raise BrokenError(f"{METRIC}: the trial left no differences between delays, though they were asked for")
+    smallest, largest = delays.variation[0][0], delays.variation[-1][1]
+    return {
+        "ipdv_spread_us": (largest - smallest) * 1e6,
+        "ipdv_minimum_us": smallest * 1e6,
+        "ipdv_median_us": percentile_of(delays.variation, TYPICAL) * 1e6,
+        "ipdv_maximum_us": largest * 1e6,
+    }
+
+
+def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
+    """Measure the inter packet delay variation at the highest load; the value is its whole spread in us.
+
+    Raises:
+        BrokenError: no phase 1 works, or no trial at the highest load speaks of the device.
+        NatgaugeError: a trial could not be run at all.
+    """
+    timing = Timing(METRIC, "ipdv_spread_us", read)
+    return timed.measure(measurer, timing, settings, observe, settings.timed_plan)
+
+
+PROCEDURE = Procedure(
+    metric=METRIC,
+    unit=UNIT,
+    summary="inter packet delay variation at the throughput",
+    source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
+    settings=Settings,
+    run=run,
+)

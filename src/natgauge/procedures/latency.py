@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Latency (RFC 8219 section 7.2): typical latency is the median, worst case latency the 99.9th percentile.
+
+Two ways:
+
+* `every-frame`: every frame of phase 2 is timed. With 500 tags the 99.9th percentile is the maximum; with every frame
+  it is a percentile.
+* `rfc8219`: to the letter, a stream of at least 120 s of which 500 or more frames after the first 60 s are timed.
+
+At the throughput rate a device stands on a knife's edge, so lower loads are measured too. A delay runs from the sending
+of a frame to its arrival, as for devices that store and forward (RFC 1242 section 3.8). The tester's own delay is told,
+not subtracted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from natgauge.procedures import timed
+from natgauge.procedures.delays import TYPICAL, WORST_CASE, latency
+from natgauge.procedures.measurer import Ability, Delays, Measurer, TrialPlan
+from natgauge.procedures.procedure import Procedure
+from natgauge.procedures.progress import Observer, ignore
+from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.settings import about, in_range, one_of, whole
+from natgauge.procedures.timed import UNIT, TimedSettings, Timing
+
+METRIC = "latency"
+Way = Literal["every-frame", "rfc8219"]
+
+#: RFC 8219 section 7.2.
+RFC_STREAM_SECONDS = 120.0
+RFC_TAGS_FROM_SECONDS = 60.0
+RFC_TAGS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(TimedSettings):
+    """Settings of the latency.
+
+    Attributes:
+        loads: as elsewhere; RFC 8219 wants 100 % only.
+        way: "every-frame" or "rfc8219".
+        tags: frames timed in each direction with "rfc8219", 500 to 1,000,000.
+    """
+
+    loads: str = field(default="100%,90%,50%,10%", metadata=about("shares of the throughput, such as 100%,50%,10%"))
+    way: Way = field(default="every-frame", metadata=about("which frames are timed: every-frame or rfc8219"))
+    tags: int = field(default=RFC_TAGS, metadata=about("frames timed in each direction with rfc8219", "frames"))
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, and a literal stream that is too short to be one."""
+        super().__post_init__()
+        one_of("way", self.way, get_args(Way))
+        whole("tags", self.tags, RFC_TAGS, 1_000_000, "frames")
+        if self.way == "rfc8219":
+            in_range("trial seconds (way rfc8219)", self.trial_seconds, RFC_STREAM_SECONDS, 3600, "s")
+
+    def needs(self) -> frozenset[Ability]:
+        """Tags for the literal way."""
+        return super().needs() | (frozenset({Ability.TAGGED_DELAYS}) if self.way == "rfc8219" else frozenset())
+
+    def timed_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
+        """A trial whose delays are recorded, of every frame or of the tags."""
+        plan = super().timed_plan(phase1_rate, rate)
+        if self.way == "every-frame":
+            return plan
+        return replace(plan, delays_from_seconds=RFC_TAGS_FROM_SECONDS, delay_samples=self.tags)
+
+
+def read(delays: Delays) -> dict[str, float]:
+    """Typical and worst case latency, and the extremes, in us."""
+    return {
+        "typical_latency_us": latency(delays, TYPICAL) * 1e6,
+        "worst_case_latency_us": latency(delays, WORST_CASE) * 1e6,
+        "minimum_us": delays.minimum * 1e6,
+        "maximum_us": delays.maximum * 1e6,
+        "mean_us": delays.mean * 1e6,
+    }
+
+
+def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
+    """Measure the latency; the value is the typical latency at the highest load, of the slower direction, in us.
+
+    Raises:
+        BrokenError: no phase 1 works, or no trial at the highest load speaks of the device.
+        NatgaugeError: a trial could not be run at all.
+    """
+    timing = Timing(METRIC, "typical_latency_us", read)
+    return timed.measure(measurer, timing, settings, observe, settings.timed_plan)
+
+
+PROCEDURE = Procedure(
+    metric=METRIC,
+    unit=UNIT,
+    summary="typical and worst case latency at the throughput and below it",
+    source="RFC 8219 section 7.2",
+    settings=Settings,
+    run=run,
+)
