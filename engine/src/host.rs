@@ -129,6 +129,15 @@ pub fn pin(cpu: usize) -> Outcome<()> {
         .map_err(|error| Failure::Host(format!("CPU {cpu}: cannot be used ({error})")))
 }
 
+/// Where the kernel groups tasks by session (autogroup), a thread's own priority counts only inside its session: take a
+/// session of our own and raise it. Started as a group leader, from a shell, we stay as we are.
+pub fn leave_session() {
+    if nix::unistd::setsid().is_ok() {
+        // Absent or forbidden: then there is nothing to raise.
+        let _ = fs::write("/proc/self/autogroup", "-20");
+    }
+}
+
 /// Go before ordinary tasks on this thread's CPU, as far as we may: foreign load must not look like a slow device. Not
 /// real time: with that the kernel would stop a spinning thread for 50 ms every second.
 pub fn go_first() {

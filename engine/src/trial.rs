@@ -64,6 +64,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     host::check_cpus("senders.cpus", &request.senders.cpus)?;
     host::check_cpus("watch_cpus", &request.watch_cpus)?;
     host::handle_signals()?;
+    host::leave_session();
     let ports = port::both(request)?;
     let table = Table::make(request)?;
     let plan = plan::build(request, [0, 1].map(|side: usize| (ports[side].mac.0, ports[side].gateway.0)))?;

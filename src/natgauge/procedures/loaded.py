@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from natgauge.errors import BrokenError
 from natgauge.procedures import throughput
 from natgauge.procedures.measurer import Counts, Direction, Measurer, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.preparation import Preparation, PreparedSettings, prepare
+from natgauge.procedures.preparation import EstablishingSettings, Preparation, PreparedSettings, prepare
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner
 from natgauge.procedures.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.settings import SearchError, about, positive
@@ -57,7 +57,7 @@ class Loaded:
     """
 
     runner: TrialRunner
-    settings: PreparedSettings
+    settings: EstablishingSettings
     preparation: Preparation
     throughput: float = 0.0
     attempts: list[Attempt] = field(default_factory=list)
@@ -130,7 +130,12 @@ class Loaded:
 
 
 def start(
-    measurer: Measurer, metric: str, settings: PreparedSettings, observe: Observer, *, throughput_wanted: bool = True
+    measurer: Measurer,
+    metric: str,
+    settings: EstablishingSettings,
+    observe: Observer,
+    *,
+    throughput_wanted: bool = True,
 ) -> Loaded:
     """Find a safe phase 1 and, for `LoadedSettings` that want it, the throughput.
 
@@ -150,7 +155,7 @@ def start(
 
 
 def _throughput(
-    measurer: Measurer, metric: str, settings: PreparedSettings, preparation: Preparation, observe: Observer
+    measurer: Measurer, metric: str, settings: LoadedSettings, preparation: Preparation, observe: Observer
 ) -> float:
     asked = throughput.Settings(
         connections=settings.connections,

@@ -35,21 +35,51 @@ NO_PHASE_1 = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreparedSettings(TrialSettings):
+class EstablishingSettings(TrialSettings):
+    """Settings of a measurement that first establishes all connections.
+
+    Attributes:
+        connection_rate: the device's maximum connection establishment rate in connections/s; None = measured first.
+    """
+
+    connection_rate: float | None = field(
+        default=None, metadata=about("connection rate of the device, measured first when not given", "connections/s")
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        super().__post_init__()
+        if self.connection_rate is not None:
+            positive("connection rate", self.connection_rate, "connections/s")
+
+    @property
+    def has_phase1(self) -> bool:
+        """Whether connections are established at all."""
+        return True
+
+    def phase1_plan(self, rate: float) -> TrialPlan:
+        """A trial that establishes the connections at this rate and leaves them in the device's table."""
+        return TrialPlan(
+            connections=self.connections,
+            phase1_rate=rate,
+            order=self.order,
+            frame_timeout_seconds=self.frame_timeout_seconds,
+            loss_tolerance=self.loss_tolerance,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedSettings(EstablishingSettings):
     """Settings of a measurement over established connections.
 
     Attributes:
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 wants 60.
         directions: who sends in phase 2: both, up (Initiator only) or down (Responder only).
-        connection_rate: the device's maximum connection establishment rate in connections/s; None = measured first.
         stateless: no phase 1; for routing and stateless translation.
     """
 
     trial_seconds: float = field(default=2.0, metadata=about("length of phase 2", "s"))
     directions: Directions = field(default="both", metadata=about("who sends in phase 2: both, up or down"))
-    connection_rate: float | None = field(
-        default=None, metadata=about("connection rate of the device, measured first when not given", "connections/s")
-    )
     stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
 
     def __post_init__(self) -> None:
@@ -57,12 +87,15 @@ class PreparedSettings(TrialSettings):
         super().__post_init__()
         in_range("trial seconds", self.trial_seconds, 0.01, LONGEST_TRIAL_SECONDS, "s")
         one_of("directions", self.directions, get_args(Directions))
-        if self.connection_rate is not None:
-            positive("connection rate", self.connection_rate, "connections/s")
 
     def needs(self) -> frozenset[Ability]:
         """As the settings say."""
         return super().needs() | (frozenset({Ability.STATELESS}) if self.stateless else frozenset())
+
+    @property
+    def has_phase1(self) -> bool:
+        """Whether connections are established at all."""
+        return not self.stateless
 
     @property
     def active(self) -> int:
@@ -135,13 +168,13 @@ class Preparation:
         return [f"phase 1 at {self.rate:.0f} connections/s, {share:.3g} of the connection rate"]
 
 
-def prepare(measurer: Measurer, settings: PreparedSettings, observe: Observer) -> Preparation:
+def prepare(measurer: Measurer, settings: EstablishingSettings, observe: Observer) -> Preparation:
     """Find a safe rate of phase 1; 0 when the device establishes no connections at any rate.
 
     Raises:
         NatgaugeError: a trial could not be run at all.
     """
-    if settings.stateless:
+    if not settings.has_phase1:
         return Preparation(NO_PHASE_1, NO_PHASE_1)
     if settings.connection_rate:
         return Preparation(settings.connection_rate * SAFE_SHARE, settings.connection_rate)
@@ -150,7 +183,7 @@ def prepare(measurer: Measurer, settings: PreparedSettings, observe: Observer) -
     return Preparation(found * SAFE_SHARE, found, rough=rough)
 
 
-def _rough_connection_rate(measurer: Measurer, settings: PreparedSettings, observe: Observer) -> MeasurementResult:
+def _rough_connection_rate(measurer: Measurer, settings: EstablishingSettings, observe: Observer) -> MeasurementResult:
     rough = connection_rate.Settings(
         connections=settings.connections,
         placement=settings.placement,
