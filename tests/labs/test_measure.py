@@ -130,8 +130,11 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_requests_but_for_the_run_mark(tmp_path: Path) -> None:
+    cores = [min(os.sched_getaffinity(0))]
     first = [
-        natgauge.measure("connection-rate", "linux-ipv4", results=tmp_path, lab_name="e2e", seed=11, **QUICK)
+        natgauge.measure(
+            "connection-rate", "linux-ipv4", results=tmp_path, lab_name="e2e", seed=11, cores=cores, **QUICK
+        )
         for _ in range(2)
     ]
     requests = [valid_trials(answer.folder)[0]["request"] for answer in first]

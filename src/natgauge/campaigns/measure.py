@@ -28,6 +28,7 @@ from natgauge.campaigns.places import (
     make_lab,
     sender_cpus,
     surroundings,
+    with_idle_core,
     with_placement,
 )
 from natgauge.campaigns.plan import LEAST_FRAME, Order, Surroundings, TrafficOptions, TrafficPlan, check_rate, make_plan
@@ -242,6 +243,8 @@ def answer(question: Question, watch: Watch | None = None) -> Answer:
     watch = watch if watch is not None else Silent()
     checked = check(question)
     _check_host()
+    if (place := with_idle_core(checked.question.place)) != checked.question.place:
+        checked = check(dataclasses.replace(checked.question, place=place))
     store = Store.create(question.results, question.metric, checked.recipe.name)
     try:
         return _Run(checked, store, watch).run()

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Final, Literal, Protocol, get_args
 
 from natgauge.campaigns.plan import Address, Addresses, LinkAddresses, Surroundings, TrafficPlan
 from natgauge.duts.recipe import Recipe, load
@@ -21,6 +22,9 @@ from natgauge.labs.netns import NetnsLab
 from natgauge.labs.wire import WireLab
 
 LabKind = Literal["netns", "wire"]
+
+#: How long cores are watched to find the least busy one: 20 ticks of /proc/stat.
+IDLE_WATCH_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,31 @@ def with_placement(options: PlaceOptions, recipe: Recipe) -> PlaceOptions:
     cores = recipe.knobs.cores
     has_processes = cores is not None and cores.scope == "device"
     return replace(options, placement="isolated" if has_processes and len(usable_cpus()) > 1 else "shared")
+
+
+def with_idle_core(options: PlaceOptions, seconds: float = IDLE_WATCH_SECONDS) -> PlaceOptions:
+    """The options with the least busy core for the sender, where no cores were chosen.
+
+    Whatever else runs on the sender's core stalls it, and stalled trials are void; on an idle machine it is the first.
+    """
+    if options.kind != "netns" or options.cores is not None or options.sender_cores is not None:
+        return options
+    return replace(options, sender_cores=(idlest_core(usable_cpus(), seconds),))
+
+
+def idlest_core(cpus: Sequence[int], seconds: float) -> int:
+    """The core that idled most for `seconds`; the first one of equals."""
+    before = _idle_ticks()
+    time.sleep(seconds)
+    after = _idle_ticks()
+    return max(cpus, key=lambda cpu: (after.get(cpu, 0) - before.get(cpu, 0), -cpu))
+
+
+def _idle_ticks() -> dict[int, int]:
+    """Ticks each core was idle since boot (proc_pid_stat(5): the fourth and fifth figure of its line)."""
+    lines = Path("/proc/stat").read_text().splitlines()
+    cores = [line.split() for line in lines if line.startswith("cpu") and not line.startswith("cpu ")]
+    return {int(words[0].removeprefix("cpu")): int(words[4]) + int(words[5]) for words in cores}
 
 
 def make_lab(options: PlaceOptions, recipe: Recipe, traffic: TrafficPlan) -> NetnsLab | WireLab:

@@ -14,6 +14,7 @@ _CONNECTIONS: Final = 100_000
 _REPEAT: Final = 3
 _ERROR: Final = "2%"
 _TRIAL_SECONDS: Final = 0.5
+_INVALID_REPEATS: Final = 4
 
 
 @click.command("demo")
@@ -29,6 +30,7 @@ def command(results: Path) -> None:
     traffic = TrafficOptions(connections=_CONNECTIONS)
 
     def ask(metric: str, **settings: object) -> Answer:
+        settings["invalid_repeats"] = _INVALID_REPEATS
         with ProgressDisplay() as display:
             question = Question(metric=metric, dut=_DUT, traffic=traffic, settings=settings, results=results)
             return answer(question, display)
