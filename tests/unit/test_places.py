@@ -9,6 +9,7 @@ from natgauge.campaigns import places
 from natgauge.campaigns.places import PlaceOptions, WirePort, choose_cores, idlest_core, surroundings, with_idle_core
 from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
+from natgauge.host.cpus import usable_cpus
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_only_cores_that_may_be_used_are_considered() -> None:
 
 
 def test_real_cores_are_read() -> None:
-    assert set(places.usable_cpus()) <= set(places._idle_ticks())
+    assert set(usable_cpus()) <= set(places._idle_ticks())
 
 
 @pytest.mark.parametrize(
