@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expiry rate: how fast a device rids itself of connections that time out.
+
+It is not in RFC 9693, whose tear-down rate (section 4.8) is of a command.
+
+N connections are established and left alone; the device's own count is read until it is 0. The rate is taken between
+90 % and 10 % of N, so that neither the spread of the time-outs' starts nor the last stragglers count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from natgauge.procedures import loaded
+from natgauge.procedures.loaded import Loaded
+from natgauge.procedures.measurer import Ability, CountAt, Measurer, WatchesCount
+from natgauge.procedures.preparation import EstablishingSettings
+from natgauge.procedures.procedure import Procedure
+from natgauge.procedures.progress import Observer, ignore
+from natgauge.procedures.rates import disturbed_note, repeat
+from natgauge.procedures.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.settings import Repeat, about, in_range, refuse_unable, verb
+
+METRIC = "expiry"
+UNIT = "connections/s"
+#: The rate is taken between these shares of N.
+FROM_SHARE, TO_SHARE = 0.9, 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(EstablishingSettings):
+    """Settings of the expiry rate.
+
+    Attributes:
+        repeat: of the whole measurement.
+        watch_seconds: the count is read for so long at most; longer than the device's time-outs; 1 to 86400.
+        interval_seconds: between two readings; 0.01 to 60.
+    """
+
+    repeat: Repeat = field(default=1, metadata=about("repetitions of the whole measurement, or auto", "repetitions"))
+    watch_seconds: float = field(default=120.0, metadata=about("longest watching of the count", "s"))
+    interval_seconds: float = field(default=0.1, metadata=about("time between two readings of the count", "s"))
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        super().__post_init__()
+        in_range("watch seconds", self.watch_seconds, 1, 86_400, "s")
+        in_range("interval seconds", self.interval_seconds, 0.01, 60, "s")
+
+    def needs(self) -> frozenset[Ability]:
+        """The device's own count, again and again."""
+        return super().needs() | {Ability.WATCH_COUNT}
+
+
+def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
+    """Measure the expiry rate in connections/s.
+
+    Raises:
+        BrokenError: phase 1 does not work.
+        NatgaugeError: a trial could not be run at all.
+    """
+    refuse_unable(measurer.abilities, METRIC, settings)
+    watcher = verb(measurer, WatchesCount)  # type: ignore[type-abstract] # a protocol is meant
+    ready = loaded.start(measurer, METRIC, settings, observe)
+    measurements = repeat(ready.runner, settings.repeat, lambda _: _once(ready, watcher, settings))
+    notes = [*ready.preparation.note(), *disturbed_note(measurements)]
+    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+
+
+def _once(ready: Loaded, watcher: WatchesCount, settings: Settings) -> Measurement:
+    ready.start_repetition()
+    rate = ready.preparation.rate
+    ready.must(rate, settings.phase1_plan(rate), 1)
+    seen = watcher.watch_count(settings.interval_seconds, settings.watch_seconds)
+    rows = [{"seconds": one.seconds, "count": float(one.count)} for one in seen]
+    begin, end = crossing(seen, FROM_SHARE * settings.connections), crossing(seen, TO_SHARE * settings.connections)
+    if begin is None or end is None:
+        note = (
+            f"{seen[-1].count} of {settings.connections} connections were left after {seen[-1].seconds:.1f} s; give "
+            "shorter time-outs or watch longer"
+        )
+        return ready.measurement(0.0, limited_by="tester", notes=[note], series=rows)
+    figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": seen[-1].seconds}
+    if end <= begin:
+        note = "the count fell between two readings; the rate is at least this"
+        value = (FROM_SHARE - TO_SHARE) * settings.connections / settings.interval_seconds
+        return ready.measurement(value, limited_by="tester", figures=figures, notes=[note], series=rows)
+    value = (FROM_SHARE - TO_SHARE) * settings.connections / (end - begin)
+    return ready.measurement(value, figures=figures, series=rows)
+
+
+def crossing(seen: Sequence[CountAt], level: float) -> float | None:
+    """When the count fell to this level, in seconds, on the line between two readings; None = it did not."""
+    before = None
+    for one in seen:
+        if one.count <= level:
+            if before is None or before.count == one.count:
+                return one.seconds
+            share = (before.count - level) / (before.count - one.count)
+            return before.seconds + share * (one.seconds - before.seconds)
+        before = one
+    return None
+
+
+PROCEDURE = Procedure(
+    metric=METRIC,
+    unit=UNIT,
+    summary="connections per second that time out",
+    source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
+    settings=Settings,
+    run=run,
+)

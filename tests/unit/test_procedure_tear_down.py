@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tear-down (RFC 9693 section 4.8) and expiry against simulated gateways of known truth."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures import expiry, tear_down_rate
+from natgauge.procedures.measurer import Ability, CountAt, TearDown
+from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.tear_down_rate import tear_down
+
+N = 400_000
+
+
+@dataclass(slots=True)
+class _Emptying(Gateway):
+    """Empties its table at a known rate, with a known cost of the command itself.
+
+    Attributes:
+        tears_down: connections/s.
+        command_seconds: cost of the command, one after the other.
+        left: connections that stay.
+        expires_from: when the first connection times out, in seconds.
+        expires: connections/s that time out.
+    """
+
+    tears_down: float = 2e6
+    command_seconds: tuple[float, ...] = (0.015,)
+    left: int = 0
+    expires_from: float = 10.0
+    expires: float = 1e5
+    abilities: frozenset[Ability] = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT})
+    seen: int = 0
+    emptied: list[TearDown] = field(default_factory=list)
+
+    def empty_timed(self) -> TearDown:
+        """Empty what the last trial left."""
+        count = (self.outcomes[-1].table_count or 0) if len(self.outcomes) > self.seen else 0
+        self.seen = len(self.outcomes)
+        cost = next(itertools.islice(itertools.cycle(self.command_seconds), len(self.emptied), None))
+        self.emptied.append(TearDown(count / self.tears_down + cost, count, self.left))
+        return self.emptied[-1]
+
+    def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
+        """The count falls on a straight line."""
+        seen = []
+        for number in itertools.count():
+            now = number * interval_seconds
+            count = max(0, min(N, round(N - (now - self.expires_from) * self.expires)))
+            seen.append(CountAt(now, count))
+            if count == 0 or now >= longest_seconds:
+                return tuple(seen)
+        raise AssertionError
+
+
+def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
+    given = {"connections": N, "placement": gateway.placement, "connection_rate": 1e6, **others}
+    return tear_down_rate.run(gateway, tear_down_rate.Settings(**given))
+
+
+def test_the_cost_of_the_command_itself_is_subtracted() -> None:
+    gateway = _Emptying(tears_down=2e6, command_seconds=(0.015,))
+    result = measure(gateway)
+    assert result.summary.median == pytest.approx(2e6)
+    assert result.figures["empty_seconds"] == pytest.approx(0.015)
+    assert result.figures["full_seconds"] == pytest.approx(0.215)
+    assert len(gateway.outcomes) == 10
+    assert not any("unreliable" in note for note in result.notes)
+
+
+def test_the_rate_comes_from_unrounded_medians() -> None:
+    """The published row: 0.16 s and 0.01 s are printed, 2.5 M and 2.67 M would follow; 0.145 s it really was."""
+    value, _, _ = tear_down(400_000, [0.158, 0.159, 0.158], [0.013, 0.013, 0.014])
+    assert value == pytest.approx(2_758_621, abs=1)
+
+
+def test_a_difference_within_the_spread_is_marked() -> None:
+    value, _, notes = tear_down(1000, [0.015, 0.018, 0.012], [0.013, 0.014, 0.012])
+    assert value == pytest.approx(500_000)
+    assert "unreliable: the difference of 2 ms is not larger than the spread of the times, 6 ms" in notes[0]
+
+
+def test_a_full_table_that_empties_like_an_empty_one_has_no_rate() -> None:
+    value, figures, notes = tear_down(10, [0.01, 0.01], [0.01, 0.02])
+    assert value == 0
+    assert figures["difference_seconds"] == pytest.approx(-0.005)
+    assert "no slower than an empty one" in notes[0]
+
+
+def test_connections_that_stay_are_no_tear_down() -> None:
+    with pytest.raises(BrokenError, match="3 connections were left after emptying 400000"):
+        measure(_Emptying(left=3))
+
+
+def test_a_phase_1_that_fails_is_repeated_more_slowly() -> None:
+    gateway = _Emptying(establishes=3e5)
+    result = measure(gateway, connection_rate=1e6, sample=2)
+    assert result.trials["INVALID"] == 1
+    assert result.summary.median == pytest.approx(2e6)
+
+
+def test_the_tester_must_be_able_to() -> None:
+    gateway = Gateway()
+    with pytest.raises(UsageError, match="tear-down-rate: this tester lacks timing how long the device takes"):
+        measure(gateway)
+    with pytest.raises(UsageError, match="expiry: this tester lacks watching the device's own count fall"):
+        expiry.run(gateway, expiry.Settings(connections=N, placement="shared"))
+    assert not gateway.plans
+
+
+def expire(gateway: Gateway, **others: Any) -> MeasurementResult:
+    given = {"connections": N, "placement": gateway.placement, "connection_rate": 1e6, **others}
+    return expiry.run(gateway, expiry.Settings(**given))
+
+
+def test_the_expiry_rate_is_the_slope_of_the_count() -> None:
+    result = expire(_Emptying(expires=1e5, expires_from=10.0))
+    assert result.summary.median == pytest.approx(1e5, rel=0.001)
+    assert result.figures["first_tenth_seconds"] == pytest.approx(10.4, abs=0.01)
+    assert result.figures["watched_seconds"] == pytest.approx(14, abs=0.11)
+
+
+def test_what_does_not_expire_while_it_is_watched_is_told() -> None:
+    result = expire(_Emptying(expires_from=300.0))
+    assert (result.summary.median, result.limited_by) == (0, "tester")
+    assert any("400000 of 400000 connections were left after 120.0 s" in note for note in result.notes)
+
+
+def test_a_fall_between_two_readings_is_a_least_rate() -> None:
+    result = expire(_Emptying(expires=1e9), interval_seconds=10.0)
+    assert result.limited_by in {"tester", "device"}
+    assert result.summary.median >= 0.8 * N / 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "says"),
+    [
+        (tear_down_rate.Settings, "sample", 1, "sample: 1 is outside of 2 to 1000 times"),
+        (tear_down_rate.Settings, "connection_rate", 0.0, "connection rate: 0.0"),
+        (expiry.Settings, "watch_seconds", 0, "watch seconds: 0 is outside of 1 to 86400 s"),
+        (expiry.Settings, "interval_seconds", 0, "interval seconds: 0 is outside of 0.01 to 60 s"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(kind: Any, name: str, value: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        kind(**{"connections": N, "placement": "shared", name: value})
+    assert says in str(caught.value)
