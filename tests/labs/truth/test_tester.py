@@ -29,7 +29,7 @@ FRAMES = 10_007
 #: Divides neither number, so that the last chosen frame always has a successor.
 EVERY = 7
 RATE = 50_000.0
-ATTEMPTS = 5
+ATTEMPTS = 3
 CPUS = sorted(os.sched_getaffinity(0))
 
 MASQUERADE = """
