@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table's capacity (RFC 9693 section 4.9) against simulated tables of known size and every policy when full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures.measurer import Ability, TrialOutcome, TrialPlan
+from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.table_capacity import Settings, run
+
+N = 1_000_000
+
+
+def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
+    return run(gateway, Settings(**{"connections": N, "placement": gateway.placement, **others}))
+
+
+@given(
+    st.integers(20_000, N - 1),
+    st.sampled_from(["refuse", "evict"]),
+    st.sampled_from(["quick", "full"]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_size_is_found_exactly_whatever_a_full_table_does(
+    size: int,
+    when_full: Any,
+    method: str,
+    knows: bool,  # noqa: FBT001 - drawn
+) -> None:
+    gateway = Gateway(establishes=3e5, forwards=1e6, table_size=size, when_full=when_full, knows_count=knows)
+    one = measure(gateway, method=method).measurements[0]
+    assert (one.value, one.upper) == (size, size + 1)
+
+
+@pytest.mark.parametrize("size", [65_536, 1_048_576])
+def test_the_limits_that_linux_is_set_to(size: int) -> None:
+    gateway = Gateway(establishes=3e5, forwards=1e6, table_size=size, when_full="evict")
+    result = measure(gateway, connections=2_500_000)
+    assert (result.summary.median, result.limited_by) == (size, "table")
+
+
+def test_the_published_steps_on_iptables() -> None:
+    """Limit 2^22, C0 1 M, E 1: 4 M was safe, 8 M unsafe, and the answer was the limit but for a few entries."""
+    gateway = Gateway(establishes=2.56e6, forwards=1e7, table_size=2**22, when_full="evict", ceiling=4e6)
+    result = measure(
+        gateway, connections=8_000_000, safe_connections=1_000_000, alpha=1.0, beta=0.2, gamma=0.4, method="full"
+    )
+    assert result.summary.median == 2**22
+    assert result.figures["exponential_safe"] == 4_000_000
+    assert result.figures["exponential_unsafe"] == 8_000_000
+    assert result.figures["first_rate"] == pytest.approx(2.56e6, rel=0.1)
+
+
+def test_every_step_is_told() -> None:
+    (rows,) = measure(Gateway(table_size=100_000)).as_document()["series"]
+    assert rows[0]["stage"] == "C0"
+    doubled = [row["connections"] for row in rows if row["stage"] == "exponential"]
+    assert doubled == [31_250, 62_500, 125_000]
+    assert rows[-1]["stage"] == "binary"
+    assert {row["decided"] for row in rows} == {"safe", "unsafe"}
+
+
+def test_a_wider_error_ends_earlier_and_is_kept() -> None:
+    gateway = Gateway(table_size=100_000)
+    one = measure(gateway, capacity_error=1000).measurements[0]
+    assert one.upper is not None
+    assert one.value <= 100_000 < one.upper
+    assert one.upper - one.value <= 1000
+
+
+def test_connections_that_all_fit_are_no_capacity() -> None:
+    result = measure(Gateway(table_size=2 * N))
+    assert (result.summary.median, result.limited_by) == (N, "tester")
+    assert result.measurements[0].upper is None
+    assert any("give more connections" in note for note in result.notes)
+
+
+@dataclass(slots=True)
+class _Slowing(Gateway):
+    """Keeps every connection, but beyond a number of them it gets slow: its hash chains or its memory."""
+
+    slow_from: int = 200_000
+    slow_share: float = 0.05
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run a trial at the speed that the number of connections allows."""
+        self.establishes = 3e5 * (self.slow_share if plan.connections > self.slow_from else 1.0)
+        return Gateway.measure(self, plan)
+
+
+@pytest.mark.parametrize("method", ["quick", "full"])
+def test_a_device_that_keeps_all_but_slows_down_is_at_its_limit_too(method: str) -> None:
+    result = measure(_Slowing(forwards=1e7), method=method)
+    assert (result.summary.median, result.limited_by) == (200_000, "device")
+
+
+def test_a_tolerable_slowing_down_is_none() -> None:
+    assert measure(_Slowing(forwards=1e7, slow_share=0.8)).summary.median == N
+
+
+@dataclass(slots=True)
+class _Dying(Gateway):
+    """Dies when its table is full, until it is restarted."""
+
+    dies_beyond: int = 300_000
+    dead: bool = False
+    restarts: int = 0
+    abilities: frozenset[Ability] = frozenset({Ability.RESTART})
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run a trial, the last one for now when it is too much."""
+        self.dead = self.dead or plan.connections > self.dies_beyond
+        self.collapses_above = 0.0 if self.dead else float("inf")
+        return Gateway.measure(self, plan)
+
+    def restart(self) -> None:
+        """Be as new."""
+        self.dead = False
+        self.restarts += 1
+
+
+def test_a_device_that_dies_is_restarted_and_the_search_goes_on() -> None:
+    gateway = _Dying()
+    result = measure(gateway)
+    assert result.summary.median == 300_000
+    assert gateway.restarts == result.trials["COLLAPSED"] > 3
+    (rows,) = result.as_document()["series"]
+    assert "collapsed" in {row["decided"] for row in rows}
+
+
+def test_a_dead_device_that_cannot_be_restarted_ends_the_measurement() -> None:
+    with pytest.raises(BrokenError, match="the device collapsed with 500000 connections, and it cannot be restarted"):
+        measure(_Dying(abilities=frozenset()))
+
+
+def test_a_c0_that_does_not_fit_is_told() -> None:
+    with pytest.raises(BrokenError, match="C0 = 500000 connections were not kept at any rate"):
+        measure(Gateway(table_size=100_000), safe_connections=500_000)
+
+
+def test_disturbed_trials_decide_nothing() -> None:
+    gateway = Gateway(table_size=100_000, disturbed=0.3, seed=5)
+    result = measure(gateway, invalid_repeats=50)
+    assert result.summary.median == 100_000
+    assert result.trials["INVALID"] > 0
+    with pytest.raises(BrokenError, match="3 trials were INVALID"):
+        measure(Gateway(disturbed=1.0), invalid_repeats=2)
+
+
+def test_a_slow_way_back_is_not_taken_for_a_full_table() -> None:
+    gateway = Gateway(establishes=5e5, forwards=1e7, forwards_down=1e5, table_size=100_000)
+    result = measure(gateway)
+    assert result.summary.median == 100_000
+    assert any("asking at more than" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("alpha", 2.0, "alpha: 2.0 is outside of 0.01 to 1"),
+        ("beta", 1.0, "beta: 1.0 is outside of 0.01 to 0.99"),
+        ("gamma", 0.0, "gamma: 0.0"),
+        ("capacity_error", 0, "capacity error: 0 is outside of 1 to 1000000 connections"),
+        ("safe_connections", N + 1, "safe connections: 1000001 is outside of 1 to 1000000"),
+        ("method", "slow", "method: 'slow' is unknown; choose one of quick, full"),
+        ("rate_error", 0.9, "rate error: 0.9"),
+        ("order", "with-replacement", "order: with-replacement draws four tuples twice"),
+        ("download_rate", 0.0, "download rate: 0.0"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Settings(**{"connections": N, "placement": "shared", name: value})
+    assert says in str(caught.value)
