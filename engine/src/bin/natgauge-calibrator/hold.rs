@@ -105,21 +105,13 @@ pub fn hold(request: &Hold) -> Outcome<()> {
     let doors = [index_of(&request.inside)?, index_of(&request.outside)?];
     let senders = [sender(doors[0])?, sender(doors[1])?];
     let mut storage = MaybeUninit::uninit();
-    let skeleton = HolderSkelBuilder::default()
-        .open(&mut storage)
-        .and_then(OpenSkel::load)
-        .map_err(|error| {
-            Failure::Host(format!(
-                "the forwarder's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"
-            ))
-        })?;
+    let skeleton = HolderSkelBuilder::default().open(&mut storage).and_then(OpenSkel::load).map_err(|error| {
+        Failure::Host(format!("the forwarder's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"))
+    })?;
     let arrivals = RefCell::new(Vec::new());
     let ring = ring(&skeleton, &arrivals)?;
     // The links die with this process, and the programs on the interfaces with them.
-    let _links = [
-        attached(&skeleton, &request.inside, doors[0])?,
-        attached(&skeleton, &request.outside, doors[1])?,
-    ];
+    let _links = [attached(&skeleton, &request.inside, doors[0])?, attached(&skeleton, &request.outside, doors[1])?];
     say(r#"{"event":"ready"}"#)?;
     let mut forwarder = Forwarder::new(request, doors, &senders);
     forwarder.forward(&ring, &arrivals)?;
@@ -208,12 +200,7 @@ fn arrival(record: &[u8]) -> Option<Waiting> {
     let interface = u32_at(record, offset_of!(held_frame, interface))?;
     let length = u32_at(record, offset_of!(held_frame, length))? as usize;
     let octets = record.get(offset_of!(held_frame, octets)..)?.get(..length)?.to_vec();
-    Some(Waiting {
-        due_ns,
-        number: 0,
-        interface: i32::try_from(interface).ok()?,
-        octets,
-    })
+    Some(Waiting { due_ns, number: 0, interface: i32::try_from(interface).ok()?, octets })
 }
 
 fn u32_at(record: &[u8], offset: usize) -> Option<u32> {
