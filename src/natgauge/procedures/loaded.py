@@ -67,6 +67,21 @@ class Loaded:
         """Forget the trials of the one before."""
         self.attempts, self.notes = [], []
 
+    def once(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
+        """Run one trial, with a slower phase 1 where that has proven too fast.
+
+        Raises:
+            BrokenError: phase 1 cannot establish the connections.
+            NatgaugeError: the trial could not be run at all.
+        """
+        slowed = replace(plan, phase1_rate=min(plan.phase1_rate, self.preparation.rate))
+        told = self.runner.run(slowed, load, bounds)
+        outcome = self.preparation.judge(told)
+        self.attempts.append(Attempt(load, short=False, outcome=outcome))
+        if self.preparation.hopeless:
+            raise BrokenError(f"{self.runner.metric}: phase 1 could not establish the connections: {told.reason}")
+        return outcome
+
     def at(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome | None:
         """Try a plan until a trial speaks of the device; None (and a note) when none does.
 
@@ -81,12 +96,7 @@ class Loaded:
         """
         outcome = None
         for _ in range(self.settings.invalid_repeats + 1):
-            slowed = _with_phase1(plan, min(plan.phase1_rate, self.preparation.rate))
-            told = self.runner.run(slowed, rate, Bounds(trials_left=trials_left))
-            outcome = self.preparation.judge(told)
-            self.attempts.append(Attempt(rate, short=False, outcome=outcome))
-            if self.preparation.hopeless:
-                raise BrokenError(f"phase 1 could not establish the connections: {told.reason}")
+            outcome = self.once(rate, plan, Bounds(trials_left=trials_left))
             if outcome.verdict is not Verdict.INVALID:
                 return outcome
         repeats = self.settings.invalid_repeats + 1
@@ -177,10 +187,6 @@ def _throughput(
     if found.summary.median == 0:
         raise BrokenError(f"{metric}: the device forwards at no rate without loss: {'; '.join(found.notes)}")
     return found.summary.median
-
-
-def _with_phase1(plan: TrialPlan, rate: float) -> TrialPlan:
-    return replace(plan, phase1_rate=rate)
 
 
 def lost_share(counts: Counts) -> float:

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bursts (RFC 9004), recovery from overload (RFC 2544 section 26.5) and reset (RFC 6201) against known truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures import back_to_back, reset, system_recovery
+from natgauge.procedures.back_to_back import buffer_times
+from natgauge.procedures.measurer import Ability, Direction, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.results import MeasurementResult
+
+N = 1000
+TIMES = frozenset({Ability.RATE_STEP, Ability.LOSS_TIMES, Ability.RESTART_IN_TRIAL})
+
+
+def measure(metric: ModuleType, gateway: Gateway, **others: Any) -> MeasurementResult:
+    given = {"repeat": 1, "connection_rate": 1e5, "throughput_rate": 3e5, **others}
+    settings = metric.Settings(connections=N, placement=gateway.placement, **given)
+    result: MeasurementResult = metric.run(gateway, settings)
+    return result
+
+
+@dataclass(slots=True)
+class _Buffering(Gateway):
+    """Forwards at a rate and keeps what comes faster, up to so many frames of each direction."""
+
+    buffers: int = 512
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """A burst passes while what it brings beyond the forwarding fits."""
+        if plan.phase2 is None:
+            return Gateway.measure(self, plan)
+        rate, seconds = plan.phase2.initiator_rate, plan.phase2.seconds
+        fits = max(rate - self.forwards, 0) * seconds <= self.buffers
+        real, self.forwards = self.forwards, rate if fits else self.forwards
+        outcome = Gateway.measure(self, plan)
+        self.forwards = real
+        return outcome
+
+
+def test_the_longest_burst_tells_the_buffer() -> None:
+    """At 1 M frames/s a device of 300 k frames/s gains 0.7 frames per frame: 512 are full after 731."""
+    result = measure(back_to_back, _Buffering(forwards=3e5), burst_rate=1e6, repeat=3)
+    assert result.summary.median == pytest.approx(731, rel=0.01)
+    assert result.figures["corrected_buffer_seconds"] == pytest.approx(512e-6, rel=0.01)
+    assert result.figures["implied_buffer_seconds"] == pytest.approx(731e-6, rel=0.01)
+    assert all(float(one.value).is_integer() for one in result.measurements)
+    assert any("RFC 9004 section 5 wants 50" in note for note in result.notes)
+
+
+def test_the_buffer_times_of_rfc_9004() -> None:
+    """64-octet frames on 10 Gb/s: a burst of 26,000 lasts 1.747 ms, and 80 % of it was forwarded meanwhile."""
+    implied, corrected = buffer_times(26_000, 14_880_952, 14_880_952 * 0.8)
+    assert implied == pytest.approx(1.747e-3, rel=1e-3)
+    assert corrected == pytest.approx(0.3494e-3, rel=1e-3)
+    assert buffer_times(100, 1e6, 2e6) == (1e-4, 0)
+
+
+def test_a_burst_has_exactly_its_frames() -> None:
+    gateway = _Buffering(forwards=3e5)
+    measure(back_to_back, gateway, burst_rate=1e6)
+    for plan, outcome in zip(gateway.plans, gateway.outcomes, strict=True):
+        assert plan.phase2 is not None
+        assert outcome.phase2[Direction.INITIATOR].intended == round(plan.phase2.seconds * 1e6)
+
+
+def test_a_device_as_fast_as_the_burst_has_no_end() -> None:
+    result = measure(back_to_back, Gateway(forwards=1e9), burst_rate=1e6, burst_seconds=0.1)
+    assert (result.summary.median, result.limited_by) == (100_000, "tester")
+
+
+@dataclass(slots=True)
+class _Recovering(Gateway):
+    """Loses frames for some time after an overload, and is silent for some time after a restart.
+
+    Attributes:
+        recovers: seconds for which it goes on to lose frames.
+        back: seconds from the restart to the first frame, of each direction.
+    """
+
+    recovers: float = 0.25
+    back: tuple[float, float] = (1.5, 1.75)
+    abilities: frozenset[Ability] = TIMES
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """A trial with the times that a receiver would have seen."""
+        outcome = Gateway.measure(self, plan)
+        if plan.phase2 is None:
+            return outcome
+        if plan.restart_at_seconds is not None:
+            return self._restarted(plan, plan.restart_at_seconds, outcome)
+        if plan.phase2.step is None or outcome.verdict is Verdict.PASS:
+            return outcome
+        last = plan.phase2.seconds + self.recovers
+        first = Direction.INITIATOR
+        return replace(outcome, phase2=outcome.phase2 | {first: replace(outcome.phase2[first], last_lost_seconds=last)})
+
+    def _restarted(self, plan: TrialPlan, at: float, outcome: TrialOutcome) -> TrialOutcome:
+        counts = {}
+        for (direction, one), back in zip(outcome.phase2.items(), self.back, strict=True):
+            rate = plan.phase2.initiator_rate if plan.phase2 else 0.0
+            lost = round(back * rate)
+            counts[direction] = replace(one, received=one.offered - lost, longest_silence=(at, at + back))
+        return replace(outcome, phase2=counts, verdict=Verdict.FAIL, failed_phase=2)
+
+
+def test_recovery_runs_from_the_change_to_the_last_lost_frame() -> None:
+    gateway = _Recovering(forwards=3e5)
+    result = measure(system_recovery, gateway)
+    assert result.summary.median == pytest.approx(250)
+    (plan,) = gateway.plans
+    assert plan.phase2 is not None
+    assert plan.phase2.initiator_rate == pytest.approx(3.3e5)
+    assert plan.phase2.step is not None
+    assert (plan.phase2.step.share, plan.phase2.step.seconds) == (0.5, 2.0)
+
+
+def test_a_device_that_stops_losing_before_the_change_recovered_at_once() -> None:
+    assert measure(system_recovery, _Recovering(forwards=3e5, recovers=-0.5)).summary.median == 0
+
+
+def test_an_overload_that_overloads_nothing_is_told() -> None:
+    result = measure(system_recovery, _Recovering(forwards=1e6))
+    assert (result.summary.median, result.limited_by) == (0, "tester")
+    assert any("lost no frame" in note for note in result.notes)
+
+
+def test_a_device_that_does_not_recover_in_time_is_told() -> None:
+    result = measure(system_recovery, _Recovering(forwards=3e5, recovers=1.95))
+    assert result.limited_by == "tester"
+    assert any("still lost at the end" in note for note in result.notes)
+
+
+def test_the_two_instants_of_a_reset() -> None:
+    result = measure(reset, _Recovering(forwards=3e5))
+    assert result.summary.median == pytest.approx(1750)
+    assert result.figures["back_after_ms_from_initiator"] == pytest.approx(1500)
+    assert result.figures["back_after_ms_from_responder"] == pytest.approx(1750)
+    assert result.figures["loss_ms_from_initiator"] == pytest.approx(1500, abs=1)
+
+
+def test_a_device_that_stays_away_has_no_reset_time() -> None:
+    with pytest.raises(BrokenError, match="frames from the Responder were not back 10 s after the reset"):
+        measure(reset, _Recovering(forwards=3e5, back=(1.5, 9.9)))
+    with pytest.raises(BrokenError, match="before the reset: it did not interrupt"):
+        measure(reset, _Recovering(forwards=3e5, back=(-0.5, -0.5)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "missing"),
+    [
+        (system_recovery, "a change of the rate in the middle of phase 2"),
+        (reset, "restarting the device in the middle"),
+    ],
+)
+def test_the_tester_must_be_able_to(metric: ModuleType, missing: str) -> None:
+    gateway = Gateway()
+    with pytest.raises(UsageError, match=f"this tester lacks {missing}"):
+        measure(metric, gateway)
+    assert not gateway.plans
+
+
+@pytest.mark.parametrize(
+    ("metric", "given", "says"),
+    [
+        (back_to_back, {"placement": "shared"}, "placement: shared has no queue before the device"),
+        (back_to_back, {"burst_seconds": 31.0}, "burst seconds: 31.0 is outside of 0.001 to 30 s"),
+        (back_to_back, {"burst_rate": 0.0}, "burst rate: 0.0"),
+        (system_recovery, {"placement": "shared"}, "placement: shared loses nothing under overload"),
+        (system_recovery, {"overload": 1.0}, "overload: 1.0 is outside of 1.01 to 10"),
+        (system_recovery, {"after_seconds": 0.0}, "after seconds: 0.0"),
+        (reset, {"load": 0.0}, "load: 0.0 is outside of 0.01 to 1"),
+        (reset, {"before_seconds": 12.0}, "before seconds: 12 s leave nothing of the trial's 12 s"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(metric: ModuleType, given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        metric.Settings(**{"connections": N, "placement": "isolated", **given})
+    assert says in str(caught.value)
