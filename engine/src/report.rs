@@ -39,6 +39,7 @@ pub struct Counts {
     pub worst_lag_ns: u64,
     pub mean_lag_ns: u64,
     pub final_lag_ns: u64,
+    pub stalled_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
 }

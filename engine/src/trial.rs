@@ -315,6 +315,7 @@ impl Trial<'_> {
             worst_lag_ns: worst(|part| part.lag_worst),
             mean_lag_ns: parts.iter().map(|part| part.lag_sum).sum::<u64>() / samples.max(1),
             final_lag_ns: worst(|part| part.lag_final),
+            stalled_ns: phase.senders.iter().map(|sender| sender.stalled_ns).max().unwrap_or(0),
             delay: self.delay(stream, tally),
         })
     }

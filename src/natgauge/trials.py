@@ -216,6 +216,7 @@ class StreamCounts(_Model):
     worst_lag_ns: Count | None = None
     mean_lag_ns: Count | None = None
     final_lag_ns: Count | None = None
+    stalled_ns: Count | None = None
     delay: DelayCounts | None = None
 
 

@@ -309,12 +309,20 @@ def _disturbance(evidence: TrialEvidence) -> str:
     return " and ".join(found)
 
 
+def _stalled(evidence: TrialEvidence, counts: Counts) -> float:
+    """Seconds the senders stood still in this phase; over the whole trial where the phase's own are not known."""
+    senders = [cpu for cpu in evidence.cpus if cpu.role == "sender" and cpu.disturbed]
+    if counts.stalled_seconds is None or not senders:
+        return max((cpu.lost_seconds for cpu in senders), default=0.0)
+    return counts.stalled_seconds
+
+
 def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     counts = stream.counts
     tolerance = lag_tolerance(counts.nominal_seconds)
     if not stream.lag_matters or counts.final_lag_seconds <= tolerance:
         return None
-    stalled = max((cpu.lost_seconds for cpu in evidence.cpus if cpu.role == "sender" and cpu.disturbed), default=0.0)
+    stalled = _stalled(evidence, counts)
     own_lag = counts.final_lag_seconds - stalled
     figures = (
         f"{stream.name}: {counts.final_lag_seconds * 1000:.2f} ms behind the schedule at the end "

@@ -258,6 +258,15 @@ def test_verdict(row: Row) -> None:
     assert bool(judged.reason) == (row.verdict is not Verdict.PASS)
 
 
+def test_a_stall_of_another_phase_excuses_nothing() -> None:
+    """The trial's stalls would explain the lag, but this phase had none of them: the device was too slow."""
+    late = replace(LATE, stalled_seconds=0.0)
+    judged = judge(both_phases(late, placement="shared", cpus=(stall(seconds=0.2),)))
+    assert (judged.verdict, judged.limited_by) == (Verdict.FAIL, "device")
+    excused = judge(both_phases(replace(LATE, stalled_seconds=0.2), placement="shared", cpus=(stall(seconds=0.2),)))
+    assert excused.verdict is Verdict.INVALID
+
+
 def test_disturbance_is_told_whatever_the_verdict() -> None:
     for given_evidence in (evidence(), evidence(phase1=lossy(1)), evidence(placement="shared", phase1=LATE)):
         assert not judge(given_evidence).disturbed

@@ -403,6 +403,7 @@ def counts_of(stream: StreamCounts) -> Counts:
         sending_seconds=(stream.sending_ns or 0) / 1e9,
         worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
         final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
+        stalled_seconds=None if stream.stalled_ns is None else stream.stalled_ns / 1e9,
     )
 
 

@@ -118,6 +118,7 @@ class Counts:
     """Raw frame counts of one direction of one phase; all >= 0.
 
     `received` holds each expected frame once; `reordered` is a part of `received`; the others are not in it.
+    `stalled_seconds`: how long a sender stood still in this phase, more than 1 ms at a time; None = not known.
     `skipped` frames were intended, but could not be made because no connection was stored where the Responder read.
     With `Ability.LOSS_TIMES`, in seconds since the start of the phase's schedule: `last_lost_seconds`, when the last
     frame that was lost had been sent (None = none was lost); `longest_silence`, the arrivals between which the receiver
@@ -138,6 +139,7 @@ class Counts:
     sending_seconds: float = 0.0
     worst_lag_seconds: float = 0.0
     final_lag_seconds: float = 0.0
+    stalled_seconds: float | None = None
     last_lost_seconds: float | None = None
     longest_silence: tuple[float, float] | None = None
 
