@@ -8,8 +8,11 @@ every frame of every direction came back. Binary search finds the highest r. In 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
+from natgauge.errors import UsageError
+from natgauge.procedures import mlr
 from natgauge.procedures.measurer import Measurer, TrialOutcome
 from natgauge.procedures.preparation import (
     SAFE_SHARE,
@@ -32,12 +35,13 @@ from natgauge.procedures.rates import (
 )
 from natgauge.procedures.results import Attempt, Measurement, MeasurementResult, make_result, verdict_counts
 from natgauge.procedures.search import search
-from natgauge.procedures.settings import RateSettings, refuse_unable
+from natgauge.procedures.settings import RateSettings, about, one_of, refuse_unable
 
 __all__ = ["SAFE_SHARE", "Settings", "run"]
 
 METRIC = "throughput"
 UNIT = "frames/s"
+SearchWay = Literal["binary", "mlrsearch"]
 
 #: Probes for the bracket last this share of a trial, and not less than the seconds.
 PROBE_SHARE = 0.1
@@ -50,7 +54,29 @@ FIRST_RATE = 50_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(PreparedSettings, RateSettings):
-    """Settings of the throughput; all those of a search over established connections."""
+    """Settings of the throughput.
+
+    Attributes:
+        search: "binary" (plain halving) or "mlrsearch" (several goals, many short trials).
+        goals: of mlrsearch: "rfc2544" (one: no loss in a trial of full length) or "ndr-pdr" (no drop rate and partial
+            drop rate, 0.5 %, each decided by 21 trials' seconds of which half may be bad).
+    """
+
+    search: SearchWay = field(default="binary", metadata=about("how to search: binary or mlrsearch"))
+    goals: mlr.Preset = field(default="rfc2544", metadata=about("goals of mlrsearch: rfc2544 or ndr-pdr"))
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range or contradictory."""
+        super().__post_init__()
+        one_of("search", self.search, get_args(SearchWay))
+        one_of("goals", self.goals, get_args(mlr.Preset))
+        if self.search == "binary":
+            if self.goals != "rfc2544":
+                raise UsageError(f"goals: {self.goals} needs the search mlrsearch")
+        elif self.error.share is None:
+            raise UsageError(f"error: {self.error} is a rate; mlrsearch needs a share, such as 1%")
+        elif self.loss_tolerance:
+            raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr")
 
 
 def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
@@ -87,23 +113,41 @@ def _once(runner: TrialRunner, settings: Settings, preparation: Preparation, kno
         floor=LEAST_FRAMES / settings.trial_seconds,
         start=FIRST_RATE if settings.stateless else preparation.rate,
     )
+    # Kept here as well: the search loses its own list when phase 1 cannot be prepared.
     judged: list[Attempt] = []
 
-    def trial(rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-        seconds = probe_seconds(settings.trial_seconds) if short else settings.trial_seconds
+    def timed_trial(rate: float, seconds: float, bounds: Bounds) -> TrialOutcome:
         outcome = runner.run(settings.plan(preparation.rate, rate, seconds), rate, bounds)
-        # Kept here as well: the search loses its own list when phase 1 cannot be prepared.
-        judged.append(Attempt(rate, short, preparation.judge(outcome)))
+        judged.append(Attempt(rate, seconds < settings.trial_seconds, preparation.judge(outcome)))
         if preparation.hopeless:
             raise UnpreparableError(outcome)
         return judged[-1].outcome
 
+    def trial(rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        return timed_trial(rate, probe_seconds(settings.trial_seconds) if short else settings.trial_seconds, bounds)
+
     try:
+        if settings.search == "mlrsearch":
+            found = mlr.search(_mlr_plan(settings, span, known), timed_trial)
+            return replace(found, figures={**_figures(found.value, settings), **found.figures})
         plan = search_plan(settings, span, known, short_probes=True)
         found = search(plan, trial, lambda outcome: forwarding_rate(outcome.phase2.values()))
     except UnpreparableError as failure:
         found = _given_up(failure.outcome, judged, preparation)
     return replace(found, figures=_figures(found.value, settings))
+
+
+def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr.MlrPlan:
+    lowest = min(span.floor, span.top)
+    return mlr.MlrPlan(
+        preset=settings.goals,
+        top=span.top,
+        start=min(max(known or span.start, lowest), span.top),
+        floor=lowest,
+        width=settings.error.share or 0.0,
+        trial_seconds=settings.trial_seconds,
+        invalid_repeats=settings.invalid_repeats,
+    )
 
 
 def _given_up(outcome: TrialOutcome, attempts: list[Attempt], preparation: Preparation) -> Measurement:

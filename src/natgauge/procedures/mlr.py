@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Multiple loss ratio search (MLRsearch, draft-ietf-bmwg-mlrsearch) with the library of FD.io CSIT.
+
+Several goals in one search, many short trials instead of few long ones, and a share of bad trials that a goal allows.
+What has to be watched when its trials are stateful:
+
+* No warm-up trial: it would be counted against nothing, and each trial starts from an empty table anyway.
+* Only the sending of phase 2 counts as a trial's duration: phase 1 and the emptying say nothing about the load.
+* The library ends a search by wall clock, which counts everything; that limit is out of the way here.
+* Loads are of one direction, counts of all directions together.
+* In `shared` placement an overloaded device loses nothing and slows the sender down. What it did not forward in the
+  nominal time then counts as lost.
+* INVALID trials are repeated; where all repeats stay INVALID the trial counts as lost altogether, so that a slow tester
+  never makes a load pass.
+
+The search starts from the highest load. So that this is not the tester's own, which may be far above the device's, the
+first load of a doubling series that loses much is taken; a single lost frame does not end the series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from natgauge.procedures.measurer import Counts, TrialOutcome, Verdict
+from natgauge.procedures.progress import Bounds
+from natgauge.procedures.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.search import TESTER_SHARE
+
+if TYPE_CHECKING:
+    from MLRsearch import GoalResult, MeasurementResult, SearchGoal
+
+Preset = Literal["rfc2544", "ndr-pdr"]
+
+#: The library's own limit, in seconds of wall clock; a week is none.
+NO_LIMIT_SECONDS: Final = 7 * 86_400.0
+#: A doubling series that finds the highest load begins here, in frames/s, where nothing better is known.
+DOUBLING: Final = 2.0
+#: A load of which less than this share comes through is above the device's limit by much.
+MUCH_LOST: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One goal of a search (draft-ietf-bmwg-mlrsearch, section 4.6); durations in multiples of a trial's seconds.
+
+    Attributes:
+        name: how its figures begin.
+        loss_ratio: a trial is good when no larger share of its frames is lost; 0 <= share < 1.
+        exceed_ratio: share of the durations that may be bad, 0 <= share < 1.
+        initial: shortest trial.
+        sum: of the durations of the trials that decide about a load.
+    """
+
+    name: str
+    loss_ratio: float
+    exceed_ratio: float
+    initial: float
+    sum: float
+
+
+#: RFC 2544 section 26.1 as one goal, shortened only on the way; and CSIT's no drop and partial drop rates.
+PRESETS: Final[Mapping[Preset, tuple[Goal, ...]]] = {
+    "rfc2544": (Goal("rfc2544", 0.0, 0.0, 1 / 60, 1.0),),
+    "ndr-pdr": (Goal("ndr", 0.0, 0.5, 1.0, 21.0), Goal("pdr", 0.005, 0.5, 1.0, 21.0)),
+}
+
+#: Runs one trial: load of each direction in frames/s, seconds.
+Trial = Callable[[float, float, Bounds], TrialOutcome]
+
+
+@dataclass(frozen=True, slots=True)
+class MlrPlan:
+    """What to search; rates in frames/s of each direction.
+
+    Attributes:
+        preset: the goals.
+        top: the tester's highest rate.
+        start: first load of the doubling series, `floor` <= start <= top.
+        floor: lowest load worth a trial, > 0.
+        width: of the final bounds, as a share of the upper one, 0 < width < 1.
+        trial_seconds: length of a full trial.
+        invalid_repeats: repeats of an INVALID trial.
+    """
+
+    preset: Preset
+    top: float
+    start: float
+    floor: float
+    width: float
+    trial_seconds: float
+    invalid_repeats: int
+
+
+def search(plan: MlrPlan, trial: Trial) -> Measurement:
+    """Search all goals of the preset at once.
+
+    Returns:
+        Value and bounds are those of the first goal; the value is its conditional throughput, the rate that was really
+        forwarded at the lower bound. Each goal's own are in the figures; a missing bound is left out.
+
+    Raises:
+        NatgaugeError: as `trial` does.
+    """
+    from MLRsearch import Config, MultipleLossRatioSearch  # noqa: PLC0415 - slow to import, rarely wanted
+
+    measurer = _Measurer(plan, trial)
+    highest = measurer.highest_load()
+    goals = {goal.name: _library_goal(goal, plan) for goal in PRESETS[plan.preset]}
+    config = Config()
+    # In this order: each limit is checked against the other.
+    config.max_load = highest
+    config.min_load = min(plan.floor, highest / DOUBLING)
+    config.goals = tuple(goals.values())
+    config.warmup_duration = 0.0
+    config.search_duration_max = NO_LIMIT_SECONDS
+    found = MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_silent)
+    figures: dict[str, float] = {}
+    for name, goal in goals.items():
+        figures |= _figures(name, found[goal])
+    first = next(iter(goals))
+    return _measurement(measurer, plan, figures, first)
+
+
+def _library_goal(goal: Goal, plan: MlrPlan) -> SearchGoal:
+    from MLRsearch import SearchGoal  # noqa: PLC0415 - as above
+
+    seconds = plan.trial_seconds
+    return SearchGoal(
+        loss_ratio=goal.loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        relative_width=plan.width,
+        initial_trial_duration=goal.initial * seconds,
+        final_trial_duration=seconds,
+        duration_sum=goal.sum * seconds,
+        fail_fast=False,
+    )
+
+
+def _figures(name: str, found: GoalResult) -> dict[str, float]:
+    figures = {}
+    if found.relevant_lower_bound is not None:
+        figures[f"{name}_lower_bound"] = float(found.relevant_lower_bound)
+        figures[f"{name}_conditional_throughput"] = float(found.conditional_throughput)
+    if found.relevant_upper_bound is not None:
+        figures[f"{name}_upper_bound"] = float(found.relevant_upper_bound)
+    return figures
+
+
+def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float], first: str) -> Measurement:
+    value = figures.get(f"{first}_conditional_throughput", 0.0)
+    upper = figures.get(f"{first}_upper_bound")
+    notes = list(measurer.notes)
+    limited_by = "device"
+    if upper is None:
+        limited_by = "tester"
+        notes.append(f"the tester's highest, {plan.top:.0f} frames/s, passed: the device may do more")
+    elif value > TESTER_SHARE * plan.top:
+        limited_by = "tester"
+        notes.append(f"the result is {value / plan.top:.0%} of the tester's own highest rate, {plan.top:.0f} frames/s")
+    return Measurement(
+        value=value,
+        upper=upper,
+        limited_by=limited_by,
+        trials=verdict_counts(measurer.attempts),
+        attempts=tuple(measurer.attempts),
+        figures=figures,
+        notes=tuple(notes),
+    )
+
+
+def _silent(_text: str) -> None:
+    """The library's own log; every trial is recorded anyway."""
+
+
+@dataclass(slots=True)
+class _Measurer:
+    """The library's view of our trials."""
+
+    plan: MlrPlan
+    trial: Trial
+    attempts: list[Attempt] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def highest_load(self) -> float:
+        """The first load of a doubling series of the shortest trials that loses much, or the tester's highest."""
+        seconds = self.plan.trial_seconds * min(goal.initial for goal in PRESETS[self.plan.preset])
+        rate = self.plan.start
+        while rate < self.plan.top and not self._loses_much(rate, seconds):
+            rate *= DOUBLING
+        return min(rate, self.plan.top)
+
+    def _loses_much(self, rate: float, seconds: float) -> bool:
+        outcome = self._valid(rate, seconds)
+        if outcome.verdict is not Verdict.FAIL:
+            return outcome.verdict is not Verdict.PASS
+        counts = _all_directions(outcome)
+        return _forwarded_in_time(outcome, counts) < MUCH_LOST * counts.intended
+
+    def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+        """One trial, as the library asks for it."""
+        from MLRsearch import MeasurementResult  # noqa: PLC0415 - as above
+
+        outcome = self._valid(intended_load, intended_duration)
+        counts = _all_directions(outcome)
+        if outcome.verdict in {Verdict.INVALID, Verdict.COLLAPSED}:
+            counts = replace(counts, received=0)
+        return MeasurementResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            intended_count=counts.intended,
+            offered_count=counts.offered,
+            forwarding_count=_forwarded_in_time(outcome, counts),
+            offered_duration=intended_duration,
+            duration_with_overheads=intended_duration,
+        )
+
+    def _valid(self, rate: float, seconds: float) -> TrialOutcome:
+        outcome = self._run(rate, seconds)
+        repeats = 0
+        while outcome.verdict is Verdict.INVALID and repeats < self.plan.invalid_repeats:
+            outcome = self._run(rate, seconds)
+            repeats += 1
+        if outcome.verdict is Verdict.INVALID:
+            self.notes.append(
+                f"{rate:.0f} frames/s: {repeats + 1} trials were INVALID and count as lost, the last one because of "
+                f"{outcome.reason}"
+            )
+        return outcome
+
+    def _run(self, rate: float, seconds: float) -> TrialOutcome:
+        outcome = self.trial(rate, seconds, Bounds())
+        self.attempts.append(Attempt(rate, seconds < self.plan.trial_seconds, outcome))
+        return outcome
+
+
+def _all_directions(outcome: TrialOutcome) -> Counts:
+    streams = tuple(outcome.phase2.values())
+    return Counts(
+        intended=sum(one.intended for one in streams),
+        offered=sum(one.offered for one in streams),
+        received=sum(one.received for one in streams),
+        nominal_seconds=max((one.nominal_seconds for one in streams), default=0.0),
+        sending_seconds=max((one.sending_seconds for one in streams), default=0.0),
+    )
+
+
+def _forwarded_in_time(outcome: TrialOutcome, counts: Counts) -> int:
+    """What came through, of a sender that was slowed down only what came in the nominal time."""
+    late = outcome.verdict is Verdict.FAIL and counts.sending_seconds > counts.nominal_seconds
+    if not late or counts.received < counts.offered:
+        return counts.received
+    return min(int(counts.received * counts.nominal_seconds / counts.sending_seconds), counts.offered - 1)
