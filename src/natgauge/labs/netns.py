@@ -29,6 +29,19 @@ FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
 MAXIMUM_RING: Final = 16384
 
+#: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of different
+#: flows would overtake each other. A queue for each CPU keeps the device's order (Documentation/networking/scaling.rst).
+_ONE_QUEUE_PER_CPU: Final = """
+for interface in "$NG_INSIDE" "$NG_OUTSIDE"; do
+    for queue in /sys/class/net/"$interface"/queues/tx-*; do
+        number=${queue##*-}
+        if [ "$number" -lt "$(nproc --all)" ]; then
+            printf '%x' "$((1 << number))" > "$queue/xps_cpus"
+        fi
+    done
+done
+"""
+
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FAMILIES: Final[tuple[Family, Family]] = ("ipv4", "ipv6")
 _FRONT_SECONDS = 20.0
@@ -176,6 +189,8 @@ class NetnsLab(MadeLab):
 
     def _finish(self) -> None:
         self._raise_neighbour_limits()
+        for device in self._homes:
+            _bind_queues(device)
         if self.placement == "isolated":
             for device, interface in self._cards():
                 arguments = ["--cpus", format_cpus(self.device_cpus), "--ring", str(self.ring)]
@@ -268,6 +283,12 @@ def _network(variable: str, side: Side) -> Mapping[str, str]:
 
 def _plain_addresses(variable: str, end: End) -> Mapping[str, str]:
     return {f"{variable}{address.version}": str(address.ip) for address in end.addresses}
+
+
+def _bind_queues(device: NamespaceDevice) -> None:
+    answer = device.run(_ONE_QUEUE_PER_CPU)
+    if answer.status:
+        raise BrokenError(f"{device.name}: its queues cannot be bound to CPUs: {answer.stderr.strip()}")
 
 
 def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) -> str:
