@@ -94,6 +94,7 @@ class TrialEvidence:
         dropped_after: the same after the trial.
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         device_alive: whether the device still answers its controls; None where it has none.
+        restarted: the device was restarted during phase 2, so its own count says nothing of phase 1.
     """
 
     placement: Placement
@@ -112,6 +113,7 @@ class TrialEvidence:
     dropped_after: Mapping[str, int] = field(default_factory=dict)
     loss_tolerance: float = 0.0
     device_alive: bool | None = None
+    restarted: bool = False
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -342,7 +344,10 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
     count = evidence.table_count_after
-    if count is None or count == evidence.stored or evidence.phase1.lost:
+    if count is None or count == evidence.stored or evidence.phase1.lost or evidence.restarted:
+        return None
+    if not evidence.each_once and count < evidence.stored:
+        # Frames with the same four tuple were learned as connections of their own; the device rightly has one.
         return None
     reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
     if count > evidence.stored:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ class Gateway:
         delays: one-way delays of the frames of each direction of phase 2, in seconds and in the order they are sent;
             None stands for a lost frame; again from the start when they are used up.
         knows_count: whether the device can tell its own number of connections.
+        four_tuples: of which phase 1 draws when it draws with replacement.
         seed: of every random choice.
     """
 
@@ -59,6 +61,7 @@ class Gateway:
     passes: Callable[[float], bool] | None = None
     delays: Sequence[float | None] = (10e-6,)
     knows_count: bool = True
+    four_tuples: int = 100_000
     seed: int = 1
     abilities: frozenset[Ability] = frozenset()
     plans: list[TrialPlan] = field(default_factory=list)
@@ -117,6 +120,10 @@ class Gateway:
             if plan.phase2
             else (plan.phase1_rate)
         )
+        created = phase1.received
+        if plan.order == "with-replacement" and created:
+            # So many of the four tuples are hit on average; the simulation always hits exactly so many.
+            created = round(self.four_tuples * (1 - math.exp(created * math.log1p(-1 / self.four_tuples))))
         return TrialEvidence(
             placement=self.placement,
             connections=plan.connections,
@@ -125,7 +132,8 @@ class Gateway:
             phase2=phase2,
             preparation=plan.phase2 is not None,
             table_count_before=0 if self.knows_count else None,
-            table_count_after=min(phase1.received, self.table_size) if self.knows_count else None,
+            table_count_after=min(created, self.table_size) if self.knows_count else None,
+            each_once=plan.order != "with-replacement",
             table_limit=self.table_size if self.knows_count else None,
             cpus=(LONG_STALL,) if disturbed else (),
             ports={"initiator": PortFacts(), "responder": PortFacts()},

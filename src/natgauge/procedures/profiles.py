@@ -40,9 +40,43 @@ COMMON: Final[Mapping[Profile, Mapping[str, object]]] = {
 #: What a metric wants otherwise.
 OWN: Final[Mapping[Profile, Mapping[str, Mapping[str, object]]]] = {
     "default": {},
-    "quick": {},
-    "standard": {},
-    "rfc": {},
+    "quick": {
+        "latency": {"loads": "100%,50%"},
+        "frame-loss": {"step": 0.1},
+        "tear-down-rate": {"sample": 3},
+        "system-recovery": {"trial_seconds": 1.0, "after_seconds": 1.0},
+        "reset": {"trial_seconds": 12.0},
+        "back-to-back": {"burst_seconds": 0.5},
+        "table-capacity": {"rate_error": 0.2},
+    },
+    "standard": {
+        "throughput": {"search": "mlrsearch", "goals": "ndr-pdr", "trial_seconds": 1.0, "repeat": 1},
+        "frame-loss": {"step": 0.05, "repeat": 3},
+        "reset": {"trial_seconds": 30.0, "before_seconds": 5.0, "repeat": 5},
+        "system-recovery": {"trial_seconds": 10.0, "after_seconds": 10.0},
+        "tear-down-rate": {"repeat": 3},
+        "expiry": {"repeat": 3},
+        "table-capacity": {"repeat": 3},
+        "enumeration-orders": {"repeat": 3},
+    },
+    "rfc": {
+        # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.
+        "latency": {"loads": "100%", "way": "rfc8219", "trial_seconds": 120.0},
+        # RFC 9004 section 5: 50 repetitions.
+        "back-to-back": {"repeat": 50, "burst_seconds": 2.0},
+        # RFC 6201 section 4: 15 s before the reset.
+        "reset": {"trial_seconds": 60.0, "before_seconds": 15.0},
+        "system-recovery": {"trial_seconds": 60.0, "after_seconds": 60.0},
+        # RFC 9693 section 6: ten experiments; the pseudo code of section 4.9 to the letter.
+        "connection-rate": {"repeat": 10},
+        "validated-connection-rate": {"repeat": 10},
+        "throughput": {"repeat": 10},
+        "frame-loss": {"repeat": 1, "step": 0.05},
+        "tear-down-rate": {"repeat": 10},
+        "expiry": {"repeat": 10},
+        "table-capacity": {"method": "full", "repeat": 10},
+        "enumeration-orders": {"repeat": 10},
+    },
 }
 
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison of orders of enumeration (RFC 9693 section 4.4) against arithmetic and a simulated gateway."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures.enumeration_orders import Settings, expected_connections, expected_new, run
+from natgauge.procedures.results import MeasurementResult
+
+N = 100_000
+
+
+def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
+    return run(gateway, Settings(**{"connections": N, "placement": gateway.placement, "repeat": 1, **others}))
+
+
+def test_as_many_draws_as_four_tuples_hit_63_percent_and_end_with_37_percent_new_ones() -> None:
+    assert expected_connections(4_000_000, 4_000_000) / 4_000_000 == pytest.approx(1 - 1 / math.e, abs=1e-6)
+    assert expected_new(4_000_000, 4_000_000) == pytest.approx(1 / math.e, abs=1e-6)
+    assert expected_connections(10, 1) == 1
+    assert expected_connections(1, 10) == pytest.approx(1)
+
+
+def test_the_expectation_is_what_draws_come_to() -> None:
+    chance = random.Random(7)  # noqa: S311 - a simulation
+    drawn = {chance.randrange(20_000) for _ in range(30_000)}
+    assert len(drawn) == pytest.approx(expected_connections(30_000, 20_000), rel=0.01)
+
+
+def test_each_order_has_its_rate_and_its_connections() -> None:
+    result = measure(Gateway(establishes=3e5))
+    assert result.summary.median == pytest.approx(63.2, abs=0.1)
+    assert result.figures["ending_new_percent"] == pytest.approx(100 * math.exp(-0.99), abs=0.5)
+    for order in ("permutation", "increasing", "decreasing"):
+        assert result.figures[f"created_percent_{order}"] == 100
+        assert result.figures[f"rate_{order}"] == pytest.approx(3e5, rel=0.011)
+    (rows,) = result.as_document()["series"]
+    assert [row["order"] for row in rows] == ["permutation", "increasing", "decreasing", "with-replacement"]
+    assert any("63.2% create a connection, of the last ones 36.8%" in note for note in result.notes)
+
+
+def test_a_larger_space_is_hit_twice_less_often() -> None:
+    assert measure(Gateway(four_tuples=4 * N), four_tuples=4 * N).summary.median == pytest.approx(88.5, abs=0.1)
+
+
+def test_a_table_too_small_is_told() -> None:
+    with pytest.raises(BrokenError, match="order permutation: no connections at any rate"):
+        measure(Gateway(table_size=N // 2))
+
+
+def test_bad_settings_are_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="four tuples: 5 is outside of 100000 to 4294967296"):
+        Settings(connections=N, placement="shared", four_tuples=5)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles: every one fits every metric, what is given goes first, and `repeat` "auto" ends."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, get_args
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import UsageError
+from natgauge.procedures import connection_rate, get, procedures
+from natgauge.procedures.profiles import COMMON, OWN, with_defaults
+from natgauge.procedures.rates import well_known
+from natgauge.procedures.settings import MOST_AUTO_REPETITIONS, Profile, SearchError, read_texts
+
+PROFILES = get_args(Profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("metric", sorted(procedures()))
+def test_every_profile_makes_valid_settings_of_every_metric(metric: str, profile: str) -> None:
+    procedure = get(metric)
+    settings = procedure.settings(
+        connections=1000, placement="isolated", **with_defaults(procedure, {"profile": profile})
+    )
+    assert settings.parameters()["profile"] == profile
+
+
+def test_profiles_speak_of_settings_and_metrics_that_there_are() -> None:
+    known = {item.name for procedure in procedures().values() for item in dataclasses.fields(procedure.settings)}
+    assert set(COMMON) == set(OWN) == set(PROFILES)
+    for values in COMMON.values():
+        assert set(values) <= known
+    for metrics in OWN.values():
+        for metric, values in metrics.items():
+            assert set(values) <= {item.name for item in dataclasses.fields(get(metric).settings)}
+
+
+def test_what_is_given_goes_before_the_profile() -> None:
+    values = with_defaults(get("throughput"), {"profile": "quick", "repeat": 7})
+    assert (values["repeat"], values["trial_seconds"]) == (7, 0.5)
+
+
+def test_without_a_profile_the_settings_own_defaults_hold() -> None:
+    assert with_defaults(get("throughput"), {}) == {}
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    with pytest.raises(UsageError, match="profile: 'slow' is unknown; choose one of default, quick, standard, rfc"):
+        with_defaults(get("throughput"), {"profile": "slow"})
+
+
+def test_texts_of_the_command_line_are_read() -> None:
+    assert read_texts({"repeat": "5", "error": "1%"}) == {"repeat": 5, "error": SearchError(share=0.01)}
+    assert read_texts({"repeat": "auto"}) == {"repeat": "auto"}
+    with pytest.raises(UsageError, match="repeat: 'many' is neither a number nor auto"):
+        read_texts({"repeat": "many"})
+
+
+def measure(gateway: Gateway, **others: Any) -> int:
+    settings = connection_rate.Settings(connections=100_000, placement="isolated", repeat="auto", **others)
+    return len(connection_rate.run(gateway, settings).measurements)
+
+
+def test_auto_ends_when_the_median_is_known_well_and_not_before_six() -> None:
+    assert measure(Gateway(establishes=3e5)) == 6
+    assert 6 < measure(Gateway(establishes=3e5, noise=0.1, seed=3)) <= MOST_AUTO_REPETITIONS
+
+
+def test_auto_ends_at_its_cap() -> None:
+    assert measure(Gateway(establishes=3e5, noise=0.5, seed=1), confirm=False) == MOST_AUTO_REPETITIONS
+
+
+def test_the_median_is_well_known_when_the_interval_is_narrow() -> None:
+    assert not well_known([100.0] * 5)
+    assert well_known([100.0] * 6)
+    assert well_known([98, 99, 100, 100, 101, 102])
+    assert not well_known([90, 99, 100, 100, 101, 110])
