@@ -391,7 +391,7 @@ class _Run:
         checked = self._checked
         self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
         senders = sender_cpus(checked.lab, checked.question.place)
-        delays = "record_delays" in {item.name for item in dataclasses.fields(checked.settings)}
+        delays = checked.settings.times_frames
         families = {checked.around.inside.family, checked.around.outside.family}
         found = [
             highest_rates(Profile(family, octets_on(checked.traffic, checked.around, family), delays), senders)
@@ -434,7 +434,7 @@ class _Run:
             ),
             recorder=self._store,
             watch=self._watch,
-            phase1_only=checked.procedure.metric == connection_rate.METRIC,
+            phase1_only=checked.settings.phase2_seconds == 0,
         )
 
     def _parameters(self, device: DeviceSettings | None, rates: HighestRates) -> dict[str, Any]:
@@ -483,6 +483,7 @@ class _Run:
                     "trials": one.trials,
                     "figures": one.figures,
                     "notes": one.notes,
+                    "series": one.series,
                 }
             )
         document = {
@@ -516,12 +517,13 @@ def plan_facts(checked: _Checked) -> PlanFacts:
     longest = connection_rate.FIRST_TRIAL_SECONDS
     if checked.question.udp_timeout is None:
         longest = 2 * connection_rate.LONGEST_TRIAL_SECONDS
-    phase2 = getattr(checked.settings, "trial_seconds", None)
+    phase2 = checked.settings.phase2_seconds
     return PlanFacts(
         connections=connections,
         phase1_seconds=longest,
-        after_seconds=0.0 if phase2 is None else phase2 + 2 * checked.grace_seconds,
+        after_seconds=phase2 + 2 * checked.grace_seconds if phase2 else 0.0,
         source_addresses=checked.traffic.source_addresses.count,
         remote_endpoints=checked.traffic.responder_addresses.count * checked.traffic.destination_ports.count,
         outside_addresses=1 if checked.around.pool is None else checked.around.pool.count,
+        fills_table=checked.settings.fills_table,
     )

@@ -6,13 +6,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from natgauge.campaigns.plan import Addresses, TrafficPlan
 from natgauge.campaigns.watch import Silent, Watch
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.labs.base import Family, Placement, Port
-from natgauge.procedures.measurer import Ability, Counts, Delays, Direction, Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.procedures.measurer import (
+    Ability,
+    CountAt,
+    Counts,
+    Delays,
+    Direction,
+    Phase2Plan,
+    TearDown,
+    TrialOutcome,
+    TrialPlan,
+)
 from natgauge.trials import (
     AddressRange,
     DelayCounts,
@@ -43,8 +53,8 @@ _PROBE_RATE: Final = 100.0
 #: Beyond twice its nominal length a trial is broken off after this many seconds more.
 _SLACK_SECONDS: Final = 60.0
 _GAP_MS: Final = 100
-#: What this tester can do beyond plain trials; a procedure that needs more is refused.
-ABILITIES: Final[frozenset[Ability]] = frozenset()
+#: What this tester can do beyond plain trials where the device is played by a recipe that can; more is refused at once.
+ABILITIES: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART})
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
 
@@ -75,6 +85,33 @@ class TableControl(Protocol):
 
     def faults(self) -> Mapping[str, int]:
         """Frames the device refused so far, by its own names of causes; empty when it cannot tell."""
+
+
+@runtime_checkable
+class PlayedDevice(TableControl, Protocol):
+    """A device that a recipe plays: it can be timed and restarted."""
+
+    @property
+    def empties(self) -> bool:
+        """Whether it has connections to forget."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it tells how many it has."""
+
+    def empty_timed(self) -> float:
+        """Empty the table with one command; its seconds, as timed on the device.
+
+        Raises:
+            BrokenError: the command fails.
+        """
+
+    def restart(self) -> None:
+        """Start the device anew with the same settings.
+
+        Raises:
+            BrokenError: it does not come back.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +206,14 @@ class LabMeasurer:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What it can do beyond plain trials."""
-        return ABILITIES
+        """What it can do beyond plain trials with this device."""
+        device = self.device
+        if not isinstance(device, PlayedDevice):
+            return frozenset()
+        found = {Ability.RESTART}
+        found |= {Ability.EMPTY_TIMED} if device.empties else set()
+        found |= {Ability.WATCH_COUNT} if device.counts else set()
+        return frozenset(found)
 
     @property
     def highest_rate(self) -> float:
@@ -192,6 +235,53 @@ class LabMeasurer:
         outcome = self._judged(plan, evidence)
         self._record(plan, request, evidence, outcome, began)
         return outcome
+
+    def empty_timed(self) -> TearDown:
+        """Empty the device's table with one command, timed on the device.
+
+        Raises:
+            UsageError: the device cannot be told to.
+            BrokenError: the command fails.
+        """
+        device = self._played()
+        before = device.count()
+        seconds = device.empty_timed()
+        return TearDown(seconds, before, device.count())
+
+    def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
+        """Read the device's count until it is 0 or the time is over.
+
+        Raises:
+            UsageError: the device cannot tell.
+            BrokenError: the device does not tell.
+        """
+        device = self._played()
+        seen: list[CountAt] = []
+        began = time.monotonic()
+        while True:
+            count = device.count()
+            now = time.monotonic() - began
+            if count is None:
+                raise UsageError("the device cannot tell its own number of connections; choose another metric")
+            seen.append(CountAt(now, count))
+            if count == 0 or now >= longest_seconds:
+                return tuple(seen)
+            time.sleep(max(0.0, len(seen) * interval_seconds - now))
+
+    def restart(self) -> None:
+        """Start the device anew, and see that it forwards.
+
+        Raises:
+            UsageError: the device cannot be told to.
+            BrokenError: it does not come back.
+        """
+        self._played().restart()
+        self.check_forwarding()
+
+    def _played(self) -> PlayedDevice:
+        if not isinstance(self.device, PlayedDevice):
+            raise UsageError("this device is not ours, so it cannot be told to do that; choose another metric")
+        return self.device
 
     def check_forwarding(self) -> None:
         """Prove with a handful of frames each way that the device forwards, then empty its table again.

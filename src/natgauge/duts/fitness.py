@@ -35,6 +35,7 @@ class PlanFacts:
         after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
             waiting for late frames; 0 when there is no phase 2.
         outside_addresses: addresses the gateway translates to, >= 1.
+        fills_table: the table's own limit is what is looked for, so it is neither raised nor refused as too small.
     """
 
     connections: int
@@ -43,6 +44,7 @@ class PlanFacts:
     source_addresses: int = 1
     remote_endpoints: int = 1
     outside_addresses: int = 1
+    fills_table: bool = False
 
     @property
     def needed_seconds(self) -> float:
@@ -92,6 +94,8 @@ def choose(recipe: Recipe, plan: PlanFacts, wishes: Wishes, present: Mapping[str
         "hash_size": 1 << (plan.connections - 1).bit_length(),
         "udp_timeout": math.ceil(SPARE_FACTOR * plan.needed_seconds) + SPARE_SECONDS,
     }
+    if plan.fills_table:
+        del chosen["table_size"]
     knobs = recipe.knobs.named()
     raised = {name: max(value, _within(knobs[name], chosen[name])) for name, value in present.items() if name in chosen}
     return {**raised, **wishes.named()}
@@ -133,7 +137,7 @@ def refuse_unfit(recipe: Recipe, plan: PlanFacts, values: Mapping[str, int]) -> 
 
 
 def _refuse_small_table(recipe: Recipe, plan: PlanFacts, size: int | None) -> None:
-    if size is not None and size < plan.connections:
+    if size is not None and size < plan.connections and not plan.fills_table:
         raise UsageError(
             f"{recipe.name}: {plan.connections} connections planned, its table holds {size}; give a table size of at "
             f"least {plan.connections} or fewer connections (RFC 9693 section 4.4)"

@@ -207,6 +207,44 @@ class Gateway:
             time.sleep(_RETRY_SECONDS)
         self._break(f"{left} connections are left after {_EMPTY_TRIES} times emptying; is there other traffic?")
 
+    @property
+    def empties(self) -> bool:
+        """Whether it has connections to forget, and a way to."""
+        return bool(self.recipe.verbs.pieces("empty"))
+
+    @property
+    def counts(self) -> bool:
+        """Whether it tells its own number of connections."""
+        return bool(self.recipe.verbs.pieces("count"))
+
+    def empty_timed(self) -> float:
+        """Forget all connections once; seconds it took, as timed on the device (RFC 9693 section 4.8).
+
+        Raises:
+            BrokenError: the command fails.
+        """
+        pieces = self.recipe.verbs.pieces("empty")
+        return sum(self._run("empty", piece, self._empty_seconds()).seconds for piece in pieces)
+
+    def restart(self) -> None:
+        """Stop it, whatever state it is in, and start it with the same settings.
+
+        Raises:
+            BrokenError: it does not come back.
+            HostError: as `prepare` and `start`.
+            RuntimeError: it was not prepared.
+        """
+        plan = self._plan
+        if plan is None:
+            raise RuntimeError("prepare the gateway before it is restarted")
+        self._broken = None
+        with suppress(BrokenError):
+            # What is left of a collapsed one shows when it is started.
+            self.stop()
+        self._broken = None
+        self.prepare(plan)
+        self.start()
+
     def count(self) -> int | None:
         """The gateway's own number of connections; None when it keeps none.
 

@@ -98,6 +98,11 @@ class PreparedSettings(EstablishingSettings):
         return not self.stateless
 
     @property
+    def phase2_seconds(self) -> float:
+        """As asked for."""
+        return self.trial_seconds
+
+    @property
     def active(self) -> int:
         """Directions that send."""
         return 2 if self.directions == "both" else 1

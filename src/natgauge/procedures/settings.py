@@ -177,6 +177,21 @@ class TrialSettings:
         """What the measurer must be able to do, beyond plain trials."""
         return frozenset()
 
+    @property
+    def phase2_seconds(self) -> float:
+        """Nominal length of phase 2 as far as the settings decide it, in seconds; 0 = no trial has one."""
+        return 0.0
+
+    @property
+    def times_frames(self) -> bool:
+        """Whether delays are recorded, which costs the tester speed."""
+        return False
+
+    @property
+    def fills_table(self) -> bool:
+        """Whether the device's table is filled on purpose."""
+        return False
+
     def parameters(self) -> dict[str, Any]:
         """All settings as plain values, as they stand in a result."""
         values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}

@@ -53,6 +53,11 @@ class Settings(LoadedSettings):
         if self.placement == "shared":
             raise UsageError("placement: shared loses nothing under overload, so nothing recovers; choose isolated")
 
+    @property
+    def phase2_seconds(self) -> float:
+        """Overload and watching."""
+        return self.trial_seconds + self.after_seconds
+
     def needs(self) -> frozenset[Ability]:
         """A change of the rate, and when frames were lost."""
         return super().needs() | {Ability.RATE_STEP, Ability.LOSS_TIMES}

@@ -25,6 +25,7 @@ from typing import Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures import validation
+from natgauge.procedures.connection_rate import FIRST_TRIAL_SECONDS
 from natgauge.procedures.measurer import Ability, Measurer, Restarts, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
@@ -94,6 +95,16 @@ class Settings(TrialSettings):
             raise UsageError(
                 "order: with-replacement draws four tuples twice, so they cannot be counted; choose another"
             )
+
+    @property
+    def phase2_seconds(self) -> float:
+        """Asking after the first phase 1; every trial's own time is held against the time-outs before it runs."""
+        return FIRST_TRIAL_SECONDS / self.alpha
+
+    @property
+    def fills_table(self) -> bool:
+        """It does."""
+        return True
 
     @property
     def first(self) -> int:

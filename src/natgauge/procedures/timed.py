@@ -42,6 +42,11 @@ class TimedSettings(LoadedSettings):
         super().__post_init__()
         shares("loads", self.loads)
 
+    @property
+    def times_frames(self) -> bool:
+        """Always."""
+        return True
+
     def timed_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
         """A trial whose delays are recorded."""
         return replace(self.plan(phase1_rate, rate, self.trial_seconds), record_delays=True)

@@ -59,6 +59,11 @@ class Settings(RateSettings):
         if self.download_rate is not None:
             positive("download rate", self.download_rate, "frames/s")
 
+    @property
+    def phase2_seconds(self) -> float:
+        """Asking after the first phase 1; every trial's own time is held against the time-outs before it runs."""
+        return FIRST_TRIAL_SECONDS / self.alpha
+
     def validation(self) -> Validation:
         """How fast to ask, before anything was tried."""
         if self.download_rate is None:
