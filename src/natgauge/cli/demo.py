@@ -22,17 +22,21 @@ _INVALID_REPEATS: Final = 4
 def command(results: Path) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
     from natgauge.campaigns.measure import Answer, Question, answer
+    from natgauge.campaigns.places import PlaceOptions
     from natgauge.campaigns.plan import TrafficOptions
     from natgauge.cli.measure import show
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.text import table
 
     traffic = TrafficOptions(connections=_CONNECTIONS)
+    place = PlaceOptions(name="demo")
 
     def ask(metric: str, **settings: object) -> Answer:
         settings["invalid_repeats"] = _INVALID_REPEATS
         with ProgressDisplay() as display:
-            question = Question(metric=metric, dut=_DUT, traffic=traffic, settings=settings, results=results)
+            question = Question(
+                metric=metric, dut=_DUT, traffic=traffic, place=place, settings=settings, results=results
+            )
             return answer(question, display)
 
     rate = ask("connection-rate", repeat=_REPEAT, error=_ERROR)
