@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The errors a user can meet, each with the exit status the command line ends with.
 
 One line each: what, where, which value, which rule, what to do. Nothing is half done when one is raised.

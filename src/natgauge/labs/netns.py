@@ -29,8 +29,9 @@ FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
 MAXIMUM_RING: Final = 16384
 
-#: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of different
-#: flows would overtake each other. A queue for each CPU keeps the device's order (Documentation/networking/scaling.rst).
+#: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
+#: different flows would overtake each other. A queue for each CPU keeps the device's order
+#: (Documentation/networking/scaling.rst).
 _ONE_QUEUE_PER_CPU: Final = """
 for interface in "$NG_INSIDE" "$NG_OUTSIDE"; do
     for queue in /sys/class/net/"$interface"/queues/tx-*; do
