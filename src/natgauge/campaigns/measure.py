@@ -267,9 +267,7 @@ def check(question: Question) -> _Checked:
     around = surroundings(question.place, recipe)
     traffic = make_plan(question.traffic, around)
     lab = make_lab(question.place, recipe, traffic)
-    settings = make_settings(
-        procedure, question.settings, connections=traffic.connections, lab=lab, order=traffic.order
-    )
+    settings = make_settings(procedure, question.settings, traffic=traffic, lab=lab)
     checked = _Checked(
         question=question,
         procedure=procedure,
@@ -299,9 +297,8 @@ def make_settings(
     procedure: Procedure[Any],
     asked: Mapping[str, object],
     *,
-    connections: int,
+    traffic: TrafficPlan,
     lab: NetnsLab | WireLab,
-    order: Order,
 ) -> TrialSettings:
     """The procedure's settings from what was asked for, each checked by the procedure itself.
 
@@ -315,8 +312,10 @@ def make_settings(
                 f"{name.replace('_', ' ')}: the metric {procedure.metric} has no such setting; leave it out"
             )
     values = profiles.with_defaults(procedure, read_texts(asked))
+    if "four_tuples" in known:
+        values["four_tuples"] = traffic.space
     settings: TrialSettings = procedure.settings(
-        connections=connections, placement=lab.placement, order=order, **values
+        connections=traffic.connections, placement=lab.placement, order=traffic.order, **values
     )
     refuse_unable(ABILITIES, procedure.metric, settings)
     for name, value in values.items():

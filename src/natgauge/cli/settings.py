@@ -12,7 +12,7 @@ from natgauge import procedures
 from natgauge.procedures.procedure import Parameter
 
 #: Settings that lab and traffic decide.
-_DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "order"})
+_DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "order", "four_tuples"})
 #: Other ways to write an option.
 _ALSO: Final = {"directions": ("--direction",), "frame_timeout_seconds": ("--frame-timeout",)}
 

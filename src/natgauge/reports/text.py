@@ -70,6 +70,8 @@ def _certainty(document: Document) -> str:
         if document["median"]:
             widest = max(document["maximum"] - document["median"], document["median"] - document["minimum"])
             spread += f" (±{widest / document['median']:.1%})"
+    if "error" not in document["parameters"] and "capacity_error" not in document["parameters"]:
+        return f"{spread}."
     found = "no rate failed" if error is None else f"error of the search {number(error)}"
     return f"{spread}; {found}."
 

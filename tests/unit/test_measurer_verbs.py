@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the real measurer does beyond trials: timed emptying, watching the count, restarting; and who can do it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
+
+from natgauge.campaigns.measure import Question, check
+from natgauge.campaigns.measurer import ABILITIES, LabMeasurer
+from natgauge.campaigns.plan import TrafficOptions, make_plan
+from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
+from natgauge.duts.recipe import load
+from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures.measurer import Ability
+
+
+class Played(FakeTable):
+    """A device that is played by a recipe, with a table of its own."""
+
+    empties = True
+    counts = True
+
+    def __init__(self, engine: FakeEngine) -> None:
+        super().__init__(engine)
+        self.holds = [400, 300, 0, 0]
+        self.restarts = 0
+
+    def count(self) -> int:
+        """The next of the readings."""
+        return self.holds.pop(0)
+
+    def empty_timed(self) -> float:
+        """Takes a quarter of a second."""
+        return 0.25
+
+    def restart(self) -> None:
+        """Once more."""
+        self.restarts += 1
+        self.holds = [0] * 10
+
+
+def measurer(device: Any, **others: Any) -> LabMeasurer:
+    engine = FakeEngine(**others)
+    return LabMeasurer(
+        place=FakeLab(),
+        device=device(engine) if device else None,
+        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
+        settings=replace(SETTINGS, first_mark=1),
+        recorder=Recorder(),
+        runner=engine,
+    )
+
+
+def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_none() -> None:
+    assert measurer(Played).abilities == ABILITIES
+    assert measurer(FakeTable).abilities == frozenset()
+    assert measurer(None).abilities == frozenset()
+
+
+def test_a_device_without_a_count_or_a_table_has_fewer() -> None:
+    class Mute(Played):
+        empties = False
+        counts = False
+
+    assert measurer(Mute).abilities == {Ability.RESTART}
+
+
+def test_emptying_is_timed_between_two_counts() -> None:
+    torn = measurer(Played).empty_timed()
+    assert (torn.seconds, torn.count_before, torn.count_after) == (0.25, 400, 300)
+
+
+def test_the_count_is_watched_until_it_is_0() -> None:
+    seen = measurer(Played).watch_count(0.01, 5)
+    assert [one.count for one in seen] == [400, 300, 0]
+    assert seen[0].seconds < seen[1].seconds < seen[2].seconds
+
+
+def test_watching_ends_when_its_time_is_over() -> None:
+    assert [one.count for one in measurer(Played).watch_count(0.01, 0.0)] == [400]
+
+
+def test_a_restarted_device_must_forward() -> None:
+    subject = measurer(Played)
+    subject.restart()
+    assert isinstance(subject.device, Played)
+    assert subject.device.restarts == 1
+    with pytest.raises(BrokenError, match="device does not forward"):
+        measurer(Played, lost=1).restart()
+
+
+def test_what_is_not_ours_is_not_told_to_do_anything() -> None:
+    for act in (measurer(None).restart, measurer(None).empty_timed, lambda: measurer(None).watch_count(1, 1)):
+        with pytest.raises(UsageError, match="this device is not ours"):
+            act()
+
+
+@pytest.mark.parametrize(
+    ("metric", "settings", "missing"),
+    [
+        ("ipdv", {}, "differences between the delays"),
+        ("reset", {}, "restarting the device in the middle of a trial and the sending times of lost frames"),
+        ("throughput", {"stateless": True}, "trials without a state table"),
+        ("latency", {"profile": "rfc"}, "timing only a few tagged frames"),
+    ],
+)
+def test_what_the_tester_cannot_do_is_refused_before_anything_starts(
+    metric: str, settings: dict[str, object], missing: str
+) -> None:
+    with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks {missing}"):
+        check(Question(metric=metric, dut="nftables-nat44", settings=settings))
+
+
+def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
+    recipe = load("nftables-nat44")
+    plan = PlanFacts(connections=1_000_000, phase1_seconds=1.0, remote_endpoints=1000)
+    small = {"table_size": 65_536}
+    with pytest.raises(UsageError, match="its table holds 65536"):
+        refuse_unfit(recipe, plan, small)
+    filling = replace(plan, fills_table=True)
+    refuse_unfit(recipe, filling, small)
+    assert choose(recipe, plan, Wishes(), small)["table_size"] > 1_000_000
+    assert "table_size" not in choose(recipe, filling, Wishes(), small)
+    assert choose(recipe, filling, Wishes(table_size=70_000), small)["table_size"] == 70_000
+
+
+def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:
+    checked = check(Question(metric="enumeration-orders", dut="nftables-nat44", traffic=TrafficOptions(connections=10)))
+    assert getattr(checked.settings, "four_tuples", None) == checked.traffic.space >= 64_512
