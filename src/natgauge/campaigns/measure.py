@@ -141,7 +141,7 @@ def measure(  # noqa: PLR0913 - each is a thing the user may choose, all but two
     responder_port: WirePort | None = None,
     trial_seconds: float | None = None,
     error: str | float | None = None,
-    repeat: int | None = None,
+    repeat: int | Literal["auto"] | None = None,
     directions: Literal["both", "up", "down"] | None = None,
     table_size: int | None = None,
     hash_size: int | None = None,
@@ -175,7 +175,7 @@ def measure(  # noqa: PLR0913 - each is a thing the user may choose, all but two
         responder_port: for "wire".
         trial_seconds: length of phase 2, for metrics that have one.
         error: of the search, "1%" or a rate.
-        repeat: repetitions.
+        repeat: repetitions; "auto" until the median is known to 2.5 %, at most 20.
         directions: who sends in phase 2, for metrics that have one.
         table_size: connection limit of the device's table.
         hash_size: buckets of the device's table.

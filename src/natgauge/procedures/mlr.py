@@ -37,6 +37,9 @@ Preset = Literal["rfc2544", "ndr-pdr"]
 NO_LIMIT_SECONDS: Final = 7 * 86_400.0
 #: A doubling series that finds the highest load begins here, in frames/s, where nothing better is known.
 DOUBLING: Final = 2.0
+#: With an exceed ratio of 0 one bad short trial already bounds the search from above, as the draft wants it. So no
+#: trial may be so short that starting it weighs.
+LEAST_SECONDS: Final = 0.25
 #: A load of which less than this share comes through is above the device's limit by much.
 MUCH_LOST: Final = 0.9
 
@@ -131,11 +134,15 @@ def _library_goal(goal: Goal, plan: MlrPlan) -> SearchGoal:
         loss_ratio=goal.loss_ratio,
         exceed_ratio=goal.exceed_ratio,
         relative_width=plan.width,
-        initial_trial_duration=goal.initial * seconds,
+        initial_trial_duration=_shortest(goal, seconds),
         final_trial_duration=seconds,
         duration_sum=goal.sum * seconds,
         fail_fast=False,
     )
+
+
+def _shortest(goal: Goal, trial_seconds: float) -> float:
+    return min(trial_seconds, max(goal.initial * trial_seconds, LEAST_SECONDS))
 
 
 def _figures(name: str, found: GoalResult) -> dict[str, float]:
@@ -185,7 +192,7 @@ class _Measurer:
 
     def highest_load(self) -> float:
         """The first load of a doubling series of the shortest trials that loses much, or the tester's highest."""
-        seconds = self.plan.trial_seconds * min(goal.initial for goal in PRESETS[self.plan.preset])
+        seconds = min(_shortest(goal, self.plan.trial_seconds) for goal in PRESETS[self.plan.preset])
         rate = self.plan.start
         while rate < self.plan.top and not self._loses_much(rate, seconds):
             rate *= DOUBLING
