@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
+from tests.unit.test_selftest import FakeCable
 
 from natgauge.campaigns.measure import Question, check
 from natgauge.campaigns.measurer import ABILITIES, LabMeasurer
 from natgauge.campaigns.plan import TrafficOptions, make_plan
+from natgauge.campaigns.selftest import CableTester, Profile
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.measurer import Ability
+from natgauge.procedures.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
 
 
 class Played(FakeTable):
@@ -57,7 +59,7 @@ def measurer(device: Any, **others: Any) -> LabMeasurer:
 
 
 def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_none() -> None:
-    assert measurer(Played).abilities == ABILITIES
+    assert measurer(Played).abilities == ABILITIES - {Ability.OWN_DELAYS}
     assert measurer(FakeTable).abilities == frozenset()
     assert measurer(None).abilities == frozenset()
 
@@ -92,6 +94,35 @@ def test_a_restarted_device_must_forward() -> None:
     assert subject.device.restarts == 1
     with pytest.raises(BrokenError, match="device does not forward"):
         measurer(Played, lost=1).restart()
+
+
+def test_the_testers_own_delay_is_taken_at_all_directions_together() -> None:
+    asked = []
+
+    def own(rate: float, seconds: float) -> Delays:
+        asked.append((rate, seconds))
+        return Delays(1, 2e-6, 2e-6, 2e-6, 0, ((2e-6, 2.01e-6, 1),))
+
+    subject = measurer(None)
+    subject.own = own
+    assert subject.abilities == {Ability.OWN_DELAYS}
+    found = subject.own_delays(TrialPlan(10, 10.0, Phase2Plan(1000.0, 1000.0, 60.0)))
+    assert (set(found), asked) == (set(Direction), [(2000.0, 2.0)])
+    assert set(subject.own_delays(TrialPlan(10, 10.0, Phase2Plan(0.0, 1000.0, 0.5)))) == {Direction.RESPONDER}
+    with pytest.raises(UsageError, match="the tester's own delay cannot be measured here"):
+        measurer(None).own_delays(TrialPlan(10, 10.0))
+
+
+def test_the_cable_is_asked_for_delays_and_must_give_some() -> None:
+    engine = FakeEngine()
+    cable = CableTester(FakeCable(), (0,), engine)
+    with pytest.raises(BrokenError, match="the cable gave no delays"):
+        cable.delays(Profile("ipv4", 64, delays=True), 50_000.0, 0.5)
+    (request,) = engine.requests
+    assert request.record_delays
+    assert request.phase2 is not None
+    assert request.phase2.initiator is not None
+    assert (request.phase2.initiator.frames, request.connections) == (25_000, 25_000)
 
 
 def test_what_is_not_ours_is_not_told_to_do_anything() -> None:

@@ -32,7 +32,7 @@ from natgauge.campaigns.places import (
     with_placement,
 )
 from natgauge.campaigns.plan import LEAST_FRAME, Order, Surroundings, TrafficOptions, TrafficPlan, check_rate, make_plan
-from natgauge.campaigns.selftest import HighestRates, Profile, highest_rates
+from natgauge.campaigns.selftest import HighestRates, Profile, highest_rates, own_delays
 from natgauge.campaigns.store import Store, plain
 from natgauge.campaigns.watch import Silent, Watch
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
@@ -47,6 +47,7 @@ from natgauge.labs.base import Family
 from natgauge.labs.netns import NetnsLab
 from natgauge.labs.wire import WireLab
 from natgauge.procedures import connection_rate, profiles
+from natgauge.procedures.measurer import Delays
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
@@ -434,7 +435,14 @@ class _Run:
             recorder=self._store,
             watch=self._watch,
             phase1_only=checked.settings.phase2_seconds == 0,
+            own=self._own_delays if checked.lab.placement != "external" else None,
         )
+
+    def _own_delays(self, rate: float, seconds: float) -> Delays:
+        checked = self._checked
+        family = checked.around.inside.family
+        profile = Profile(family, octets_on(checked.traffic, checked.around, family), delays=True)
+        return own_delays(profile, sender_cpus(checked.lab, checked.question.place), rate, seconds)
 
     def _parameters(self, device: DeviceSettings | None, rates: HighestRates) -> dict[str, Any]:
         """All that decides the figures (RFC 9693 section 6), defaults filled in."""

@@ -53,8 +53,10 @@ _PROBE_RATE: Final = 100.0
 #: Beyond twice its nominal length a trial is broken off after this many seconds more.
 _SLACK_SECONDS: Final = 60.0
 _GAP_MS: Final = 100
+#: The tester's own delay is looked at for no longer than this.
+_OWN_SECONDS: Final = 2.0
 #: What this tester can do beyond plain trials where the device is played by a recipe that can; more is refused at once.
-ABILITIES: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART})
+ABILITIES: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART, Ability.OWN_DELAYS})
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
 
@@ -192,6 +194,7 @@ class LabMeasurer:
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
         runner: performs one request; the tests hand in their own.
         number: of the last trial, from 1.
+        own: measures the tester's own delays at a rate in frames/s for so many seconds; None = it cannot be done here.
     """
 
     place: Place
@@ -203,14 +206,16 @@ class LabMeasurer:
     phase1_only: bool = False
     runner: Runner = _run_engine
     number: int = 0
+    own: Callable[[float, float], Delays] | None = None
 
     @property
     def abilities(self) -> frozenset[Ability]:
         """What it can do beyond plain trials with this device."""
         device = self.device
+        own = set() if self.own is None else {Ability.OWN_DELAYS}
         if not isinstance(device, PlayedDevice):
-            return frozenset()
-        found = {Ability.RESTART}
+            return frozenset(own)
+        found = own | {Ability.RESTART}
         found |= {Ability.EMPTY_TIMED} if device.empties else set()
         found |= {Ability.WATCH_COUNT} if device.counts else set()
         return frozenset(found)
@@ -267,6 +272,21 @@ class LabMeasurer:
             if count == 0 or now >= longest_seconds:
                 return tuple(seen)
             time.sleep(max(0.0, len(seen) * interval_seconds - now))
+
+    def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
+        """What the tester itself adds in each active direction of phase 2.
+
+        Raises:
+            UsageError: it cannot be measured here, or the plan has no phase 2.
+            BrokenError: the engine broke.
+        """
+        if self.own is None or plan.phase2 is None:
+            raise UsageError("the tester's own delay cannot be measured here")
+        rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
+        # The cable carries one direction; with both, the sender is as busy as with one of their sum.
+        total = sum(rates.values())
+        found = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS))
+        return {direction: found for direction, rate in rates.items() if rate > 0}
 
     def restart(self) -> None:
         """Start the device anew, and see that it forwards.

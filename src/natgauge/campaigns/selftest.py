@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from natgauge.campaigns.measurer import stalls_of
+from natgauge.campaigns.measurer import delays_of, stalls_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import addresses, programs
 from natgauge.labs.base import Family, Port
 from natgauge.labs.cable import CableLab
+from natgauge.procedures.measurer import Delays
 from natgauge.trials import (
     AddressRange,
     Frame,
@@ -218,6 +219,21 @@ class CableTester:
         phase2 = pick([_rate_of(self._sent(result)) for result in results])
         return phase1, phase2
 
+    def delays(self, profile: Profile, rate: float, seconds: float) -> Delays:
+        """One-way delays on the cable at this rate, in frames/s, over so many seconds.
+
+        Raises:
+            BrokenError: no frame was timed.
+        """
+        request = self._request(profile, rate, max(1, round(rate * seconds)))
+        # Few connections: only phase 2 matters, and phase 1 must not take longer than it.
+        few = request.model_copy(update={"connections": max(1, min(CONNECTIONS, round(rate * seconds)))})
+        counts = self._sent(self._run(few))
+        found = None if counts.delay is None else delays_of(counts.delay)
+        if found is None:
+            raise BrokenError("selftest: the cable gave no delays, though they were asked for")
+        return found
+
     def _sent(self, result: TrialResult) -> StreamCounts:
         if result.phase2 is None or result.phase2.initiator is None:
             raise BrokenError("selftest: the engine left phase 2 out of its result")
@@ -306,6 +322,17 @@ def highest_rates(profile: Profile, sender_cpus: Sequence[int]) -> HighestRates:
     if not tester.disturbed:
         _write_cache({**known, key: [rates.phase1, rates.phase2]})
     return rates
+
+
+def own_delays(profile: Profile, sender_cpus: Sequence[int], rate: float, seconds: float) -> Delays:
+    """What the tester itself adds to every delay, measured on a cable of its own at this rate.
+
+    Raises:
+        HostError: a capability, the engine or a CPU is missing.
+        BrokenError: no frame was timed, or the engine broke.
+    """
+    with CableLab(cable_name()) as cable:
+        return CableTester(cable, tuple(sender_cpus)).delays(profile, rate, seconds)
 
 
 def _rates_from(entry: object) -> HighestRates | None:
