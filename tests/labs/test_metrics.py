@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics beyond rate and throughput, on a real gateway whose truth is known by its settings or by arithmetic."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import natgauge
+
+GATEWAY = "nftables-nat44"
+pytestmark = pytest.mark.slow
+
+
+def measure(metric: str, folder: Path, **others: Any) -> natgauge.Answer:
+    given: dict[str, Any] = {"profile": "quick", "results": folder, "lab_name": "metrics", **others}
+    return natgauge.measure(metric, GATEWAY, **given)
+
+
+def test_the_capacity_is_the_limit_that_was_set(tmp_path: Path) -> None:
+    """Linux throws one-way connections out for new ones at its limit, so the oldest ones no longer answer."""
+    found = measure("table-capacity", tmp_path, connections=20_000, table_size=4096)
+    # Two entries may belong to others than the tester.
+    assert 4094 <= found.result.summary.median <= 4096
+    assert found.result.limited_by == "table"
+
+
+def test_draws_create_as_many_connections_as_chance_has_it(tmp_path: Path) -> None:
+    """The device's own count against arithmetic; 6 standard deviations of the draws are below 1 % of them."""
+    found = measure("enumeration-orders", tmp_path, connections=20_000, source_ports="10001-30000", error="30%")
+    figures = found.result.figures
+    assert figures["created_percent_with_replacement"] == pytest.approx(100 * (1 - 1 / math.e), abs=1)
+    assert figures["created_percent_permutation"] == figures["created_percent_increasing"] == 100
+    # 400 last frames: one standard deviation of their share is 2.4 %.
+    assert figures["ending_new_percent"] == pytest.approx(100 / math.e, abs=12)
+
+
+def test_a_full_table_takes_longer_to_empty_than_an_empty_one(tmp_path: Path) -> None:
+    found = measure("tear-down-rate", tmp_path, connections=50_000, connection_rate=100_000.0)
+    figures = found.result.figures
+    assert figures["full_seconds"] > figures["empty_seconds"] > 0
+    assert found.result.summary.median == pytest.approx(50_000 / figures["difference_seconds"])
+
+
+def test_latency_stands_beside_the_testers_own(tmp_path: Path) -> None:
+    found = measure(
+        "latency", tmp_path, connections=5000, connection_rate=50_000.0, throughput_rate=20_000.0, invalid_repeats=30
+    )
+    figures = found.result.figures
+    assert 0 < figures["minimum_us"] <= figures["typical_latency_us"] <= figures["worst_case_latency_us"]
+    assert figures["worst_case_latency_us"] <= figures["maximum_us"]
+    assert any("the tester's own part" in note for note in found.result.notes)
