@@ -12,9 +12,8 @@
 	24 /* a piece of the state table holds 2^24 connections: small enough to be zeroed without a stall */
 #define MAX_PIECES 128 /* x 2^24 = 2^31 connections */
 
-/* Duplicates are told apart as long as no more than this many later frames of their stream have come. */
-#define WINDOW_WORDS  65536
-#define WINDOW_FRAMES (WINDOW_WORDS * 32)
+/* 32 frames a word: duplicates are told apart while no more than 2^21 later frames of their stream have come. */
+#define WINDOW_WORDS 65536
 
 /* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
 #define DELAY_SUB_BITS 7
@@ -184,7 +183,6 @@ struct port_tally {
 	__u64 accepted;
 	__u64 refused;
 	__u64 redirect_errors;
-	__u64 replies;
 };
 
 #endif

@@ -53,16 +53,12 @@ int count_offered(struct bpf_raw_tracepoint_args *ctx)
 	__u32 side = port_of(to);
 	struct port_tally *tally;
 
-	if (side >= SIDES)
+	/* An answer to a neighbour leaves by the port that the question came in by: it is nothing offered. */
+	if (side >= SIDES || ctx->args[0] == ctx->args[1])
 		return 0;
 	tally = bpf_map_lookup_elem(&port_tallies, &side);
 	if (!tally)
 		return 0;
-	/* A neighbour's answer leaves by the port it came in by. */
-	if (ctx->args[0] == ctx->args[1]) {
-		tally->replies += (int)ctx->args[2];
-		return 0;
-	}
 	tally->accepted += (int)ctx->args[2];
 	tally->refused += (int)ctx->args[3];
 	return 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a request to the load-time constants of the frame programs.
 
-use crate::failure::Outcome;
 use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source};
 use crate::tester::types;
 
@@ -126,14 +125,14 @@ fn reading(request: &Request) -> u32 {
 }
 
 /// Everything the programs need to know. `macs`: each side's own and its gateway's.
-pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> Outcome<types::plan> {
+pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
     let mut keys = Keys(request.seed);
     let tuples = permutation(space, &mut keys);
     let readings = permutation(request.connections, &mut keys);
     let largest = tuples.rows * tuples.columns.by;
     let (initiator, responder, octets) = (&request.initiator, &request.responder, request.octets());
-    Ok(types::plan {
+    types::plan {
         mark: request.mark,
         order: match request.order {
             Order::Permutation => 0,
@@ -163,7 +162,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> Outcome<types:
             side(initiator.family, octets[0], macs[0], &initiator.source_addresses, &initiator.destination_addresses),
             side(responder.family, octets[1], macs[1], &responder.addresses, &initiator.source_addresses),
         ],
-    })
+    }
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     host::leave_session();
     let ports = port::both(request)?;
     let table = Table::make(request)?;
-    let plan = plan::build(request, [0, 1].map(|side: usize| (ports[side].mac.0, ports[side].gateway.0)))?;
+    let plan = plan::build(request, [0, 1].map(|side: usize| (ports[side].mac.0, ports[side].gateway.0)));
     let mut place = MaybeUninit::uninit();
     let cpus = &request.senders.cpus;
     let mut programs = Programs::load(&mut place, &plan, cpus.len(), &table)?;

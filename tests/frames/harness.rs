@@ -50,7 +50,7 @@ pub struct Loaded<'a> {
 impl<'a> Loaded<'a> {
     pub fn new(place: &'a mut MaybeUninit<OpenObject>, request: Request) -> Self {
         let table = Table::make(&request).unwrap();
-        let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]).unwrap();
+        let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
         let programs = Programs::load(place, &plan, request.senders.cpus.len(), &table)
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open(7);
