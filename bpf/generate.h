@@ -116,7 +116,10 @@ static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
 	flow->destination_port = t.destination_port;
 }
 
-/* The Responder sends only four tuples it learned, swapped (RFC 9693 section 4.7). Returns 0 when none was found. */
+/*
+ * The Responder sends only four tuples it learned, swapped (RFC 9693 section 4.7); in stateless trials any, with ports
+ * of its own choice (RFC 4814 section 4). Returns 0 when none was found.
+ */
 static __always_inline int responder_flow(struct flow *flow, __u64 turn)
 {
 	struct outside outside;
@@ -124,7 +127,10 @@ static __always_inline int responder_flow(struct flow *flow, __u64 turn)
 	__u64 connection = 0;
 	int found = 0;
 
-	if (plan.reading == READING_PSEUDORANDOM) {
+	if (plan.stateless) {
+		connection = draw(turn, plan.draw_key, plan.connections);
+		found = 1;
+	} else if (plan.reading == READING_PSEUDORANDOM) {
 		for (int i = 0; i < READING_TRIES && !found; i++) {
 			connection = draw(turn, plan.draw_key + i, plan.connections);
 			found = learned(connection, &outside);
@@ -139,6 +145,10 @@ static __always_inline int responder_flow(struct flow *flow, __u64 turn)
 	if (!found)
 		return 0;
 	tuple_of(connection, &t);
+	if (plan.stateless) {
+		outside.address = address_at(&plan.side[RESPONDER].other, t.source_address);
+		outside.port = t.source_port;
+	}
 	flow->tag.connection = connection;
 	flow->source = address_at(&plan.side[RESPONDER].own, t.destination_address);
 	flow->source_port = t.destination_port;
@@ -205,6 +215,16 @@ static __always_inline bool due(struct sender *s, struct schedule *schedule)
 	return true;
 }
 
+static __always_inline void plan_next(struct schedule *schedule, __u64 next)
+{
+	if (!plan.stepped || next < schedule->step_at)
+		schedule->next_due += schedule->interval;
+	else if (next == schedule->step_at)
+		schedule->next_due = schedule->step_due;
+	else
+		schedule->next_due += schedule->step_interval;
+}
+
 /* One turn of one side's schedule. */
 static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
 {
@@ -214,7 +234,7 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 
 	if (!due(s, schedule))
 		return XDP_DROP;
-	schedule->next_due += schedule->interval;
+	plan_next(schedule, taken + 1);
 	number = taken * s->senders + s->number;
 	stamp = s->start_ns + s->now_ns;
 	flow.tag.mark = plan.mark;

@@ -95,91 +95,6 @@ static __always_inline bool see6(void *data, void *end, const int octets, struct
 	return true;
 }
 
-enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
-
-/*
- * A window of the latest frames of a stream: each word holds its own number (sequence / 32) above 32 flags, so nothing
- * has to be cleared as the window moves on.
- */
-static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, bool *reordered)
-{
-	__u32 key = (tag->kind >> 2) * STREAMS + stream, number = tag->sequence >> 5;
-	__u64 flag = 1ULL << (tag->sequence & 31), old, word;
-	struct window *window = bpf_map_lookup_elem(&windows, &key);
-	__u64 *slot;
-
-	if (!window)
-		return TOO_OLD;
-	/* Information only, so a race between two CPUs may cost one of it. */
-	*reordered = (__s32)(tag->sequence - window->next) < 0;
-	if (!*reordered)
-		window->next = tag->sequence + 1;
-	slot = &window->words[number & (WINDOW_WORDS - 1)];
-	for (int attempt = 0; attempt < 8; attempt++) {
-		old = *(volatile __u64 *)slot;
-		if (old >> 32 == number) {
-			if (old & flag)
-				return DUPLICATE;
-			word = old | flag;
-		} else if (old && (__s32)(number << 5) - (__s32)((__u32)(old >> 32) << 5) < 0) {
-			return TOO_OLD;
-		} else {
-			word = (__u64)number << 32 | flag;
-		}
-		if (__sync_val_compare_and_swap(slot, old, word) == old)
-			return NEW;
-	}
-	return TOO_OLD;
-}
-
-static __always_inline __u32 highest_bit(__u64 x)
-{
-	__u32 bit = 0;
-
-	for (int step = 32; step; step >>= 1)
-		if (x >> step) {
-			x >>= step;
-			bit += step;
-		}
-	return bit;
-}
-
-static __always_inline void record_delay(struct tally *tally, __s64 delay, const int side)
-{
-	__u32 bucket, bit;
-	__u64 *count;
-
-	if (!tally->delays || delay < tally->delay_minimum)
-		tally->delay_minimum = delay;
-	if (!tally->delays || delay > tally->delay_maximum)
-		tally->delay_maximum = delay;
-	tally->delays++;
-	tally->delay_sum += delay;
-	if (delay < 0) {
-		tally->negative++;
-		return;
-	}
-	bucket = delay;
-	if (delay >> DELAY_SUB_BITS) {
-		bit = highest_bit(delay) - DELAY_SUB_BITS;
-		bucket = ((bit + 1) << DELAY_SUB_BITS) + ((delay >> bit) & ((1 << DELAY_SUB_BITS) - 1));
-	}
-	if (bucket >= DELAY_BUCKETS)
-		bucket = DELAY_BUCKETS - 1;
-	bucket += side * DELAY_BUCKETS;
-	count = bpf_map_lookup_elem(&delays, &bucket);
-	if (count)
-		(*count)++;
-}
-
-/* ns; the sending time is known modulo 2^40 ns, 18 minutes. */
-static __always_inline __s64 delay_of(const struct tag *tag)
-{
-	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
-
-	return (__s64)((bpf_ktime_get_ns() - sent) << 24) >> 24;
-}
-
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 
 /* At the Responder: the destination must be the tuple's; the source the device's own, or untouched where it only
@@ -195,6 +110,11 @@ static __always_inline enum translation outside_check(const struct seen *seen, c
 	if (!same(seen->destination, address_at(&out->own, t->destination_address)) ||
 	    seen->destination_port != t->destination_port)
 		return MISTRANSLATED;
+	if (plan.stateless)
+		return same(seen->source, address_at(&out->other, t->source_address)) &&
+				       seen->source_port == t->source_port
+			       ? RIGHT
+			       : MISTRANSLATED;
 	if (!plan.source_translated)
 		return kept && seen->source_port == t->source_port ? RIGHT
 		       : in->family != out->family && in_range(&plan.pool, seen->source) &&
@@ -238,13 +158,19 @@ static __always_inline void count_expected(struct receiver *r, const struct seen
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
 		tally->late++;
+		if (plan.record_loss_times)
+			note_late(stream, &seen->tag);
 		return;
 	}
 	tally->received++;
 	tally->reordered += reordered;
-	if (plan.record_delays & 1 << stream)
+	if (plan.record_loss_times)
+		note_arrival(stream);
+	if (plan.record_delays & 1 << stream && (!plan.sampled || is_sample(stream, &seen->tag)))
 		record_delay(tally, delay, stream == PHASE2_RESPONDER);
-	if (side == RESPONDER) {
+	if (plan.record_variation && plan.record_delays & 1 << stream)
+		record_variation(tally, stream, &seen->tag, delay);
+	if (side == RESPONDER && !plan.stateless) {
 		enum learning learning = learn(seen->tag.connection, seen->source, seen->source_port);
 
 		r->stored += learning == LEARNED_NEW;

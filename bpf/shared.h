@@ -8,12 +8,14 @@
 #define NATGAUGE_SHARED_H
 
 #define MAX_SENDERS 64
-#define PIECE_SHIFT                                                                                                    \
-	24 /* a piece of the state table holds 2^24 connections: small enough to be zeroed without a stall */
-#define MAX_PIECES 128 /* x 2^24 = 2^31 connections */
+/* The state table lies in pieces, so that they can be zeroed side by side: 512 x 2^22 = 2^31 connections. */
+#define MAX_PIECES 512
 
 /* 32 frames a word: duplicates are told apart while no more than 2^21 later frames of their stream have come. */
 #define WINDOW_WORDS 65536
+
+/* Frames of a stream whose delays are kept for the difference to the next one's. */
+#define RECENT_FRAMES 4096
 
 /* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
 #define DELAY_SUB_BITS 7
@@ -73,6 +75,13 @@ struct permutation {
 	__u32 unused;
 };
 
+/* Which frames of a stream are timed: every so many, from one on, at most so many. */
+struct sampling {
+	__u64 from;
+	__u64 every;
+	__u64 frames;
+};
+
 struct side_plan {
 	__u32 ethernet[3]; /* gateway's and own address as they lie in a frame */
 	__u32 family;
@@ -95,7 +104,15 @@ struct plan {
 	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;
 	__u32 pool_checked;
-	__u32 single_frames;	/* 1: batches of one, so waiting is done inside the program */
+	__u32 single_frames; /* 1: batches of one, so waiting is done inside the program */
+	__u32 stateless;     /* 1: no phase 1, nothing is learned */
+	__u32 stepped;	     /* 1: the rates change within phase 2 */
+	__u32 sampled;	     /* 1: only the frames that sampling names are timed */
+	__u32 record_variation;
+	__u32 record_loss_times;
+	__u32 senders;
+	__u32 piece_shift; /* a piece of the state table holds so many connections, as a power of 2 */
+	__u32 unused;
 	__u64 frame_timeout_ns; /* 0: none */
 	__u64 connections;
 	__u64 draw_key;
@@ -108,6 +125,7 @@ struct plan {
 	struct permutation tuples;
 	struct permutation readings;
 	struct addresses pool;
+	struct sampling sampling[STREAMS];
 	struct side_plan side[SIDES];
 };
 
@@ -126,9 +144,13 @@ struct control {
 struct schedule {
 	__u64 frames; /* to be made by this sender */
 	__u64 made;
-	__u64 skipped;	 /* readings that found no stored connection */
-	__u64 next_due;	 /* ns since start << DUE_FRACTION */
-	__u64 interval;	 /* ns << DUE_FRACTION */
+	__u64 skipped;	/* readings that found no stored connection */
+	__u64 next_due; /* ns since start << DUE_FRACTION */
+	__u64 interval; /* ns << DUE_FRACTION */
+	/* Where the rates change: the first frame of the new one, when it is due, and the new interval. */
+	__u64 step_at;
+	__u64 step_due;
+	__u64 step_interval;
 	__u64 lag_worst; /* ns */
 	__u64 lag_sum;	 /* ns, over lag_samples readings of the clock */
 	__u64 lag_samples;
@@ -166,6 +188,24 @@ struct tally {
 	__s64 delay_minimum;
 	__s64 delay_maximum;
 	__s64 delay_sum;
+	__u64 pairs;
+	__s64 variation_minimum;
+	__s64 variation_maximum;
+};
+
+/* What came of one stream of one sender. */
+struct window {
+	__u32 next; /* sequence after the highest seen */
+	__u32 unused;
+	__u64 lost; /* 1 + sequence of the last frame that has left the window unseen, or came too late; 0: none */
+	__u64 words[WINDOW_WORDS];
+};
+
+/* The two arrivals of a stream with the longest time between them, and the last one; 0: none yet. */
+struct silence {
+	__u64 from_ns;
+	__u64 to_ns;
+	__u64 last_ns;
 };
 
 /* Per CPU. */

@@ -19,11 +19,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct plan plan;
 struct control control;
+struct silence silences[STREAMS];
 
-struct window {
-	__u32 next; /* sequence after the highest seen */
-	__u32 unused;
-	__u64 words[WINDOW_WORDS];
+struct recent_frame {
+	__u64 frame; /* 1 + sequence, and PAIRED */
+	__s64 delay;
+};
+
+struct recent {
+	struct recent_frame frames[RECENT_FRAMES];
 };
 
 struct {
@@ -61,6 +65,14 @@ struct {
 	__type(value, __u64);
 } delays SEC(".maps");
 
+/* Each direction's differences above 0, then below. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * 2 * DELAY_BUCKETS);
+	__type(key, __u32);
+	__type(value, __u64);
+} variations SEC(".maps");
+
 /* The engine sets the inner maps' value size (IPv4: 8, IPv6: 24 octets) and number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -83,10 +95,19 @@ struct {
 	__type(value, struct window);
 } windows SEC(".maps");
 
+/* As windows; a single one where no differences are wanted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STREAMS *MAX_SENDERS);
+	__type(key, __u32);
+	__type(value, struct recent);
+} recents SEC(".maps");
+
 #include "packet.h"
 #include "tuple.h"
 #include "table.h"
 #include "neighbour.h"
 #include "generate.h"
+#include "times.h"
 #include "judge.h"
 #include "watch.h"

@@ -2,6 +2,7 @@
 //! From a request to the load-time constants of the frame programs.
 
 use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source};
+use crate::table;
 use crate::tester::types;
 
 /// Sending times have 2^-20 ns of resolution; `DUE_FRACTION` of bpf/shared.h.
@@ -124,6 +125,23 @@ fn reading(request: &Request) -> u32 {
     }
 }
 
+/// Every how manyeth frame from which one on is timed; the request has been checked.
+fn sampling(request: &Request) -> [types::sampling; 3] {
+    let mut streams = [types::sampling::default(); 3];
+    let (Some(samples), Some(phase2)) = (&request.delay_samples, &request.phase2) else { return streams };
+    let of = |rate: f64, frames: u64| {
+        let from = (samples.from_ms as f64 / 1e3 * rate).ceil() as u64;
+        types::sampling { from, every: ((frames - from) / samples.frames).max(1), frames: samples.frames }
+    };
+    if let Some(stream) = &phase2.initiator {
+        streams[PHASE2_INITIATOR] = of(stream.rate, stream.frames);
+    }
+    if let Some(stream) = &phase2.responder {
+        streams[PHASE2_RESPONDER] = of(stream.rate, stream.frames);
+    }
+    streams
+}
+
 /// Everything the programs need to know. `macs`: each side's own and its gateway's.
 pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
@@ -132,6 +150,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
     let readings = permutation(request.connections, &mut keys);
     let largest = tuples.rows * tuples.columns.by;
     let (initiator, responder, octets) = (&request.initiator, &request.responder, request.octets());
+    let hosts = responder.destination_addresses.as_ref().unwrap_or(&initiator.source_addresses);
     types::plan {
         mark: request.mark,
         order: match request.order {
@@ -146,6 +165,13 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
         source_translated: u32::from(request.translation.source == Source::Translated),
         pool_checked: u32::from(request.translation.pool.is_some()),
         single_frames: u32::from(request.senders.batch == 1),
+        stateless: u32::from(request.stateless),
+        stepped: u32::from(request.phase2.as_ref().is_some_and(|phase2| phase2.step.is_some())),
+        sampled: u32::from(request.delay_samples.is_some()),
+        record_variation: u32::from(request.record_variation),
+        record_loss_times: u32::from(request.record_loss_times),
+        senders: request.senders.cpus.len() as u32,
+        piece_shift: table::piece_shift(request.connections),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
         connections: request.connections,
         draw_key: keys.next(),
@@ -157,11 +183,13 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
         space,
         tuples,
         readings,
+        sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
         side: [
             side(initiator.family, octets[0], macs[0], &initiator.source_addresses, &initiator.destination_addresses),
-            side(responder.family, octets[1], macs[1], &responder.addresses, &initiator.source_addresses),
+            side(responder.family, octets[1], macs[1], &responder.addresses, hosts),
         ],
+        ..Default::default()
     }
 }
 

@@ -126,7 +126,7 @@ impl<'obj> Programs<'obj> {
         place: &'obj mut MaybeUninit<OpenObject>,
         plan: &types::plan,
         senders: usize,
-        table: &Table,
+        table: Table,
     ) -> Outcome<Self> {
         let mut open = TesterSkelBuilder::default().open(place).map_err(|error| loading(&error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
@@ -137,7 +137,12 @@ impl<'obj> Programs<'obj> {
         if plan.record_delays == 0 {
             open.maps.delays.set_max_entries(1).map_err(|error| loading(&error))?;
         }
-        open.maps.state_table.set_inner_map_fd(table.template()?.as_fd()).map_err(|error| loading(&error))?;
+        let recents = if plan.record_variation == 0 { 1 } else { windows };
+        open.maps.recents.set_max_entries(recents).map_err(|error| loading(&error))?;
+        if plan.record_variation == 0 {
+            open.maps.variations.set_max_entries(1).map_err(|error| loading(&error))?;
+        }
+        open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| loading(&error))?;
         let mut skel = open.load().map_err(|error| loading(&error))?;
         table.install(&skel.maps.state_table)?;
         let Some(bss) = skel.maps.bss_data.as_deref_mut() else {
@@ -178,11 +183,13 @@ impl<'obj> Programs<'obj> {
     }
 
     fn generator_id(&self) -> u32 {
-        let mut info = libbpf_sys::bpf_prog_info::default();
-        let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-        // SAFETY: the struct is zeroed and outlives the call; its length is given.
-        unsafe { libbpf_sys::bpf_prog_get_info_by_fd(self.generator(), &raw mut info, &raw mut length) };
-        info.id
+        info(self.generator()).id
+    }
+
+    /// Instructions the kernel followed to verify the generator and the receivers; it gives up beyond 1,000,000.
+    pub fn verified_instructions(&self) -> [u32; 3] {
+        let [initiator, responder] = self.receivers();
+        [self.generator(), initiator, responder].map(|program| info(program).verified_insns)
     }
 
     fn attach_port(&mut self, side: usize, port: &Port) -> Outcome<()> {
@@ -299,8 +306,48 @@ impl<'obj> Programs<'obj> {
 
     /// Frames in each delay bucket of one of the two histograms (1: the Responder's frames).
     pub fn delays(&self, histogram: u32, buckets: u32) -> Vec<u64> {
-        (0..buckets).map(|at| per_cpu::<u64>(&self.skel.maps.delays, histogram * buckets + at).iter().sum()).collect()
+        histogram_of(&self.skel.maps.delays, histogram, buckets)
     }
+
+    /// Pairs in each bucket of one of the four histograms of differences (the Initiator's frames above and below 0,
+    /// the Responder's).
+    pub fn variations(&self, histogram: u32, buckets: u32) -> Vec<u64> {
+        histogram_of(&self.skel.maps.variations, histogram, buckets)
+    }
+
+    /// The longest silence of a stream, ns of the monotonic clock; None where fewer than two frames came.
+    pub fn silence(&self, stream: usize) -> Option<(u64, u64)> {
+        let silence = self.skel.maps.bss_data.as_deref()?.silences.get(stream)?;
+        (silence.to_ns > 0).then_some((silence.from_ns, silence.to_ns))
+    }
+
+    /// The last of the `made` frames of a sender's stream that did not come in time; None when all did.
+    pub fn last_lost(&self, sender: usize, stream: usize, made: u64) -> Option<u64> {
+        let key = (sender * 3 + stream) as u32;
+        let read = self.skel.maps.windows.lookup(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten()?;
+        let word = |at: usize| value::<u64>(read.get(at * 8..).unwrap_or_default());
+        let (lost, words) = (word(1), read.len() / 8 - 2);
+        let came = |sequence: u64| {
+            let number = sequence / 32;
+            let word = word(2 + (number as usize) % words);
+            word >> 32 == number && word >> (sequence % 32) & 1 == 1
+        };
+        let seen = made.saturating_sub(words as u64 * 32);
+        let missing = (seen..made).rev().find(|&sequence| !came(sequence));
+        missing.max(lost.checked_sub(1))
+    }
+}
+
+fn info(program: RawFd) -> libbpf_sys::bpf_prog_info {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+    // SAFETY: the struct is zeroed and outlives the call; its length is given.
+    unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program, &raw mut info, &raw mut length) };
+    info
+}
+
+fn histogram_of(map: &impl MapCore, histogram: u32, buckets: u32) -> Vec<u64> {
+    (0..buckets).map(|at| per_cpu::<u64>(map, histogram * buckets + at).iter().sum()).collect()
 }
 
 fn add_tally(total: &mut types::tally, part: &types::tally) {
@@ -309,6 +356,12 @@ fn add_tally(total: &mut types::tally, part: &types::tally) {
         total.delay_minimum = if first { part.delay_minimum } else { total.delay_minimum.min(part.delay_minimum) };
         total.delay_maximum = if first { part.delay_maximum } else { total.delay_maximum.max(part.delay_maximum) };
     }
+    if part.pairs > 0 {
+        let (first, low, high) = (total.pairs == 0, part.variation_minimum, part.variation_maximum);
+        total.variation_minimum = if first { low } else { total.variation_minimum.min(low) };
+        total.variation_maximum = if first { high } else { total.variation_maximum.max(high) };
+    }
+    total.pairs += part.pairs;
     total.received += part.received;
     total.duplicates += part.duplicates;
     total.reordered += part.reordered;

@@ -16,7 +16,28 @@ pub struct Delay {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_ns: Option<i64>,
     /// lower end, upper end (excluded), frames
-    pub buckets: Vec<(u64, u64, u64)>,
+    pub buckets: Vec<(i64, i64, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variation: Option<Variation>,
+}
+
+/// Differences between the delays of frames sent one after the other.
+#[derive(Debug, Default, Serialize)]
+pub struct Variation {
+    pub pairs: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum_ns: Option<i64>,
+    /// lower end, upper end, pairs
+    pub buckets: Vec<(i64, i64, u64)>,
+}
+
+/// The longest time between two arrivals of a stream.
+#[derive(Debug, Serialize)]
+pub struct Silence {
+    pub from_ns: u64,
+    pub to_ns: u64,
 }
 
 /// One direction of one phase.
@@ -40,6 +61,10 @@ pub struct Counts {
     pub mean_lag_ns: u64,
     pub final_lag_ns: u64,
     pub stalled_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_lost_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_silence: Option<Silence>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
 }
@@ -123,7 +148,8 @@ pub struct TrialResult {
     pub engine: &'static str,
     pub mark: u32,
     pub seed: u64,
-    pub phase1: Counts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase1: Option<Counts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase2: Option<Phase2>,
     pub state_table: StateTable,

@@ -21,6 +21,7 @@ const MOST_CONNECTIONS: u64 = 1 << 31;
 const MOST_DRAWN_FROM: u64 = 1 << 32;
 const MOST_SPACE: u64 = 1 << 62;
 const HIGHEST_RATE: f64 = 2e8;
+const MOST_NUMBERED: u64 = 1 << 32;
 /// Sending times are kept as 2^-20 ns in 64 bits: 4.8 hours.
 const LONGEST_PHASE_SECONDS: f64 = 17_000.0;
 
@@ -202,6 +203,7 @@ pub struct Responder {
     pub mac: Option<Mac>,
     pub gateway: Gateway,
     pub addresses: AddressRange,
+    pub destination_addresses: Option<AddressRange>,
 }
 
 /// What must happen to the Initiator's source.
@@ -283,14 +285,47 @@ pub struct ResponderStream {
     pub reading_order: Reading,
 }
 
+/// What follows the streams' own frames without a pause: `share` of their rates.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    pub share: f64,
+    pub seconds: f64,
+}
+
+impl Step {
+    /// Frames a stream of this rate sends after the step.
+    pub fn frames(&self, rate: f64) -> u64 {
+        (rate * self.share * self.seconds).round() as u64
+    }
+}
+
+/// Which frames of each direction are timed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelaySamples {
+    pub from_ms: u64,
+    pub frames: u64,
+}
+
 /// The real test; at least one side sends.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase2 {
     pub initiator: Option<InitiatorStream>,
     pub responder: Option<ResponderStream>,
+    pub step: Option<Step>,
     #[serde(default = "two_seconds")]
     pub grace_ms: u64,
+}
+
+impl Phase2 {
+    /// Each stream's name, rate and frames before the step, the Initiator's first.
+    pub fn streams(&self) -> impl Iterator<Item = (&'static str, f64, u64)> {
+        let initiator = self.initiator.as_ref().map(|one| ("phase2.initiator", one.rate, one.frames));
+        let responder = self.responder.as_ref().map(|one| ("phase2.responder", one.rate, one.frames));
+        initiator.into_iter().chain(responder)
+    }
 }
 
 fn half_a_second() -> u64 {
@@ -335,12 +370,19 @@ pub struct Request {
     pub connections: u64,
     pub order: Order,
     pub frame: Frame,
-    pub phase1: Phase1,
+    #[serde(default)]
+    pub stateless: bool,
+    pub phase1: Option<Phase1>,
     #[serde(default)]
     pub gap_ms: u64,
     pub phase2: Option<Phase2>,
     #[serde(default)]
     pub record_delays: bool,
+    pub delay_samples: Option<DelaySamples>,
+    #[serde(default)]
+    pub record_variation: bool,
+    #[serde(default)]
+    pub record_loss_times: bool,
     pub frame_timeout_ms: Option<f64>,
     pub senders: Senders,
     #[serde(default)]
@@ -405,6 +447,7 @@ impl Request {
         self.check_connections()?;
         self.check_frame()?;
         self.check_phases()?;
+        self.check_recording()?;
         self.check_host_parts()
     }
 
@@ -425,6 +468,7 @@ impl Request {
         if let Some(pool) = &self.translation.pool {
             pool.check("translation.pool", r.family)?;
         }
+        self.check_stateless_addresses()?;
         if (i.interface.as_str(), i.netns.as_deref()) == (r.interface.as_str(), r.netns.as_deref()) {
             return Err(Failure::field("responder.interface", &r.interface, "must differ from initiator.interface"));
         }
@@ -435,6 +479,26 @@ impl Request {
             check_port(name, interface, gateway, own)?;
         }
         Ok(())
+    }
+
+    fn check_stateless_addresses(&self) -> Outcome<()> {
+        const NAME: &str = "responder.destination_addresses";
+        let (i, r) = (&self.initiator, &self.responder);
+        match (&r.destination_addresses, self.stateless) {
+            (Some(_), false) => Err(Failure::field(NAME, "{}", "only for stateless trials: others learn them")),
+            (None, true) if i.family != r.family => {
+                Err(Failure::Request(format!("{NAME}: needed in a stateless trial whose families differ")))
+            }
+            (Some(there), true) => {
+                there.check(NAME, r.family)?;
+                if there.count() == i.source_addresses.count() {
+                    return Ok(());
+                }
+                let rule = format!("must be as many as initiator.source_addresses, {}", i.source_addresses.count());
+                Err(Failure::field(NAME, format!("{} addresses", there.count()), &rule))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_connections(&self) -> Outcome<()> {
@@ -485,8 +549,18 @@ impl Request {
     }
 
     fn check_phases(&self) -> Outcome<()> {
-        check_stream("phase1", self.phase1.rate, self.connections)?;
-        check_most("phase1.grace_ms", self.phase1.grace_ms, 60_000)?;
+        match (&self.phase1, self.stateless) {
+            (Some(phase1), false) => {
+                check_stream("phase1", phase1.rate, self.connections)?;
+                check_most("phase1.grace_ms", phase1.grace_ms, 60_000)?;
+            }
+            (None, false) => return Err(Failure::Request("phase1: missing; only a stateless trial has none".into())),
+            (Some(_), true) => return Err(Failure::field("phase1", "{}", "a stateless trial has none: leave it out")),
+            (None, true) if self.phase2.is_none() => {
+                return Err(Failure::Request("phase2: missing; it is all there is of a stateless trial".into()))
+            }
+            (None, true) => {}
+        }
         check_most("gap_ms", self.gap_ms, 600_000)?;
         if let Some(timeout) = self.frame_timeout_ms {
             if !(timeout > 0.0 && timeout <= 60_000.0) {
@@ -498,20 +572,62 @@ impl Request {
         if phase2.initiator.is_none() && phase2.responder.is_none() {
             return Err(Failure::field("phase2", "{}", "at least one side must send; leave phase2 out otherwise"));
         }
-        if let Some(stream) = &phase2.initiator {
-            check_stream("phase2.initiator", stream.rate, stream.frames)?;
+        for (name, rate, frames) in phase2.streams() {
+            check_stream(name, rate, frames)?;
         }
-        if let Some(stream) = &phase2.responder {
-            check_stream("phase2.responder", stream.rate, stream.frames)?;
-            if stream.reading_order == Reading::Once && stream.frames != self.connections {
-                return Err(Failure::field(
+        if let Some(step) = &phase2.step {
+            check_step(step, phase2)?;
+        }
+        match &phase2.responder {
+            Some(stream) if stream.reading_order != Reading::Pseudorandom && self.stateless => Err(Failure::field(
+                "phase2.responder.reading_order",
+                format!("{:?}", stream.reading_order).to_lowercase(),
+                "a stateless trial has no state table to read: leave it out",
+            )),
+            Some(stream) if stream.reading_order == Reading::Once && stream.frames != self.connections => {
+                Err(Failure::field(
                     "phase2.responder.frames",
                     stream.frames,
                     &format!("reading order once sends one frame a connection: must be {}", self.connections),
-                ));
+                ))
             }
+            Some(stream) if stream.reading_order == Reading::Once && phase2.step.is_some() => {
+                Err(Failure::field("phase2.step", "{}", "reading order once leaves nothing to send after a step"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_recording(&self) -> Outcome<()> {
+        if self.record_variation && !self.record_delays {
+            return Err(Failure::field("record_variation", true, "differences of delays need record_delays"));
+        }
+        if let Some(samples) = &self.delay_samples {
+            if !self.record_delays || self.record_variation {
+                let rule = "needs record_delays, and no record_variation: samples have no neighbours";
+                return Err(Failure::field("delay_samples", "{}", rule));
+            }
+            let Some(phase2) = &self.phase2 else {
+                return Err(Failure::field("delay_samples", "{}", "are frames of phase 2: there is none"));
+            };
+            check_samples(samples, phase2)?;
+        }
+        let numbered = self.delay_samples.is_some() || self.record_loss_times || self.record_variation;
+        let longest = self.longest_stream();
+        if numbered && longest >= MOST_NUMBERED {
+            return Err(Failure::Request(format!(
+                "phase2: {longest} frames in one stream: at most {} can be told apart in time",
+                MOST_NUMBERED - 1
+            )));
         }
         Ok(())
+    }
+
+    /// Frames of the longest stream.
+    fn longest_stream(&self) -> u64 {
+        let Some(phase2) = &self.phase2 else { return self.connections };
+        let after = |rate| phase2.step.as_ref().map_or(0, |step| step.frames(rate));
+        phase2.streams().map(|(_, rate, frames)| frames + after(rate)).chain([self.connections]).max().unwrap_or(0)
     }
 
     fn check_host_parts(&self) -> Outcome<()> {
@@ -551,6 +667,35 @@ fn check_port(name: &str, interface: &str, gateway: &Gateway, own: &AddressRange
         }
         _ => Ok(()),
     }
+}
+
+fn check_step(step: &Step, phase2: &Phase2) -> Outcome<()> {
+    if !(step.share > 0.0 && step.share <= 100.0) {
+        return Err(Failure::field("phase2.step.share", step.share, "must be above 0 and at most 100"));
+    }
+    if !(step.seconds > 0.0 && step.seconds <= 3600.0) {
+        return Err(Failure::field("phase2.step.seconds", step.seconds, "must be above 0 and at most 3600"));
+    }
+    for (name, rate, frames) in phase2.streams() {
+        check_stream(&format!("phase2.step ({name})"), rate * step.share, step.frames(rate))?;
+        let seconds = frames as f64 / rate + step.seconds;
+        if seconds > LONGEST_PHASE_SECONDS {
+            let rule = format!("both parts take {seconds:.0} s; at most {LONGEST_PHASE_SECONDS} s can be paced");
+            return Err(Failure::field("phase2.step.seconds", step.seconds, &rule));
+        }
+    }
+    Ok(())
+}
+
+fn check_samples(samples: &DelaySamples, phase2: &Phase2) -> Outcome<()> {
+    for (name, rate, frames) in phase2.streams() {
+        let left = frames.saturating_sub((samples.from_ms as f64 / 1e3 * rate).ceil() as u64);
+        if samples.frames == 0 || samples.frames > left {
+            let rule = format!("must be from 1 to {left}, the frames of {name} that are due from then on");
+            return Err(Failure::field("delay_samples.frames", samples.frames, &rule));
+        }
+    }
+    Ok(())
 }
 
 fn check_stream(name: &str, rate: f64, frames: u64) -> Outcome<()> {

@@ -25,6 +25,34 @@ pub struct Flow {
     pub frames: u64,
     /// Frames/s of all senders together.
     pub rate: f64,
+    /// What follows without a pause.
+    pub step: Option<Step>,
+}
+
+/// The frames of a flow that are sent at another rate.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Frames of all senders together.
+    pub frames: u64,
+    /// Frames/s of all senders together.
+    pub rate: f64,
+}
+
+impl Flow {
+    /// Frames in all.
+    pub fn intended(&self) -> u64 {
+        self.frames + self.step.map_or(0, |step| step.frames)
+    }
+
+    /// When frame `number` of all senders' frames is due, ns since the start.
+    pub fn due_ns(&self, number: u64) -> f64 {
+        match self.step {
+            Some(step) if number > self.frames => {
+                1e9 * (self.frames as f64 / self.rate + (number - self.frames) as f64 / step.rate)
+            }
+            _ => 1e9 * number as f64 / self.rate,
+        }
+    }
 }
 
 /// Runs one BPF program as live frames.
@@ -51,11 +79,18 @@ pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow]) -> ty
         types::sender { start_ns, number: number as u32, senders: senders as u32, active: 1, ..Default::default() };
     for flow in flows {
         let (number, senders) = (number as u64, senders as u64);
-        let one = 1e9 * f64::from(1 << DUE_FRACTION) / flow.rate;
+        let fine = f64::from(1 << DUE_FRACTION);
+        let share = |frames: u64| frames / senders + u64::from(number < frames % senders);
+        let interval = |rate: f64| (1e9 * fine / rate * senders as f64).round() as u64;
         let schedule = &mut state.schedule[flow.side];
-        schedule.frames = flow.frames / senders + u64::from(number < flow.frames % senders);
-        schedule.interval = (one * senders as f64).round() as u64;
-        schedule.next_due = (one * number as f64).round() as u64;
+        schedule.frames = share(flow.intended());
+        schedule.interval = interval(flow.rate);
+        schedule.next_due = (flow.due_ns(number) * fine).round() as u64;
+        if let Some(step) = flow.step {
+            schedule.step_at = share(flow.frames);
+            schedule.step_due = (flow.due_ns(schedule.step_at * senders + number) * fine).round() as u64;
+            schedule.step_interval = interval(step.rate);
+        }
         state.stream[flow.side] = flow.stream as u32;
     }
     state

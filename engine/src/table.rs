@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state table's memory: pieces small enough to be zeroed without stalling the machine, made by several threads.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType};
 
 use crate::failure::{Failure, Outcome};
 use crate::request::{Family, Request};
 
-/// `PIECE_SHIFT` of bpf/shared.h.
-const PIECE: u64 = 1 << 24;
+/// As a power of 2; one is enough for tables this small, and `MAX_PIECES` of bpf/shared.h hold the largest.
+const LARGEST_PIECE: u32 = 22;
+/// The last piece is not full; so many make that little.
+const MANY_PIECES: u64 = 64;
 /// Left for everything else.
 const RESERVE: u64 = 256 << 20;
 const MAKERS: usize = 4;
 
-/// The pieces, in order, and what they take.
+/// The pieces, which are alike; all but the first are made while other work goes on.
 pub struct Table {
-    pieces: Vec<MapHandle>,
+    first: MapHandle,
+    makers: Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>>,
     /// What they take, octets.
     pub octets: u64,
+}
+
+/// Connections a piece holds, as a power of 2.
+pub fn piece_shift(connections: u64) -> u32 {
+    if connections <= 1 << LARGEST_PIECE {
+        return LARGEST_PIECE;
+    }
+    (connections / MANY_PIECES).ilog2().min(LARGEST_PIECE)
 }
 
 fn available() -> u64 {
@@ -37,6 +49,10 @@ fn piece(entry: u32, entries: u32) -> libbpf_rs::Result<MapHandle> {
     MapHandle::create(MapType::Array, Some("state_piece"), 4, entry, entries, &options)
 }
 
+fn unmakeable(error: &libbpf_rs::Error) -> Failure {
+    Failure::Host(format!("state table: {error:#}: root and memory are needed"))
+}
+
 impl Table {
     /// Octets one connection takes: bpf/table.h.
     fn entry(request: &Request) -> u32 {
@@ -49,8 +65,10 @@ impl Table {
     /// Make room for the request's connections, or refuse with the numbers.
     pub fn make(request: &Request) -> Outcome<Self> {
         let entry = Self::entry(request);
-        let entries = request.connections.min(PIECE);
-        let count = request.connections.div_ceil(PIECE);
+        // A stateless trial learns nothing.
+        let connections = if request.stateless { 1 } else { request.connections };
+        let entries = connections.min(1 << piece_shift(connections));
+        let count = connections.div_ceil(entries);
         let octets = count * entries * u64::from(entry);
         let free = available();
         if octets + RESERVE > free {
@@ -62,43 +80,39 @@ impl Table {
                 free >> 20
             )));
         }
-        let pieces = Self::pieces(entry, entries as u32, count as usize)?;
-        Ok(Self { pieces, octets })
+        let first = piece(entry, entries as u32).map_err(|error| unmakeable(&error))?;
+        Ok(Self { first, makers: Self::makers(entry, entries as u32, count as usize - 1), octets })
     }
 
-    fn pieces(entry: u32, entries: u32, count: usize) -> Outcome<Vec<MapHandle>> {
-        let next = AtomicUsize::new(0);
-        let work = || {
+    fn makers(entry: u32, entries: u32, count: usize) -> Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>> {
+        let next = Arc::new(AtomicUsize::new(0));
+        let make = move |next: Arc<AtomicUsize>| {
             let mut made = Vec::new();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return Ok(made);
-                }
+            while next.fetch_add(1, Ordering::Relaxed) < count {
                 made.push(piece(entry, entries)?);
             }
+            Ok(made)
         };
-        let made: libbpf_rs::Result<Vec<_>> = thread::scope(|scope| {
-            let makers: Vec<_> = (0..MAKERS.min(count)).map(|_| scope.spawn(work)).collect();
-            makers
-                .into_iter()
-                .map(|maker| maker.join().unwrap_or_else(|_| Err(libbpf_rs::Error::from_raw_os_error(libc::ENOMEM))))
-                .collect()
-        });
-        let made =
-            made.map_err(|error| Failure::Host(format!("state table: {error:#}: root and memory are needed")))?;
-        Ok(made.into_iter().flatten().collect())
+        let maker = |_| {
+            let next = Arc::clone(&next);
+            thread::spawn(move || make(next))
+        };
+        (0..MAKERS.min(count)).map(maker).collect()
     }
 
     /// What the frame programs' table of pieces is declared to hold.
-    pub fn template(&self) -> Outcome<&MapHandle> {
-        self.pieces.first().ok_or_else(|| Failure::Broke("state table: no piece was made".into()))
+    pub fn template(&self) -> BorrowedFd<'_> {
+        self.first.as_fd()
     }
 
-    /// Hand the pieces to the frame programs.
-    pub fn install(&self, map: &MapMut) -> Outcome<()> {
-        use std::os::fd::AsRawFd;
-        for (number, piece) in self.pieces.iter().enumerate() {
+    /// Hand all pieces to the frame programs, which keep them.
+    pub fn install(self, map: &MapMut) -> Outcome<()> {
+        let mut pieces = vec![self.first];
+        for maker in self.makers {
+            let made = maker.join().unwrap_or_else(|_| Err(libbpf_rs::Error::from_raw_os_error(libc::ENOMEM)));
+            pieces.extend(made.map_err(|error| unmakeable(&error))?);
+        }
+        for (number, piece) in pieces.iter().enumerate() {
             let fd = piece.as_fd().as_raw_fd();
             map.update(&(number as u32).to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
                 .map_err(|error| Failure::Broke(format!("state table: piece {number}: {error:#}")))?;

@@ -11,10 +11,12 @@ use crate::host::{self, Stalls, Steps, Watcher};
 use crate::plan::{self, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
 use crate::port::{self, Drops, Port};
 use crate::programs::{Offered, Programs, Received};
-use crate::report::{Clock, Counts, Cpu, Delay, Frame, Line, Phase2, Ports, StateTable, TrialResult};
+use crate::report::{
+    Clock, Counts, Cpu, Delay, Frame, Line, Phase2, Ports, Silence, StateTable, TrialResult, Variation,
+};
 use crate::request::Request;
 use crate::selftest;
-use crate::sender::{self, Flow, Sender};
+use crate::sender::{self, Flow, Sender, Step};
 use crate::table::Table;
 use crate::tester::types;
 
@@ -30,6 +32,7 @@ const BUCKETS: u32 = (40 - SUB_BITS + 1) << SUB_BITS;
 
 /// What a phase left behind.
 struct Phase {
+    start_ns: u64,
     flows: Vec<Flow>,
     senders: Vec<types::sender>,
     offered: [Offered; 2],
@@ -67,10 +70,11 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     host::leave_session();
     let ports = port::both(request)?;
     let table = Table::make(request)?;
+    let table_octets = table.octets;
     let plan = plan::build(request, [0, 1].map(|side: usize| (ports[side].mac.0, ports[side].gateway.0)));
     let mut place = MaybeUninit::uninit();
     let cpus = &request.senders.cpus;
-    let mut programs = Programs::load(&mut place, &plan, cpus.len(), &table)?;
+    let mut programs = Programs::load(&mut place, &plan, cpus.len(), table)?;
     programs.attach(&ports)?;
     selftest::run(&programs, &ports, cpus)?;
     programs.clear_received()?;
@@ -84,23 +88,28 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     let phases = trial.phases();
     let watched: Vec<(usize, Stalls)> = watchers.into_iter().map(|watcher| (watcher.cpu, watcher.finish())).collect();
     let (phase1, phase2) = phases?;
-    Ok(trial.result(&ports, &table, drops_before, &stolen, &watched, &phase1, phase2.as_ref()))
+    Ok(trial.result(&ports, table_octets, drops_before, &stolen, &watched, phase1.as_ref(), phase2.as_ref()))
 }
 
 impl Trial<'_> {
-    fn phases(&mut self) -> Outcome<(Phase, Option<Phase>)> {
+    fn phases(&mut self) -> Outcome<(Option<Phase>, Option<Phase>)> {
         let request = self.request;
-        let flow = Flow { side: 0, stream: PHASE1, frames: request.connections, rate: request.phase1.rate };
-        let first = self.phase("phase1", vec![flow], request.phase1.grace_ms)?;
+        let mut first = None;
+        if let Some(phase1) = &request.phase1 {
+            let (frames, rate) = (request.connections, phase1.rate);
+            let flow = Flow { side: 0, stream: PHASE1, frames, rate, step: None };
+            first = Some(self.phase("phase1", vec![flow], phase1.grace_ms)?);
+        }
         let Some(phase2) = &request.phase2 else { return Ok((first, None)) };
         self.rest(Duration::from_millis(request.gap_ms))?;
-        let mut flows = Vec::new();
-        if let Some(stream) = &phase2.initiator {
-            flows.push(Flow { side: 0, stream: PHASE2_INITIATOR, frames: stream.frames, rate: stream.rate });
-        }
-        if let Some(stream) = &phase2.responder {
-            flows.push(Flow { side: 1, stream: PHASE2_RESPONDER, frames: stream.frames, rate: stream.rate });
-        }
+        let flow = |side, stream, rate, frames| {
+            let step = phase2.step.as_ref();
+            let step = step.map(|step| Step { frames: step.frames(rate), rate: rate * step.share });
+            Flow { side, stream, frames, rate, step }
+        };
+        let initiator = phase2.initiator.as_ref().map(|one| flow(0, PHASE2_INITIATOR, one.rate, one.frames));
+        let responder = phase2.responder.as_ref().map(|one| flow(1, PHASE2_RESPONDER, one.rate, one.frames));
+        let flows = initiator.into_iter().chain(responder).collect();
         let second = self.phase("phase2", flows, phase2.grace_ms)?;
         Ok((first, Some(second)))
     }
@@ -126,13 +135,15 @@ impl Trial<'_> {
             .enumerate()
             .map(|(number, &cpu)| Sender::start(number, cpu, programs.generator(), octets, batch, programs.control))
             .collect();
+        // At once: what is to happen at a time of the phase is timed from this line.
+        self.progress(name, &flows);
         self.wait(name, running, &flows)?;
         let senders = self.collect(start);
         let offered = programs.offered();
         let offered = [0, 1].map(|side: usize| difference(offered[side], before[side]));
         self.grace(&flows, &offered, Duration::from_millis(grace_ms))?;
         programs.control.open(0);
-        Ok(Phase { flows, senders, offered })
+        Ok(Phase { start_ns: start, flows, senders, offered })
     }
 
     /// Until all senders have ended, told to or not.
@@ -177,7 +188,7 @@ impl Trial<'_> {
         print(&Line::Progress {
             phase,
             seconds: self.began.elapsed().as_secs_f64(),
-            intended_frames: flows.iter().map(|flow| flow.frames).sum(),
+            intended_frames: flows.iter().map(Flow::intended).sum(),
             made_frames: self.programs.senders().iter().flat_map(|sender| sender.schedule).map(|part| part.made).sum(),
             received_frames: flows.iter().map(|flow| received.tally[flow.stream].received).sum(),
         });
@@ -228,11 +239,11 @@ impl Trial<'_> {
     fn result(
         mut self,
         ports: &[Port; 2],
-        table: &Table,
+        table_octets: u64,
         drops: [Drops; 2],
         stolen: &[u64],
         watched: &[(usize, Stalls)],
-        phase1: &Phase,
+        phase1: Option<&Phase>,
         phase2: Option<&Phase>,
     ) -> TrialResult {
         self.steps.look();
@@ -246,14 +257,14 @@ impl Trial<'_> {
             engine: env!("CARGO_PKG_VERSION"),
             mark: request.mark,
             seed: request.seed,
-            phase1: of(phase1, PHASE1).unwrap_or_default(),
+            phase1: phase1.and_then(|phase| of(phase, PHASE1)),
             phase2: phase2
                 .map(|phase| Phase2 { initiator: of(phase, PHASE2_INITIATOR), responder: of(phase, PHASE2_RESPONDER) }),
             state_table: StateTable {
                 connections: request.connections,
                 stored: received.stored,
                 remapped: received.remapped,
-                octets: table.octets,
+                octets: table_octets,
             },
             ports: Ports {
                 initiator: port_report(&ports[0], 0, &received, offered[0], drops[0]),
@@ -296,9 +307,10 @@ impl Trial<'_> {
         let tally = &received.tally[stream];
         let samples: u64 = parts.iter().map(|part| part.lag_samples).sum();
         let worst = |of: fn(&types::schedule) -> u64| parts.iter().map(|part| of(part)).max().unwrap_or(0);
-        let interval = 1e9 / flow.rate;
+        let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
+        let timed = self.request.record_loss_times;
         Some(Counts {
-            intended_frames: flow.frames,
+            intended_frames: flow.intended(),
             intended_rate: flow.rate,
             made_frames: parts.iter().map(|part| part.made).sum(),
             offered_frames: phase.offered[flow.side].accepted,
@@ -310,14 +322,29 @@ impl Trial<'_> {
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
             skipped: parts.iter().map(|part| part.skipped).sum(),
-            nominal_ns: (flow.frames as f64 * interval) as u64,
+            nominal_ns: flow.due_ns(flow.intended()) as u64,
             sending_ns: worst(|part| part.last_ns) + interval as u64,
             worst_lag_ns: worst(|part| part.lag_worst),
             mean_lag_ns: parts.iter().map(|part| part.lag_sum).sum::<u64>() / samples.max(1),
             final_lag_ns: worst(|part| part.lag_final),
             stalled_ns: phase.senders.iter().map(|sender| sender.stalled_ns).max().unwrap_or(0),
+            last_lost_ns: timed.then(|| self.last_lost_ns(flow, &parts)).flatten(),
+            longest_silence: self.programs.silence(stream).map(|(from, to)| Silence {
+                from_ns: from.saturating_sub(phase.start_ns),
+                to_ns: to.saturating_sub(phase.start_ns),
+            }),
             delay: self.delay(stream, tally),
         })
+    }
+
+    /// When the last frame that did not come in time was due.
+    fn last_lost_ns(&self, flow: &Flow, parts: &[&types::schedule]) -> Option<u64> {
+        let senders = parts.len() as u64;
+        let due = |(sender, part): (usize, &&types::schedule)| {
+            let lost = self.programs.last_lost(sender, flow.stream, part.made)?;
+            Some(flow.due_ns(lost * senders + sender as u64) as u64)
+        };
+        parts.iter().enumerate().filter_map(due).max()
     }
 
     /// Frames so broken that no stream could be read: they were the last phase's, by the port they came to.
@@ -336,11 +363,7 @@ impl Trial<'_> {
         if !wanted {
             return None;
         }
-        let counts = self.programs.delays(u32::from(stream == PHASE2_RESPONDER), BUCKETS);
-        let buckets = (0..BUCKETS).zip(counts).filter(|&(_, frames)| frames > 0).map(|(at, frames)| {
-            let (lower, upper) = bucket(at);
-            (lower, upper, frames)
-        });
+        let responder = u32::from(stream == PHASE2_RESPONDER);
         let some = |value| (tally.delays > 0).then_some(value);
         Some(Delay {
             frames: tally.delays,
@@ -348,18 +371,43 @@ impl Trial<'_> {
             minimum_ns: some(tally.delay_minimum),
             maximum_ns: some(tally.delay_maximum),
             sum_ns: some(tally.delay_sum),
-            buckets: buckets.collect(),
+            buckets: filled(&self.programs.delays(responder, BUCKETS)).collect(),
+            variation: self.request.record_variation.then(|| self.variation(responder, tally)),
         })
+    }
+
+    fn variation(&self, responder: u32, tally: &types::tally) -> Variation {
+        let above = self.programs.variations(2 * responder, BUCKETS);
+        let below = self.programs.variations(2 * responder + 1, BUCKETS);
+        let mut buckets: Vec<_> = filled(&below).map(|(lower, upper, pairs)| (-upper, -lower, pairs)).collect();
+        buckets.reverse();
+        buckets.extend(filled(&above));
+        let some = |value| (tally.pairs > 0).then_some(value);
+        Variation {
+            pairs: tally.pairs,
+            minimum_ns: some(tally.variation_minimum),
+            maximum_ns: some(tally.variation_maximum),
+            buckets,
+        }
     }
 }
 
+/// The buckets that hold anything: lower end, upper end, frames.
+fn filled(counts: &[u64]) -> impl Iterator<Item = (i64, i64, u64)> + use<'_> {
+    let some = (0..BUCKETS).zip(counts).filter(|&(_, &frames)| frames > 0);
+    some.map(|(at, &frames)| {
+        let (lower, upper) = bucket(at);
+        (lower, upper, frames)
+    })
+}
+
 /// The delays a bucket holds: exact below 2^7 ns, then 2^7 buckets an octave.
-fn bucket(at: u32) -> (u64, u64) {
-    let (octave, part) = (at >> SUB_BITS, u64::from(at & ((1 << SUB_BITS) - 1)));
+fn bucket(at: u32) -> (i64, i64) {
+    let (octave, part) = (at >> SUB_BITS, i64::from(at & ((1 << SUB_BITS) - 1)));
     if octave == 0 {
         return (part, part + 1);
     }
-    let width = 1_u64 << (octave - 1);
+    let width = 1_i64 << (octave - 1);
     let lower = ((1 << SUB_BITS) + part) * width;
     (lower, lower + width)
 }

@@ -9,7 +9,7 @@ use natgauge_engine::sender::Flow;
 use crate::frame::{v4, v6, Udp, MARK};
 use crate::harness::{request, Loaded, INITIATOR_MACS, NAT64, RESPONDER_MACS};
 
-const PHASE1: Flow = Flow { side: 0, stream: 0, frames: 1000, rate: 1e9 };
+const PHASE1: Flow = Flow { side: 0, stream: 0, frames: 1000, rate: 1e9, step: None };
 
 fn ports(frame: &[u8], header: usize) -> (u16, u16) {
     let at = 14 + header;
@@ -80,7 +80,7 @@ fn the_shorter_side_of_a_nat64_gets_shorter_frames() {
     let inside = loaded.generate(&[Flow { frames: 1, ..PHASE1 }]).remove(0);
     let seen = Udp { source: v4("198.19.0.1"), ports: (4242, ports(&inside, 40).1), ..initiator4(0) };
     loaded.receive(1, &seen.build());
-    let back = loaded.generate(&[Flow { side: 1, stream: 2, frames: 1, rate: 1e9 }]).remove(0);
+    let back = loaded.generate(&[Flow { side: 1, stream: 2, frames: 1, rate: 1e9, step: None }]).remove(0);
     let udp = Udp {
         to: RESPONDER_MACS.1,
         from: RESPONDER_MACS.0,
@@ -185,7 +185,7 @@ fn the_responder_sends_only_what_it_learned_each_once_when_asked() {
         };
         loaded.receive(1, &seen.build());
     }
-    let sent = loaded.generate(&[Flow { side: 1, stream: 2, frames: 1000, rate: 1e9 }]);
+    let sent = loaded.generate(&[Flow { side: 1, stream: 2, frames: 1000, rate: 1e9, step: None }]);
     let mut used = HashSet::new();
     for (turn, frame) in sent.iter().enumerate() {
         let connection = u32::from_le_bytes(frame[46..50].try_into().unwrap());

@@ -28,6 +28,9 @@ pub fn request(changes: &[(&str, &str)]) -> Request {
     for (pointer, value) in changes {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         json.pointer_mut(parent).unwrap()[key] = serde_json::from_str(value).unwrap();
+        if *value == "null" {
+            json.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(key);
+        }
     }
     request::parse(json.to_string().as_bytes()).unwrap()
 }
@@ -44,18 +47,17 @@ pub const NAT64: &[(&str, &str)] = &[
 pub struct Loaded<'a> {
     pub programs: Programs<'a>,
     pub request: Request,
-    _table: Table,
 }
 
 impl<'a> Loaded<'a> {
     pub fn new(place: &'a mut MaybeUninit<OpenObject>, request: Request) -> Self {
         let table = Table::make(&request).unwrap();
         let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
-        let programs = Programs::load(place, &plan, request.senders.cpus.len(), &table)
+        let programs = Programs::load(place, &plan, request.senders.cpus.len(), table)
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open(7);
         programs.aim_at_loopback().unwrap();
-        Self { programs, request, _table: table }
+        Self { programs, request }
     }
 
     /// One frame in; verdict, frame out and ns per run.

@@ -8,3 +8,4 @@ mod frame;
 mod generator;
 mod harness;
 mod receiver;
+mod times;

@@ -12,8 +12,9 @@ use crate::harness::{request, Loaded, DROP, NAT64, REDIRECT};
 const CONNECTION: u32 = 5;
 
 /// The right frame of connection 5 as it must reach the Responder through a NAT44, and its inside source port.
-fn outside_frame(loaded: &Loaded, header: usize) -> (Udp, u16) {
-    let sent = loaded.generate(&[Flow { side: 0, stream: 0, frames: 6, rate: 1e9 }]).remove(CONNECTION as usize);
+pub fn outside_frame(loaded: &Loaded, header: usize) -> (Udp, u16) {
+    let sent =
+        loaded.generate(&[Flow { side: 0, stream: 0, frames: 6, rate: 1e9, step: None }]).remove(CONNECTION as usize);
     let two = |at: usize| u16::from_be_bytes([sent[at], sent[at + 1]]);
     let frame = Udp {
         to: [2, 0, 0, 0, 0, 2],

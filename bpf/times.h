@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* When frames came: duplicates and order by a window, delays and their differences, losses and silences. */
+#ifndef NATGAUGE_TIMES_H
+#define NATGAUGE_TIMES_H
+
+enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
+
+static __always_inline __u32 highest_bit(__u64 x)
+{
+	__u32 bit = 0;
+
+	for (int step = 32; step; step >>= 1)
+		if (x >> step) {
+			x >>= step;
+			bit += step;
+		}
+	return bit;
+}
+
+static __always_inline __u32 stream_key(__u32 stream, const struct tag *tag)
+{
+	return (tag->kind >> 2) * STREAMS + stream;
+}
+
+/* The place of word `number` is taken from the one a window earlier: what that one lacks will not come any more. */
+static __always_inline void note_lost(struct window *window, __u32 number, __u64 old)
+{
+	__u32 left = number - WINDOW_WORDS;
+	__u32 missing = old && old >> 32 == left ? ~(__u32)old : ~0U;
+	__u64 lost;
+
+	if (number < WINDOW_WORDS || !missing)
+		return;
+	lost = 1 + ((__u64)left << 5 | highest_bit(missing));
+	if (lost > window->lost)
+		window->lost = lost;
+}
+
+/*
+ * A window of the latest frames of a stream: each word holds its own number (sequence / 32) above 32 flags, so nothing
+ * has to be cleared as the window moves on.
+ */
+static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, bool *reordered)
+{
+	__u32 key = stream_key(stream, tag), number = tag->sequence >> 5;
+	__u64 flag = 1ULL << (tag->sequence & 31), old, word;
+	struct window *window = bpf_map_lookup_elem(&windows, &key);
+	__u64 *slot;
+
+	if (!window)
+		return TOO_OLD;
+	/* Information only, so a race between two CPUs may cost one of it. */
+	*reordered = (__s32)(tag->sequence - window->next) < 0;
+	if (!*reordered)
+		window->next = tag->sequence + 1;
+	slot = &window->words[number & (WINDOW_WORDS - 1)];
+	for (int attempt = 0; attempt < 8; attempt++) {
+		old = *(volatile __u64 *)slot;
+		if (old >> 32 == number) {
+			if (old & flag)
+				return DUPLICATE;
+			word = old | flag;
+		} else if (old && (__s32)(number << 5) - (__s32)((__u32)(old >> 32) << 5) < 0) {
+			return TOO_OLD;
+		} else {
+			word = (__u64)number << 32 | flag;
+		}
+		if (__sync_val_compare_and_swap(slot, old, word) == old) {
+			if (plan.record_loss_times && old >> 32 != number)
+				note_lost(window, number, old);
+			return NEW;
+		}
+	}
+	return TOO_OLD;
+}
+
+static __always_inline __u32 bucket_of(__u64 ns)
+{
+	__u32 bit, bucket = ns;
+
+	if (ns >> DELAY_SUB_BITS) {
+		bit = highest_bit(ns) - DELAY_SUB_BITS;
+		bucket = ((bit + 1) << DELAY_SUB_BITS) + ((ns >> bit) & ((1 << DELAY_SUB_BITS) - 1));
+	}
+	return bucket < DELAY_BUCKETS ? bucket : DELAY_BUCKETS - 1;
+}
+
+static __always_inline void count_in(void *histograms, __u32 histogram, __u64 ns)
+{
+	__u32 key = histogram * DELAY_BUCKETS + bucket_of(ns);
+	__u64 *count = bpf_map_lookup_elem(histograms, &key);
+
+	if (count)
+		(*count)++;
+}
+
+static __always_inline void record_delay(struct tally *tally, __s64 delay, const int side)
+{
+	if (!tally->delays || delay < tally->delay_minimum)
+		tally->delay_minimum = delay;
+	if (!tally->delays || delay > tally->delay_maximum)
+		tally->delay_maximum = delay;
+	tally->delays++;
+	tally->delay_sum += delay;
+	if (delay < 0)
+		tally->negative++;
+	else
+		count_in(&delays, side, delay);
+}
+
+/* ns; the sending time is known modulo 2^40 ns, 18 minutes. */
+static __always_inline __s64 delay_of(const struct tag *tag)
+{
+	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
+
+	return (__s64)((bpf_ktime_get_ns() - sent) << 24) >> 24;
+}
+
+static __always_inline void note_late(__u32 stream, const struct tag *tag)
+{
+	__u32 key = stream_key(stream, tag);
+	struct window *window = bpf_map_lookup_elem(&windows, &key);
+
+	if (window && window->lost < 1 + (__u64)tag->sequence)
+		window->lost = 1 + (__u64)tag->sequence;
+}
+
+/* Two CPUs that receive one stream may each miss the other's last frame: no harm, a silence is one of all. */
+static __always_inline void note_arrival(__u32 stream)
+{
+	struct silence *silence = &silences[stream];
+	__u64 now = bpf_ktime_get_ns(), last = silence->last_ns;
+
+	if (last && now > last && now - last > silence->to_ns - silence->from_ns) {
+		silence->from_ns = last;
+		silence->to_ns = now;
+	}
+	silence->last_ns = now;
+}
+
+static __always_inline bool is_sample(__u32 stream, const struct tag *tag)
+{
+	const volatile struct sampling *sampling = &plan.sampling[stream];
+	__u64 number = (__u64)tag->sequence * plan.senders + (tag->kind >> 2);
+
+	if (number < sampling->from)
+		return false;
+	number -= sampling->from;
+	return number % sampling->every == 0 && number / sampling->every < sampling->frames;
+}
+
+#define PAIRED (1ULL << 63)
+
+/* Count the difference to the frame before, once, when both have come; either may have come first. */
+static __always_inline void pair(struct tally *tally, struct recent *recent, __u32 sequence, const __u32 histogram)
+{
+	struct recent_frame *one = &recent->frames[(sequence - 1) & (RECENT_FRAMES - 1)];
+	struct recent_frame *two = &recent->frames[sequence & (RECENT_FRAMES - 1)];
+	__u64 frame = 1 + (__u64)sequence;
+	__s64 difference;
+
+	if (!sequence || (*(volatile __u64 *)&one->frame & ~PAIRED) != frame - 1)
+		return;
+	if (__sync_val_compare_and_swap(&two->frame, frame, frame | PAIRED) != frame)
+		return;
+	difference = two->delay - one->delay;
+	if (!tally->pairs || difference < tally->variation_minimum)
+		tally->variation_minimum = difference;
+	if (!tally->pairs || difference > tally->variation_maximum)
+		tally->variation_maximum = difference;
+	tally->pairs++;
+	if (difference < 0)
+		count_in(&variations, histogram + 1, -difference);
+	else
+		count_in(&variations, histogram, difference);
+}
+
+/* RFC 5481 section 4.1: D(i) - D(i-1) in the order of sending. */
+static __always_inline void record_variation(struct tally *tally, __u32 stream, const struct tag *tag, __s64 delay)
+{
+	__u32 key = stream_key(stream, tag), histogram = stream == PHASE2_RESPONDER ? 2 : 0;
+	struct recent *recent = bpf_map_lookup_elem(&recents, &key);
+	struct recent_frame *here;
+
+	if (!recent)
+		return;
+	here = &recent->frames[tag->sequence & (RECENT_FRAMES - 1)];
+	here->delay = delay;
+	/* An exchange is a full barrier: of two neighbours that come at once, one sees the other. */
+	__sync_lock_test_and_set(&here->frame, 1 + (__u64)tag->sequence);
+	pair(tally, recent, tag->sequence, histogram);
+	pair(tally, recent, tag->sequence + 1, histogram);
+}
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When frames came and which did not: differences of delays, samples, silences, losses; and trials without a state
+//! table.
+
+use std::mem::MaybeUninit;
+use std::thread::sleep;
+use std::time::Duration;
+
+use natgauge_engine::host::now_ns;
+use natgauge_engine::sender::Flow;
+use natgauge_engine::tester::types::tally;
+
+use crate::frame::{v4, Udp};
+use crate::harness::{request, Loaded, NAT64};
+use crate::receiver::outside_frame;
+
+const SECOND: i64 = 1_000_000_000;
+/// Between reading the clock here and there lie microseconds, on a bad day a tenth of a second.
+const SLACK: i64 = SECOND / 2;
+
+/// Hand the Responder frames of phase 2 by sequence and delay in seconds.
+fn receive(loaded: &Loaded, frames: &[(u32, i64)]) -> tally {
+    let (mut frame, _) = outside_frame(loaded, 20);
+    frame.stream = 1;
+    for &(sequence, delay) in frames {
+        frame.sequence = sequence;
+        frame.sent_ns = (now_ns() as i64 - delay * SECOND) as u64;
+        loaded.receive(1, &frame.build());
+    }
+    loaded.programs.received().tally[1]
+}
+
+fn close(found: i64, seconds: i64) -> bool {
+    (found - seconds * SECOND).abs() < SLACK
+}
+
+#[test]
+fn differences_are_of_neighbours_in_the_order_of_sending_whichever_came_first() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/record_delays", "true"), ("/record_variation", "true")]));
+    let tally = receive(&loaded, &[(1, 10), (2, 15), (3, 7), (5, 20)]);
+    assert_eq!(tally.pairs, 2, "frame 5 has no neighbour");
+    assert!(close(tally.variation_minimum, -8) && close(tally.variation_maximum, 5), "{tally:?}");
+    let tally = receive(&loaded, &[(4, 9)]);
+    assert_eq!((tally.pairs, tally.reordered), (4, 1), "3 to 4 and 4 to 5");
+    assert!(close(tally.variation_maximum, 11), "{tally:?}");
+    let tally = receive(&loaded, &[(4, 9), (3, 1)]);
+    assert_eq!((tally.pairs, tally.duplicates), (4, 2), "a frame that came twice makes no pair twice");
+    let buckets = 34 << 7;
+    let pairs = |histogram: u32| loaded.programs.variations(histogram, buckets).iter().sum::<u64>();
+    assert_eq!([0, 1, 2, 3].map(pairs), [3, 1, 0, 0]);
+}
+
+#[test]
+fn only_the_samples_asked_for_are_timed() {
+    let mut place = MaybeUninit::uninit();
+    let stream = r#"{"rate":1000.0,"frames":1000}"#;
+    let samples = r#"{"from_ms":500,"frames":7}"#;
+    let changes = [("/record_delays", "true"), ("/phase2/initiator", stream), ("/delay_samples", samples)];
+    let loaded = Loaded::new(&mut place, request(&changes));
+    let before: Vec<_> = (0..500).map(|sequence| (sequence, 1)).collect();
+    assert_eq!(receive(&loaded, &before).delays, 0);
+    let after: Vec<_> = (500..1000).map(|sequence| (sequence, 1)).collect();
+    let tally = receive(&loaded, &after);
+    assert_eq!((tally.delays, tally.received), (7, 1000));
+}
+
+#[test]
+fn the_longest_silence_and_the_last_lost_frame_are_known() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/record_loss_times", "true")]));
+    assert_eq!(loaded.programs.silence(1), None);
+    receive(&loaded, &[(0, 0), (1, 0)]);
+    let begin = now_ns();
+    receive(&loaded, &[(3, 0)]);
+    sleep(Duration::from_millis(300));
+    let middle = now_ns();
+    receive(&loaded, &[(4, 0)]);
+    let end = now_ns();
+    let (from, to) = loaded.programs.silence(1).unwrap();
+    assert!((begin..middle).contains(&from) && (middle..end).contains(&to), "{begin} {from} {middle} {to} {end}");
+    assert_eq!(loaded.programs.last_lost(0, 1, 5), Some(2));
+    receive(&loaded, &[(2, 0)]);
+    assert_eq!(loaded.programs.last_lost(0, 1, 5), None);
+    assert_eq!(loaded.programs.last_lost(0, 1, 7), Some(6), "what was sent last and never came");
+    // 2^21 frames later the first 32 leave the window; 5 and all after it never came.
+    receive(&loaded, &[(1 << 21, 0)]);
+    assert_eq!(loaded.programs.last_lost(0, 1, 0), Some(31), "remembered although it has left the window");
+}
+
+#[test]
+fn without_a_state_table_both_sides_make_their_own_four_tuples() {
+    let mut place = MaybeUninit::uninit();
+    let hosts = r#"{"first":"192.0.2.2","last":"192.0.2.2"}"#;
+    let mut changes = NAT64.to_vec();
+    changes.extend([("/stateless", "true"), ("/phase1", "null"), ("/responder/destination_addresses", hosts)]);
+    changes.push(("/translation", r#"{"source":"unchanged"}"#));
+    let loaded = Loaded::new(&mut place, request(&changes));
+    let sent = loaded.generate(&[Flow { side: 1, stream: 2, frames: 200, rate: 1e9, step: None }]);
+    let mut ports = std::collections::HashSet::new();
+    for frame in &sent {
+        assert_eq!(frame[26..34], [198, 19, 0, 2, 192, 0, 2, 2]);
+        ports.insert([frame[34], frame[35], frame[36], frame[37]]);
+    }
+    assert!(ports.len() > 100, "{} of 200 port pairs differ", ports.len());
+    let (outside, inside_port) = outside_frame(&loaded, 40);
+    let right = Udp { source: v4("192.0.2.2"), ports: (inside_port, outside.ports.1), stream: 1, ..outside };
+    let wrong = Udp { source: v4("192.0.2.3"), sequence: 9, ..right.clone() };
+    loaded.receive(1, &right.build());
+    let (_, _, after) = loaded.receive(1, &wrong.build());
+    assert_eq!((after.tally[1].received, after.tally[1].mistranslated, after.stored), (1, 1, 0));
+}
+
+/// The verifier gives up beyond 1,000,000 instructions; a plan close to it would fail on another kernel.
+#[test]
+fn every_kind_of_plan_is_verified_with_room_to_spare() {
+    let recording: &[&[(&str, &str)]] = &[
+        &[],
+        &[("/record_delays", "true"), ("/record_variation", "true"), ("/record_loss_times", "true")],
+        &[("/record_delays", "true"), ("/delay_samples", r#"{"from_ms":0,"frames":2}"#)],
+        &[("/phase2/step", r#"{"share":0.5,"seconds":1.0}"#), ("/frame_timeout_ms", "10")],
+    ];
+    let orders = ["permutation", "increasing", "decreasing", "with-replacement"];
+    let ranges: &[&[(&str, &str)]] = &[
+        &[],
+        NAT64,
+        &[
+            ("/initiator/source_addresses", r#"{"first":"10.0.0.2","last":"10.0.0.4"}"#),
+            ("/initiator/destination_addresses", r#"{"first":"198.19.0.2","last":"198.19.0.5"}"#),
+            ("/responder/addresses", r#"{"first":"198.19.0.2","last":"198.19.0.5"}"#),
+            ("/initiator/destination_ports", r#"{"first":1,"last":5}"#),
+            ("/initiator/source_ports", r#"{"first":1024,"last":1033}"#),
+            ("/connections", "500"),
+        ],
+    ];
+    for order in orders.map(|order| format!("{order:?}")) {
+        for range in ranges {
+            for record in recording {
+                let changes = [range, *record, &[("/order", order.as_str())][..]].concat();
+                let mut place = MaybeUninit::uninit();
+                let loaded = Loaded::new(&mut place, request(&changes));
+                let verified = loaded.programs.verified_instructions();
+                assert!(verified.iter().all(|&followed| followed < 200_000), "{verified:?} {changes:?}");
+            }
+        }
+    }
+}
