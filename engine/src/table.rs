@@ -112,11 +112,11 @@ impl Table {
             let made = maker.join().unwrap_or_else(|_| Err(libbpf_rs::Error::from_raw_os_error(libc::ENOMEM)));
             pieces.extend(made.map_err(|error| unmakeable(&error))?);
         }
-        for (number, piece) in pieces.iter().enumerate() {
-            let fd = piece.as_fd().as_raw_fd();
-            map.update(&(number as u32).to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-                .map_err(|error| Failure::Broke(format!("state table: piece {number}: {error:#}")))?;
-        }
-        Ok(())
+        let count = pieces.len() as u32;
+        let numbers: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
+        let pieces: Vec<u8> = pieces.iter().flat_map(|piece| piece.as_fd().as_raw_fd().to_ne_bytes()).collect();
+        // In one go: the kernel waits for all CPUs (a grace period of RCU, 10 ms) after each update of such a table.
+        map.update_batch(&numbers, &pieces, count, MapFlags::ANY, MapFlags::ANY)
+            .map_err(|error| Failure::Broke(format!("state table: {count} pieces: {error:#}")))
     }
 }
