@@ -88,13 +88,12 @@ static __always_inline int put6(void *data, void *end, const volatile struct sid
 	return 0;
 }
 
-static __always_inline int put_frame(struct xdp_md *ctx, const int side, const struct flow *flow)
+static __always_inline int put_frame(struct xdp_md *ctx, const volatile struct side_plan *here, const struct flow *flow)
 {
-	const volatile struct side_plan *here = &plan.side[side];
-	int longer = plan.side[!side].octets - here->octets;
+	int longer = plan.longest - here->octets;
 	void *data, *end;
 
-	/* Live frames all start with the longer side's length. */
+	/* Live frames all start with the longest length. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
 		return -1;
 	data = (void *)(long)ctx->data;
@@ -102,6 +101,21 @@ static __always_inline int put_frame(struct xdp_md *ctx, const int side, const s
 	if (here->family == FAMILY_IPV4)
 		return put4(data, end, here, flow);
 	return put6(data, end, here, flow);
+}
+
+/* Native IPv6 between hosts of its own: the device routes it and keeps nothing. */
+static __always_inline void background_flow(struct flow *flow, const int side, __u64 number)
+{
+	const volatile struct side_plan *here = plan.background;
+	struct tuple t;
+
+	flow->tag.connection = draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME);
+	background_tuple(flow->tag.connection, &t);
+	flow->tag.connection |= BACKGROUND_FRAME;
+	flow->source = address_at(&here[side].own, side == INITIATOR ? t.source_address : t.destination_address);
+	flow->destination = address_at(&here[!side].own, side == INITIATOR ? t.destination_address : t.source_address);
+	flow->source_port = side == INITIATOR ? t.source_port : t.destination_port;
+	flow->destination_port = side == INITIATOR ? t.destination_port : t.source_port;
 }
 
 static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
@@ -243,6 +257,14 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 	flow.tag.sent_low = stamp;
 	flow.tag.sent_middle = stamp >> 8;
 	flow.tag.sent_high = stamp >> 24;
+	if (plan.mixed && stream != PHASE1 && number % plan.mix_of >= plan.mix_foreground) {
+		background_flow(&flow, side, number);
+		if (put_frame(ctx, &plan.background[side], &flow))
+			return XDP_ABORTED;
+		schedule->background++;
+		schedule->made++;
+		return bpf_redirect_map(&ports, side, 0);
+	}
 	if (side == RESPONDER) {
 		if (!responder_flow(&flow, number)) {
 			schedule->skipped++;
@@ -252,7 +274,7 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 		initiator_flow(&flow,
 			       stream == PHASE1 ? number : draw(number, plan.draw_key ^ 0x2c1b3c6d, plan.connections));
 	}
-	if (put_frame(ctx, side, &flow))
+	if (put_frame(ctx, &plan.side[side], &flow))
 		return XDP_ABORTED;
 	schedule->made++;
 	return bpf_redirect_map(&ports, side, 0);

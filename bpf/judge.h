@@ -141,6 +141,28 @@ static __always_inline enum translation inside_check(const struct seen *seen, co
 	return MISTRANSLATED;
 }
 
+/* A background frame must arrive as it was sent. */
+static __always_inline enum translation background_check(const struct seen *seen, const int side)
+{
+	const volatile struct side_plan *own = plan.background;
+	bool up = side == RESPONDER;
+	struct tuple t;
+
+	background_tuple(seen->tag.connection, &t);
+	return same(seen->source, address_at(&own[!side].own, up ? t.source_address : t.destination_address)) &&
+			       same(seen->destination,
+				    address_at(&own[side].own, up ? t.destination_address : t.source_address)) &&
+			       seen->source_port == (up ? t.source_port : t.destination_port) &&
+			       seen->destination_port == (up ? t.destination_port : t.source_port)
+		       ? RIGHT
+		       : MISTRANSLATED;
+}
+
+static __always_inline bool is_background(const struct seen *seen)
+{
+	return plan.mixed && seen->tag.connection & BACKGROUND_FRAME;
+}
+
 static __always_inline void count_expected(struct receiver *r, const struct seen *seen, __u32 stream, const int side)
 {
 	struct tally *tally = &r->tally[stream];
@@ -170,7 +192,9 @@ static __always_inline void count_expected(struct receiver *r, const struct seen
 		record_delay(tally, delay, stream == PHASE2_RESPONDER);
 	if (plan.record_variation && plan.record_delays & 1 << stream)
 		record_variation(tally, stream, &seen->tag, delay);
-	if (side == RESPONDER && !plan.stateless) {
+	if (is_background(seen))
+		tally->background++;
+	else if (side == RESPONDER && !plan.stateless) {
 		enum learning learning = learn(seen->tag.connection, seen->source, seen->source_port);
 
 		r->stored += learning == LEARNED_NEW;
@@ -184,17 +208,20 @@ static __always_inline void sort_marked(struct receiver *r, const struct seen *s
 	enum translation translation;
 	struct tuple t;
 
-	if (!seen->intact || stream >= STREAMS || seen->tag.connection >= plan.connections) {
+	if (!seen->intact || stream >= STREAMS || (seen->tag.connection >= plan.connections && !is_background(seen))) {
 		if (stream < STREAMS)
 			r->tally[stream].damaged++;
 		else
 			r->damaged_unmarked[side]++;
 		return;
 	}
-	tuple_of(seen->tag.connection, &t);
+	if (is_background(seen))
+		translation = background_check(seen, side);
+	else
+		tuple_of(seen->tag.connection, &t);
 	if ((stream == PHASE2_RESPONDER) != (side == INITIATOR))
 		translation = MISTRANSLATED; /* it came back to where it was sent from */
-	else
+	else if (!is_background(seen))
 		translation = side == RESPONDER ? outside_check(seen, &t) : inside_check(seen, &t);
 	if (translation == RIGHT)
 		count_expected(r, seen, stream, side);
@@ -219,6 +246,8 @@ static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, co
 		answered = answer_arp(data, end, here);
 	else if (eth->h_proto == bpf_htons(ETH_P_IPV6))
 		answered = answer_solicitation(ctx, here);
+	if (!answered && plan.mixed)
+		answered = answer_solicitation(ctx, &plan.background[side]);
 	if (answered) {
 		r->neighbour_replies[side]++;
 		/* Not XDP_TX: on veth its doorbell reaches only peers with an XDP program of their own. */
@@ -256,6 +285,10 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	if (!r)
 		return XDP_DROP;
 	udp = here->family == FAMILY_IPV4 ? see4(data, end, here->octets, &seen) : see6(data, end, here->octets, &seen);
+	if (!udp && plan.mixed && here->family == FAMILY_IPV4) {
+		udp = see6(data, end, plan.background[side].octets, &seen);
+		udp = udp && seen.tag.mark == plan.mark && is_background(&seen);
+	}
 	if (!udp)
 		return sort_other(ctx, r, side);
 	if (seen.tag.mark == plan.mark)

@@ -58,6 +58,9 @@ struct divisor {
 	__u32 unused;
 };
 
+/* Set in a tag's connection: a background frame, the rest is its draw. Connections are fewer than that. */
+#define BACKGROUND_FRAME (1U << 31)
+
 /* Addresses first, first + step, ...; only the lower 64 bits vary. IPv4 uses the lower 32 bits of low. */
 struct addresses {
 	__u64 high;
@@ -111,6 +114,12 @@ struct plan {
 	__u32 record_variation;
 	__u32 record_loss_times;
 	__u32 senders;
+	/* Phase 2: frame i of a direction is foreground when i modulo mix_of < mix_foreground (RFC 8219 section 5.3).
+	 */
+	__u32 mixed;
+	__u32 mix_of;
+	__u32 mix_foreground;
+	__u32 longest;	   /* octets of the longest of all frames */
 	__u32 piece_shift; /* a piece of the state table holds so many connections, as a power of 2 */
 	__u32 unused;
 	__u64 frame_timeout_ns; /* 0: none */
@@ -127,6 +136,7 @@ struct plan {
 	struct addresses pool;
 	struct sampling sampling[STREAMS];
 	struct side_plan side[SIDES];
+	struct side_plan background[SIDES]; /* native IPv6 */
 };
 
 /* The engine writes, the programs read, while they run. */
@@ -144,9 +154,10 @@ struct control {
 struct schedule {
 	__u64 frames; /* to be made by this sender */
 	__u64 made;
-	__u64 skipped;	/* readings that found no stored connection */
-	__u64 next_due; /* ns since start << DUE_FRACTION */
-	__u64 interval; /* ns << DUE_FRACTION */
+	__u64 skipped;	  /* readings that found no stored connection */
+	__u64 background; /* of those made */
+	__u64 next_due;	  /* ns since start << DUE_FRACTION */
+	__u64 interval;	  /* ns << DUE_FRACTION */
 	/* Where the rates change: the first frame of the new one, when it is due, and the new interval. */
 	__u64 step_at;
 	__u64 step_due;
@@ -188,6 +199,7 @@ struct tally {
 	__s64 delay_minimum;
 	__s64 delay_maximum;
 	__s64 delay_sum;
+	__u64 background; /* of those received */
 	__u64 pairs;
 	__s64 variation_minimum;
 	__s64 variation_maximum;

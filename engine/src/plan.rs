@@ -125,6 +125,17 @@ fn reading(request: &Request) -> u32 {
     }
 }
 
+/// The background's two ends; the gateways are those of the frames under test.
+fn background(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> [types::side_plan; 2] {
+    let Some(background) = &request.background else { return Default::default() };
+    let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
+    let octets = request.background_octets();
+    [
+        side(Family::Ipv6, octets, macs[0], initiator, responder),
+        side(Family::Ipv6, octets, macs[1], responder, initiator),
+    ]
+}
+
 /// Every how manyeth frame from which one on is timed; the request has been checked.
 fn sampling(request: &Request) -> [types::sampling; 3] {
     let mut streams = [types::sampling::default(); 3];
@@ -171,6 +182,10 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
         record_variation: u32::from(request.record_variation),
         record_loss_times: u32::from(request.record_loss_times),
         senders: request.senders.cpus.len() as u32,
+        mixed: u32::from(request.background.is_some()),
+        mix_of: request.background.as_ref().map_or(1, |background| background.n),
+        mix_foreground: request.background.as_ref().map_or(1, |background| background.m),
+        longest: request.longest_octets(),
         piece_shift: table::piece_shift(request.connections),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
         connections: request.connections,
@@ -189,6 +204,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
             side(initiator.family, octets[0], macs[0], &initiator.source_addresses, &initiator.destination_addresses),
             side(responder.family, octets[1], macs[1], &responder.addresses, hosts),
         ],
+        background: background(request, macs),
         ..Default::default()
     }
 }

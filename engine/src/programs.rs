@@ -362,6 +362,7 @@ fn add_tally(total: &mut types::tally, part: &types::tally) {
         total.variation_maximum = if first { high } else { total.variation_maximum.max(high) };
     }
     total.pairs += part.pairs;
+    total.background += part.background;
     total.received += part.received;
     total.duplicates += part.duplicates;
     total.reordered += part.reordered;

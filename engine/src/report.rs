@@ -55,6 +55,10 @@ pub struct Counts {
     pub untranslated: u64,
     pub mistranslated: u64,
     pub skipped: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_frames: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_received: Option<u64>,
     pub nominal_ns: u64,
     pub sending_ns: u64,
     pub worst_lag_ns: u64,

@@ -300,6 +300,16 @@ impl Step {
     }
 }
 
+/// Native IPv6 beside the frames under test: frame i of a direction is foreground when i modulo `n` is below `m`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    pub n: u32,
+    pub m: u32,
+    pub initiator_addresses: AddressRange,
+    pub responder_addresses: AddressRange,
+}
+
 /// Which frames of each direction are timed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -376,6 +386,7 @@ pub struct Request {
     #[serde(default)]
     pub gap_ms: u64,
     pub phase2: Option<Phase2>,
+    pub background: Option<Background>,
     #[serde(default)]
     pub record_delays: bool,
     pub delay_samples: Option<DelaySamples>,
@@ -424,6 +435,19 @@ impl Request {
         .try_fold(1_u64, u64::checked_mul)
     }
 
+    /// Length of the background's frames without FCS: as the frames under test have, or would have, over IPv6.
+    pub fn background_octets(&self) -> u32 {
+        let sides = [self.initiator.family, self.responder.family].into_iter().zip(self.octets());
+        sides.map(|(family, octets)| if family == Family::Ipv6 { octets } else { octets + 20 }).max().unwrap_or(0)
+    }
+
+    /// Length of the longest frames without FCS.
+    pub fn longest_octets(&self) -> u32 {
+        let [initiator, responder] = self.octets();
+        let background = self.background.as_ref().map_or(0, |_| self.background_octets());
+        initiator.max(responder).max(background)
+    }
+
     /// Frame length without FCS, Initiator's side first. The request has been checked.
     pub fn octets(&self) -> [u32; 2] {
         let given = self.frame.size - FCS;
@@ -448,6 +472,7 @@ impl Request {
         self.check_frame()?;
         self.check_phases()?;
         self.check_recording()?;
+        self.check_background()?;
         self.check_host_parts()
     }
 
@@ -596,6 +621,30 @@ impl Request {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_background(&self) -> Outcome<()> {
+        let Some(background) = &self.background else { return Ok(()) };
+        let Some(phase2) = &self.phase2 else {
+            return Err(Failure::field("background", "{}", "is part of phase 2: there is none"));
+        };
+        if phase2.responder.as_ref().is_some_and(|stream| stream.reading_order == Reading::Once) {
+            return Err(Failure::field("background", "{}", "reading order once leaves no frames for it"));
+        }
+        if background.n < 2 || background.n > 1_000_000 {
+            return Err(Failure::field("background.n", background.n, "must be from 2 to 1000000"));
+        }
+        if background.m == 0 || background.m >= background.n {
+            let rule = format!("must be from 1 to {}: m of n frames are under test", background.n - 1);
+            return Err(Failure::field("background.m", background.m, &rule));
+        }
+        background.initiator_addresses.check("background.initiator_addresses", Family::Ipv6)?;
+        background.responder_addresses.check("background.responder_addresses", Family::Ipv6)?;
+        if self.background_octets() > LIVE_FRAME_OCTETS {
+            let rule = format!("the background's IPv6 frames would exceed {} octets", LIVE_FRAME_OCTETS + FCS);
+            return Err(Failure::field("frame.size", self.frame.size, &rule));
+        }
+        Ok(())
     }
 
     fn check_recording(&self) -> Outcome<()> {

@@ -119,7 +119,7 @@ impl Trial<'_> {
         let (programs, cpus) = (self.programs, &self.request.senders.cpus);
         let before = programs.offered();
         let open = flows.iter().fold(0, |bits, flow| bits | 1 << flow.stream);
-        let octets = self.request.octets().into_iter().max().unwrap_or(0) as usize;
+        let octets = self.request.longest_octets() as usize;
         programs.control.clear_done();
         programs.control.open(open);
         let start = host::now_ns() + LEAD_NS;
@@ -308,6 +308,7 @@ impl Trial<'_> {
         let samples: u64 = parts.iter().map(|part| part.lag_samples).sum();
         let worst = |of: fn(&types::schedule) -> u64| parts.iter().map(|part| of(part)).max().unwrap_or(0);
         let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
+        let mixed = self.request.background.is_some() && stream != PHASE1;
         let timed = self.request.record_loss_times;
         Some(Counts {
             intended_frames: flow.intended(),
@@ -321,6 +322,8 @@ impl Trial<'_> {
             damaged: tally.damaged + self.unmarked(stream, received),
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
+            background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),
+            background_received: mixed.then_some(tally.background),
             skipped: parts.iter().map(|part| part.skipped).sum(),
             nominal_ns: flow.due_ns(flow.intended()) as u64,
             sending_ns: worst(|part| part.last_ns) + interval as u64,

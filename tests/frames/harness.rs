@@ -89,7 +89,7 @@ impl<'a> Loaded<'a> {
     pub fn generate(&self, flows: &[Flow]) -> Vec<Vec<u8>> {
         host::pin(0).unwrap();
         self.programs.set_senders(&[(0, sender::state(0, 1, host::now_ns() - 1_000_000_000, flows))]).unwrap();
-        let longest = self.request.octets().into_iter().max().unwrap() as usize;
+        let longest = self.request.longest_octets() as usize;
         let total: u64 = flows.iter().map(|flow| flow.frames).sum();
         (0..total)
             .map(|_| {

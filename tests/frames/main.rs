@@ -4,6 +4,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod background;
 mod frame;
 mod generator;
 mod harness;

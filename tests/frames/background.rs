@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Native IPv6 beside the frames under test: which frames it is made of, and that both ends know it.
+
+use std::mem::MaybeUninit;
+
+use natgauge_engine::sender::Flow;
+
+use crate::harness::{request, Loaded, DROP, NAT64, REDIRECT};
+
+const BACKGROUND: &str = r#"{"n":10,"m":9,
+    "initiator_addresses":{"first":"2001:2:0:b1::2","last":"2001:2:0:b1::5"},
+    "responder_addresses":{"first":"2001:2:0:b2::2","last":"2001:2:0:b2::2"}}"#;
+
+fn is_background(frame: &[u8]) -> bool {
+    frame[12..14] == [0x86, 0xdd] && frame[22..30] == [0x20, 1, 0, 2, 0, 0, 0, 0xb1]
+}
+
+#[test]
+fn frame_i_is_foreground_when_i_modulo_n_is_below_m() {
+    for family in [&[][..], NAT64] {
+        let mut place = MaybeUninit::uninit();
+        let loaded = Loaded::new(&mut place, request(&[family, &[("/background", BACKGROUND)]].concat()));
+        let phase2 = Flow { side: 0, stream: 1, frames: 60, rate: 1e9, step: None };
+        let sent = loaded.generate(&[phase2]);
+        let native: Vec<_> = (0..60).filter(|&at| is_background(&sent[at])).collect();
+        assert_eq!(native, [9, 19, 29, 39, 49, 59]);
+        assert!(native.iter().all(|&at| sent[at].len() == 80), "84 octets with FCS, as the other frames over IPv6");
+        let hosts: std::collections::HashSet<_> = native.iter().map(|&at| sent[at][37]).collect();
+        assert!(hosts.len() > 1 && hosts.iter().all(|host| (2..=5).contains(host)), "{hosts:?}");
+        let phase1 = loaded.generate(&[Flow { side: 0, stream: 0, frames: 60, rate: 1e9, step: None }]);
+        assert!(!phase1.iter().any(|frame| is_background(frame)), "phase 1 opens connections, nothing else");
+    }
+}
+
+#[test]
+fn background_frames_arrive_as_they_were_sent_and_open_no_connection() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/background", BACKGROUND)]));
+    let sent = loaded.generate(&[Flow { side: 0, stream: 1, frames: 20, rate: 1e9, step: None }]);
+    let (verdict, _, after) = loaded.receive(1, &sent[9]);
+    assert_eq!((verdict, after.stored), (DROP, 0));
+    assert_eq!((after.tally[1].received, after.tally[1].background), (1, 1));
+    // Another host's address, with the checksum made right again: two words are exchanged.
+    let mut astray = sent[19].clone();
+    astray.swap(22, 24);
+    astray.swap(23, 25);
+    let (_, _, after) = loaded.receive(1, &astray);
+    assert_eq!((after.tally[1].mistranslated, after.tally[1].received), (1, 1));
+}
+
+#[test]
+fn the_responder_sends_its_share_of_the_background_too() {
+    let mut place = MaybeUninit::uninit();
+    let stateless = [("/stateless", "true"), ("/phase1", "null"), ("/translation", r#"{"source":"unchanged"}"#)];
+    let loaded = Loaded::new(&mut place, request(&[&stateless[..], &[("/background", BACKGROUND)]].concat()));
+    let sent = loaded.generate(&[Flow { side: 1, stream: 2, frames: 10, rate: 1e9, step: None }]);
+    let (_, _, before) = loaded.receive(0, &sent[8]);
+    assert_eq!((before.tally[2].received, before.tally[2].background), (1, 0));
+    let (_, _, after) = loaded.receive(0, &sent[9]);
+    assert_eq!((after.tally[2].received, after.tally[2].background), (2, 1));
+}
+
+#[test]
+fn neighbours_of_the_background_are_answered() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/background", BACKGROUND)]));
+    let host = "2001:2:0:b2::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let asker = "fe80::1".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let icmp = [&[135, 0, 0, 0, 0, 0, 0, 0][..], &host, &[1, 1, 2, 0, 0, 0, 1, 2]].concat();
+    let mut frame = [&[0x33, 0x33, 0xff, 0, 0, 2][..], &[2, 0, 0, 0, 1, 2], &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();
+    frame.extend([0, icmp.len() as u8, 58, 255]);
+    frame.extend([&asker[..], &host, &icmp].concat());
+    let (verdict, _, after) = loaded.receive(1, &frame);
+    assert_eq!((verdict, after.neighbour_replies[1]), (REDIRECT, 1));
+}
