@@ -73,7 +73,7 @@ class Run:
     def streams(self) -> Sequence[trials.StreamCounts]:
         """The directions of phase 2, or phase 1 alone when there was no phase 2."""
         if self.result.phase2 is None:
-            return [self.result.phase1]
+            return [trials.phase1_of(self.result)]
         both = (self.result.phase2.initiator, self.result.phase2.responder)
         return [stream for stream in both if stream is not None]
 

@@ -86,6 +86,7 @@ pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow]) -> ty
         schedule.frames = share(flow.intended());
         schedule.interval = interval(flow.rate);
         schedule.next_due = (flow.due_ns(number) * fine).round() as u64;
+        schedule.step_at = u64::MAX;
         if let Some(step) = flow.step {
             schedule.step_at = share(flow.frames);
             schedule.step_due = (flow.due_ns(schedule.step_at * senders + number) * fine).round() as u64;
@@ -132,5 +133,47 @@ impl Sender {
     pub fn join(self) -> Outcome<(usize, u64)> {
         let waited = self.thread.join().map_err(|_| Failure::Broke(format!("CPU {}: the sender broke", self.cpu)))?;
         Ok((self.cpu, waited?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOW: Flow = Flow { side: 0, stream: 0, frames: 1000, rate: 1e6, step: None };
+    const STEP: Step = Step { frames: 500, rate: 5e5 };
+
+    /// When each frame is due, in us, by the rule of `plan_next` in bpf/generate.h.
+    fn schedule(number: usize, senders: usize, flow: Flow) -> Vec<u64> {
+        let state = state(number, senders, 0, &[flow]).schedule[0];
+        let mut due = state.next_due;
+        let next = |at: u64| {
+            let now = due;
+            due = if at + 1 < state.step_at {
+                due + state.interval
+            } else if at + 1 == state.step_at {
+                state.step_due
+            } else {
+                due + state.step_interval
+            };
+            (now >> DUE_FRACTION).div_ceil(1000)
+        };
+        (0..state.frames).map(next).collect()
+    }
+
+    #[test]
+    fn after_a_step_frames_are_due_at_the_new_rate_without_a_pause() {
+        for senders in [1, 2, 3] {
+            let mut all: Vec<u64> =
+                (0..senders).flat_map(|number| schedule(number, senders, Flow { step: Some(STEP), ..FLOW })).collect();
+            all.sort_unstable();
+            let wanted: Vec<u64> = (0..1000).chain((0..500).map(|at| 1000 + 2 * at)).collect();
+            assert_eq!(all, wanted, "{senders} senders");
+        }
+    }
+
+    #[test]
+    fn a_flow_without_a_step_keeps_its_rate_in_a_plan_that_has_one() {
+        assert_eq!(schedule(0, 1, FLOW), (0..1000).collect::<Vec<u64>>());
     }
 }

@@ -13,11 +13,11 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Final, Literal
+from typing import IO, Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import programs
@@ -31,10 +31,13 @@ Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
 ReadingOrder = Literal["pseudorandom", "increasing", "once"]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, le=200_000_000, allow_inf_nan=False)]
+StreamFrames = Annotated[int, Field(ge=1, le=1_099_511_627_775)]
 PortNumber = Annotated[int, Field(ge=1, le=65535)]
 GraceMs = Annotated[int, Field(ge=0, le=60_000)]
 MacAddress = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
 InterfaceName = Annotated[str, Field(min_length=1, max_length=15)]
+#: (lower_ns, upper_ns, frames) in rising order: lower <= value < upper; below zero lower < value <= upper.
+Buckets = tuple[tuple[int, int, Count], ...]
 
 
 class _Model(BaseModel):
@@ -64,10 +67,16 @@ class PortRange(_Model):
 
 
 class GatewaySide(_Model):
-    """The device's end of one link. Without `mac` the engine resolves `address` (ARP or NDP)."""
+    """The device's end of one link, one of the two at least. Without `mac` the engine resolves `address`."""
 
     mac: MacAddress | None = None
     address: str | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.mac is None and self.address is None:
+            raise ValueError("give the device's MAC address, its IP address or both")
+        return self
 
 
 class InitiatorSide(_Model):
@@ -85,7 +94,11 @@ class InitiatorSide(_Model):
 
 
 class ResponderSide(_Model):
-    """The tester's port that answers, and its own addresses."""
+    """The tester's port that answers, and its own addresses.
+
+    `destination_addresses` (only in stateless trials): the Initiator's addresses as the Responder writes them, in the
+    same order; None = the same addresses.
+    """
 
     interface: InterfaceName
     netns: str | None = None
@@ -93,6 +106,7 @@ class ResponderSide(_Model):
     mac: MacAddress | None = None
     gateway: GatewaySide
     addresses: AddressRange
+    destination_addresses: AddressRange | None = None
 
 
 class Translation(_Model):
@@ -120,7 +134,7 @@ class InitiatorStream(_Model):
     """What the Initiator sends in phase 2: `rate` in frames/s."""
 
     rate: Rate
-    frames: Annotated[int, Field(ge=1, le=1_099_511_627_775)]
+    frames: StreamFrames
 
 
 class ResponderStream(InitiatorStream):
@@ -129,12 +143,36 @@ class ResponderStream(InitiatorStream):
     reading_order: ReadingOrder | None = None
 
 
+class Step(_Model):
+    """Follows without a pause when the streams' frames are sent (RFC 2544 section 26.5): `share` of their rates."""
+
+    share: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+    seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
 class Phase2(_Model):
     """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent."""
 
     initiator: InitiatorStream | None = None
     responder: ResponderStream | None = None
     grace_ms: GraceMs | None = None
+    step: Step | None = None
+
+
+class Background(_Model):
+    """Native IPv6 in phase 2 that the device only routes (RFC 8219 section 5.3): frame i is so unless i mod n < m."""
+
+    n: Annotated[int, Field(ge=2, le=1_000_000)]
+    m: Annotated[int, Field(ge=1, le=999_999)]
+    initiator_addresses: AddressRange
+    responder_addresses: AddressRange
+
+
+class DelaySamples(_Model):
+    """So many frames of each direction are timed, evenly spread over those due from `from_ms` of phase 2 on."""
+
+    from_ms: Annotated[int, Field(ge=0, le=17_000_000)]
+    frames: StreamFrames
 
 
 class Senders(_Model):
@@ -151,7 +189,10 @@ class Limits(_Model):
 
 
 class TrialRequest(_Model):
-    """One elementary test: phase 1, gap, phase 2. `connections` is N of RFC 9693 section 4."""
+    """One elementary test: phase 1, gap, phase 2. `connections` is N of RFC 9693 section 4.
+
+    A `stateless` one has no phase 1: both sides make their four tuples themselves (RFC 8219 section 5.1).
+    """
 
     version: Literal[1] = REQUEST_VERSION
     mark: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
@@ -159,17 +200,41 @@ class TrialRequest(_Model):
     initiator: InitiatorSide
     responder: ResponderSide
     translation: Translation
+    stateless: bool = False
     connections: Annotated[int, Field(ge=1, le=2**31)]
     order: Order = "permutation"
     frame: Frame
-    phase1: Phase1
+    phase1: Phase1 | None = None
     gap_ms: Annotated[int, Field(ge=0, le=600_000)] | None = None
     phase2: Phase2 | None = None
+    background: Background | None = None
     record_delays: bool = False
+    delay_samples: DelaySamples | None = None
+    record_variation: bool = False
+    record_loss_times: bool = False
     frame_timeout_ms: Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)] | None = None
     senders: Senders
     watch_cpus: tuple[Count, ...] = ()
     limits: Limits | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        broken = next((rule for applies, rule in self._rules() if applies), None)
+        if broken is not None:
+            raise ValueError(broken)
+        return self
+
+    def _rules(self) -> Iterator[tuple[bool, str]]:
+        stateless, sampled = self.stateless, self.delay_samples is not None
+        mapped = self.responder.destination_addresses is not None
+        yield stateless and self.phase1 is not None, "phase1: a stateless trial has none; leave it out"
+        yield stateless and self.phase2 is None, "phase2: it is all there is of a stateless trial; give it"
+        yield not stateless and self.phase1 is None, "phase1: only a stateless trial has none; give it"
+        yield mapped and not stateless, "responder.destination_addresses: only a stateless trial takes them"
+        yield sampled and not self.record_delays, "delay_samples: needs record_delays"
+        yield sampled and self.phase2 is None, "delay_samples: these are frames of phase 2; give one"
+        yield self.record_variation and not self.record_delays, "record_variation: needs record_delays"
+        yield sampled and self.record_variation, "record_variation: samples have no neighbours; leave delay_samples out"
 
     def to_json(self) -> str:
         """The request as the engine reads it: one line, absent fields left out."""
@@ -178,26 +243,49 @@ class TrialRequest(_Model):
     @property
     def nominal_seconds(self) -> float:
         """How long the trial takes when all goes well: both phases with their graces, and the gap."""
-        seconds = self.connections / self.phase1.rate + (self.phase1.grace_ms or 0) / 1e3 + (self.gap_ms or 0) / 1e3
+        seconds = (self.gap_ms or 0) / 1e3
+        if self.phase1 is not None:
+            seconds += self.connections / self.phase1.rate + (self.phase1.grace_ms or 0) / 1e3
         if self.phase2 is not None:
             streams = [s for s in (self.phase2.initiator, self.phase2.responder) if s is not None]
             seconds += max((s.frames / s.rate for s in streams), default=0.0) + (self.phase2.grace_ms or 0) / 1e3
+            seconds += self.phase2.step.seconds if self.phase2.step is not None else 0.0
         return seconds
 
 
+class VariationCounts(_Model):
+    """D(i) - D(i-1), signed, of frames that one sender sent one after the other (RFC 5481 section 4.1)."""
+
+    pairs: Count
+    minimum_ns: int | None = None
+    maximum_ns: int | None = None
+    buckets: Buckets = ()
+
+
 class DelayCounts(_Model):
-    """One-way delays of one direction; `buckets`: (lower_ns, upper_ns, frames). Negative delays are in no bucket."""
+    """One-way delays of one direction. Negative delays are counted, and are in `minimum_ns`, but in no bucket."""
 
     frames: Count
     negative: Count
     minimum_ns: int | None = None
     maximum_ns: int | None = None
     sum_ns: int | None = None
-    buckets: tuple[tuple[Count, Count, Count], ...] = ()
+    buckets: Buckets = ()
+    variation: VariationCounts | None = None
+
+
+class Silence(_Model):
+    """The two arrivals with the longest time between them, since the start of the phase."""
+
+    from_ns: Count
+    to_ns: Count
 
 
 class StreamCounts(_Model):
-    """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead."""
+    """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
+
+    `last_lost_ns`: when the last lost frame was due, since the start of the phase; None also where none was lost.
+    """
 
     intended_frames: Count
     intended_rate: float
@@ -211,12 +299,16 @@ class StreamCounts(_Model):
     untranslated: Count
     mistranslated: Count
     skipped: Count | None = None
+    background_frames: Count | None = None
+    background_received: Count | None = None
     nominal_ns: Count | None = None
     sending_ns: Count | None = None
     worst_lag_ns: Count | None = None
     mean_lag_ns: Count | None = None
     final_lag_ns: Count | None = None
     stalled_ns: Count | None = None
+    last_lost_ns: Count | None = None
+    longest_silence: Silence | None = None
     delay: DelayCounts | None = None
 
 
@@ -293,14 +385,14 @@ class Progress(_Model):
 
 
 class TrialResult(_Model):
-    """What the engine counted in one trial: raw integers, nothing derived."""
+    """What the engine counted in one trial: raw integers, nothing derived. A stateless trial has no `phase1`."""
 
     event: Literal["result"]
     version: Literal[1]
     engine: str
     mark: Count
     seed: Count
-    phase1: StreamCounts
+    phase1: StreamCounts | None = None
     phase2: Phase2Counts | None = None
     state_table: StateTable
     ports: Ports
@@ -309,6 +401,17 @@ class TrialResult(_Model):
     start_to_first_frame_ns: Count | None = None
     wall_ns: Count | None = None
     frame: FrameSizes | None = None
+
+
+def phase1_of(result: TrialResult) -> StreamCounts:
+    """Counts of phase 1, for trials that have one.
+
+    Raises:
+        BrokenError: the engine left them out.
+    """
+    if result.phase1 is None:
+        raise BrokenError("trial: natgauge-engine left phase 1 out of its result")
+    return result.phase1
 
 
 ProgressCallback = Callable[[Progress], None]

@@ -26,6 +26,8 @@ Role = Literal["sender", "watched"]
 LAG_SHARE = 0.001
 #: Floor of the same in seconds: three batches of 64 frames at 1 M frames/s; below it lag is the batch, not the device.
 LEAST_LAG_SECONDS = 200e-6
+#: Share of the nominal sending time by which a phase may be over too early: sent faster is not what was asked.
+HASTE_SHARE = 0.01
 #: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
 #: at: a sender is never without work, a watched CPU is sampled more coarsely.
 STALL_BOUND_SECONDS: Mapping[Role, float] = {"sender": 0.001, "watched": 0.005}
@@ -78,7 +80,7 @@ class TrialEvidence:
 
     Attributes:
         placement: where the device's work is done.
-        connections: N, the connections phase 1 had to establish.
+        connections: N, the connections phase 1 had to establish; 0 = there was no phase 1.
         stored: connections the Responder learned in phase 1.
         phase1: counts of phase 1.
         phase2: counts of each active direction of phase 2.
@@ -94,7 +96,9 @@ class TrialEvidence:
         dropped_after: the same after the trial.
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         device_alive: whether the device still answers its controls; None where it has none.
-        restarted: the device was restarted during phase 2, so its own count says nothing of phase 1.
+        device_error: what it said instead of answering; empty when it did.
+        restarted: the device was restarted during phase 2, so its own count says nothing of phase 1, and what phase 2
+            lost is what the trial is for.
     """
 
     placement: Placement
@@ -113,6 +117,7 @@ class TrialEvidence:
     dropped_after: Mapping[str, int] = field(default_factory=dict)
     loss_tolerance: float = 0.0
     device_alive: bool | None = None
+    device_error: str = ""
     restarted: bool = False
 
     @property
@@ -120,6 +125,11 @@ class TrialEvidence:
         """Frames dropped during the trial at the device's places of the lab, only where any were."""
         new = {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
         return {place: count for place, count in sorted(new.items()) if count > 0}
+
+    @property
+    def established(self) -> int | None:
+        """The device's own count, where it speaks of phase 1."""
+        return None if self.restarted or not self.connections else self.table_count_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +189,7 @@ def _streams_judged(evidence: TrialEvidence) -> Iterable[Judgement | None]:
 
 def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgement | None]:
     yield _not_offered(evidence, stream)
+    yield _hasty(stream)
     yield _wrong(stream, evidence)
     yield _lost(evidence, stream)
     yield _behind(evidence, stream)
@@ -189,7 +200,9 @@ def _gone(evidence: TrialEvidence) -> Judgement | None:
         return None
     came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
     back = f"{came} frames had come back" if came else "no frame came back"
-    return Judgement(Verdict.COLLAPSED, f"the device no longer answers its controls; {back}", limited_by="device")
+    what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
+    said = f" ({evidence.device_error})" if evidence.device_error else ""
+    return Judgement(Verdict.COLLAPSED, f"the device {what}{said}; {back}", limited_by="device")
 
 
 def _not_empty(evidence: TrialEvidence) -> Judgement | None:
@@ -220,6 +233,18 @@ def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     return Judgement(Verdict.INVALID, reason, limited_by="tester")
 
 
+def _hasty(stream: _Stream) -> Judgement | None:
+    """A tester that sent faster than asked; no device can make it."""
+    counts = stream.counts
+    early = counts.nominal_seconds - counts.sending_seconds
+    if not counts.sending_seconds or early <= max(HASTE_SHARE * counts.nominal_seconds, LEAST_LAG_SECONDS):
+        return None
+    reason = (
+        f"{stream.name}: the tester sent {counts.nominal_seconds:.3f} s of frames in {counts.sending_seconds:.3f} s"
+    )
+    return Judgement(Verdict.INVALID, reason, limited_by="tester")
+
+
 def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
     """Frames that came back wrong: no stall explains them, and a leak is a finding whatever loss is tolerated."""
     counts = stream.counts
@@ -246,7 +271,7 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     limited_by = _loss_limit(evidence, stream)
     reason = f"{stream.name}: {_loss_figures(evidence, stream)}"
     if limited_by == "device":
-        explained = _explained_loss(evidence, counts)
+        explained = _explained_loss(evidence, stream)
         if counts.lost <= explained:
             disturbance = _disturbance(evidence)
             cause = "tester" if _tester_drops(evidence) else "host"
@@ -269,15 +294,15 @@ def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
 
 
 def _table_figures(evidence: TrialEvidence) -> str:
-    if evidence.table_count_after is None:
+    if evidence.established is None:
         return ""
     limit = "" if evidence.table_limit is None else f" of at most {evidence.table_limit}"
-    return f"; the device's table held {evidence.table_count_after} connections{limit}"
+    return f"; the device's table held {evidence.established} connections{limit}"
 
 
 def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
     """Whether a loss of phase 1 is the table's: it is full, or nothing but the table can have dropped the frames."""
-    count = evidence.table_count_after
+    count = evidence.established
     if stream.phase != 1 or count is None or count >= evidence.connections:
         return "device"
     if evidence.table_limit is not None:
@@ -287,10 +312,13 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
     return "table" if refused_by_table else "device"
 
 
-def _explained_loss(evidence: TrialEvidence, counts: Counts) -> float:
-    """Frames whose loss disturbances of the tester or the host can explain. None in `shared`: nothing queues there."""
-    drops = _tester_drops(evidence)
-    if evidence.placement == "shared":
+def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
+    """Frames whose loss disturbances of the tester or the host can explain.
+
+    No stall explains any in `shared`, where nothing queues, nor what is lost while the device is restarted.
+    """
+    drops, counts = _tester_drops(evidence), stream.counts
+    if evidence.placement == "shared" or (evidence.restarted and stream.phase == 2):
         return float(drops)
     rate = counts.offered / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
     stalled = sum(cpu.lost_seconds for cpu in evidence.cpus if cpu.disturbed)
@@ -343,8 +371,8 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
     if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
-    count = evidence.table_count_after
-    if count is None or count == evidence.stored or evidence.phase1.lost or evidence.restarted:
+    count = evidence.established
+    if count is None or count == evidence.stored or evidence.phase1.lost:
         return None
     if not evidence.each_once and count < evidence.stored:
         # Frames with the same four tuple were learned as connections of their own; the device rightly has one.
@@ -365,5 +393,5 @@ def _notes(evidence: TrialEvidence) -> Iterable[str]:
     for name, port in evidence.ports.items():
         if port.rx_dropped or port.tx_dropped:
             yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"
-    if evidence.table_count_after is None:
+    if evidence.table_count_after is None and evidence.connections and not evidence.restarted:
         yield "the device cannot tell its own number of connections, so phase 1 is not checked against it"

@@ -107,6 +107,22 @@ def test_throughput_counts_the_directions_that_were_asked_for(dut: str, directio
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64"])
+def test_native_ipv6_goes_by_beside_the_frames_under_test(dut: str, tmp_path: Path) -> None:
+    answer = natgauge.measure(
+        "throughput", dut, foreground_share=0.9, trial_seconds=0.2, results=tmp_path, lab_name="e2e", **QUICK
+    )
+    trials = [trial for trial in valid_trials(answer.folder) if "phase2" in trial["result"]]
+    assert trials
+    for trial in trials:
+        assert trial["device_count_after"] == CONNECTIONS, "a background frame opens no connection"
+        for counts in trial["result"]["phase2"].values():
+            assert counts["background_frames"] == counts["made_frames"] // 10
+            assert counts["background_received"] == counts["background_frames"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untouched")
 def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     answer = natgauge.measure(
         "connection-rate", "nftables-nat44", results=tmp_path, lab_name="e2e", seed=7, **(QUICK | {"repeat": 2})

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.trials import Progress, TrialRequest, TrialResult
+from natgauge.trials import InitiatorStream, Phase2, Progress, TrialRequest, TrialResult
 
 PORT = {"refused": 0, "redirect_errors": 0, "foreign": 0, "neighbour_replies": 0}
 
@@ -18,50 +20,66 @@ class FakeEngine:
     Attributes:
         capacity: frames beyond this rate are lost; the tester itself sends what it is asked for.
         fastest: the tester sends no faster than this.
-        lost: frames lost in each stream, whatever the rate.
+        lost: frames lost in each stream, whatever the rate; the last one of them at the very end.
+        delays_ns: of the frames of a stream, the even ones' and the odd ones'; None = it cannot tell.
+        silence_ns: when the longest silence of a stream began and ended.
+        phase2_seconds: how long phase 2 really lasts.
         requests: what it was asked, in order.
     """
 
     capacity: float = 1e12
     fastest: float = 1e12
     lost: int = 0
+    delays_ns: tuple[int, int] | None = None
+    silence_ns: tuple[int, int] = (100, 700)
+    phase2_seconds: float = 0.0
     requests: list[TrialRequest] = field(default_factory=list)
 
-    def __call__(self, request: TrialRequest, *_others: object) -> TrialResult:
+    def __call__(
+        self, request: TrialRequest, progress: Callable[[Progress], None] | None = None, *_others: object
+    ) -> TrialResult:
         """Answer one request."""
         self.requests.append(request)
+        tell = progress if progress is not None else quiet
+        phase1 = None
+        if request.phase1 is not None:
+            tell(_began("phase1"))
+            phase1 = self._stream(request, request.connections, request.connections / request.phase1.rate)
         phase2 = None
         if request.phase2 is not None:
+            tell(_began("phase2"))
+            time.sleep(self.phase2_seconds)
+            tell(_began("phase2"))
             streams = {"initiator": request.phase2.initiator, "responder": request.phase2.responder}
             phase2 = {
-                name: self._stream(stream.frames, stream.rate) for name, stream in streams.items() if stream is not None
+                name: self._stream(request, *_sending(request.phase2, stream))
+                for name, stream in streams.items()
+                if stream is not None
             }
-        phase1 = self._stream(request.connections, request.phase1.rate)
-        return TrialResult.model_validate(
-            {
-                "event": "result",
-                "version": 1,
-                "engine": "fake",
-                "mark": request.mark,
-                "seed": request.seed,
-                "phase1": phase1,
-                "phase2": phase2,
-                "state_table": {
-                    "connections": request.connections,
-                    "stored": phase1["received_frames"],
-                    "octets": 8 * request.connections,
-                },
-                "ports": {"initiator": PORT, "responder": PORT},
-                "cpus": [],
-                "clock": {"source": "tsc"},
-            }
-        )
+        answer = {
+            "event": "result",
+            "version": 1,
+            "engine": "fake",
+            "mark": request.mark,
+            "seed": request.seed,
+            "state_table": {
+                "connections": request.connections,
+                "stored": phase1["received_frames"] if phase1 else 0,
+                "octets": 8 * request.connections,
+            },
+            "ports": {"initiator": PORT, "responder": PORT},
+            "cpus": [],
+            "clock": {"source": "tsc"},
+        }
+        phases = {"phase1": phase1, "phase2": phase2}
+        return TrialResult.model_validate({**answer, **{name: one for name, one in phases.items() if one}})
 
-    def _stream(self, frames: int, rate: float) -> dict[str, Any]:
+    def _stream(self, request: TrialRequest, frames: int, seconds: float) -> dict[str, Any]:
+        rate = frames / seconds
         sent_at = min(rate, self.fastest)
         share = min(1.0, self.capacity / sent_at)
         received = max(0, int(frames * share) - self.lost)
-        nominal = round(frames / rate * 1e9)
+        nominal = round(seconds * 1e9)
         sending = round(frames / sent_at * 1e9)
         return {
             "intended_frames": frames,
@@ -79,7 +97,53 @@ class FakeEngine:
             "worst_lag_ns": sending - nominal,
             "mean_lag_ns": (sending - nominal) // 2,
             "final_lag_ns": sending - nominal,
+            **self._times(request, frames - received, nominal),
+            **self._delays(request, received),
         }
+
+    def _times(self, request: TrialRequest, lost: int, nominal: int) -> dict[str, Any]:
+        if not request.record_loss_times:
+            return {}
+        silence = {"from_ns": self.silence_ns[0], "to_ns": self.silence_ns[1]}
+        return {"longest_silence": silence, **({"last_lost_ns": nominal} if lost else {})}
+
+    def _delays(self, request: TrialRequest, received: int) -> dict[str, Any]:
+        if not request.record_delays or self.delays_ns is None:
+            return {}
+        frames = received if request.delay_samples is None else request.delay_samples.frames
+        even, odd = self.delays_ns
+        times = {even: frames - frames // 2, odd: frames // 2}
+        delay: dict[str, Any] = {
+            "frames": frames,
+            "negative": 0,
+            "minimum_ns": min(times),
+            "maximum_ns": max(times),
+            "sum_ns": sum(ns * number for ns, number in times.items()),
+            "buckets": [[ns, ns + 1, number] for ns, number in sorted(times.items())],
+        }
+        if request.record_variation:
+            pairs = frames - 1
+            steps = {odd - even: pairs - pairs // 2, even - odd: pairs // 2}
+            delay["variation"] = {
+                "pairs": pairs,
+                "minimum_ns": min(steps),
+                "maximum_ns": max(steps),
+                "buckets": [[ns - (ns < 0), ns + (ns >= 0), number] for ns, number in sorted(steps.items())],
+            }
+        return {"delay": delay}
+
+
+def _sending(phase2: Phase2, stream: InitiatorStream) -> tuple[int, float]:
+    """Frames, and seconds to send them in, of both parts where there is a step."""
+    frames, seconds = stream.frames, stream.frames / stream.rate
+    if phase2.step is None:
+        return frames, seconds
+    return frames + round(stream.rate * phase2.step.share * phase2.step.seconds), seconds + phase2.step.seconds
+
+
+def _began(phase: str) -> Progress:
+    counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
+    return Progress.model_validate({"event": "progress", "phase": phase, "seconds": 0.0, **counts})
 
 
 def quiet(_progress: Progress) -> None:

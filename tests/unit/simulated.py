@@ -102,7 +102,7 @@ class Gateway:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""
         frames = min(counts.received, MOST_TIMED, plan.delay_samples or MOST_TIMED)
         timed = recorded(list(itertools.islice(itertools.cycle(self.delays), frames)))
-        return timed if Ability.VARIATION in self.abilities else replace(timed, variation=None)
+        return timed if plan.record_variation else replace(timed, variation=None)
 
     def _trial(self, plan: TrialPlan) -> TrialEvidence:
         disturbed = self._random.random() < self.disturbed

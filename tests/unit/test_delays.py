@@ -11,12 +11,12 @@ from natgauge.procedures import summary
 from natgauge.procedures.delays import (
     delay_variation,
     inter_packet_variations,
-    latency,
     packet_delay_variations,
     percentile_of,
+    percentile_within,
     recorded,
 )
-from natgauge.procedures.measurer import Delays
+from natgauge.procedures.measurer import Delays, Variation
 
 #: RFC 5481 section 4: delays in milliseconds.
 EXAMPLE = [20.0, 10.0, 20.0, 25.0, 20.0]
@@ -26,7 +26,7 @@ def test_the_example_of_rfc_5481() -> None:
     assert inter_packet_variations(EXAMPLE) == [-10, 10, 5, -5]
     assert packet_delay_variations(EXAMPLE) == [10, 0, 10, 15, 10]
     assert delay_variation(recorded(EXAMPLE)) == 15
-    assert recorded(EXAMPLE).variation == ((-10, -10, 1), (-5, -5, 1), (5, 5, 1), (10, 10, 1))
+    assert recorded(EXAMPLE).variation == Variation(4, -10, 10, ((-10, -10, 1), (-5, -5, 1), (5, 5, 1), (10, 10, 1)))
 
 
 def test_a_lost_frame_takes_two_differences_and_no_delay_of_others() -> None:
@@ -34,24 +34,26 @@ def test_a_lost_frame_takes_two_differences_and_no_delay_of_others() -> None:
     assert packet_delay_variations([20, 10, None, 25, 20]) == [10, 0, None, 15, 10]
     lossy = recorded([20, 10, None, 25, 20])
     assert (lossy.frames, lossy.minimum, lossy.maximum, lossy.mean) == (4, 10, 25, 18.75)
-    assert sum(frames for _, _, frames in lossy.variation or ()) == 2
+    assert lossy.variation is not None
+    assert (lossy.variation.pairs, lossy.variation.minimum, lossy.variation.maximum) == (2, -10, -5)
+    assert recorded([20, None, 25]).variation is None
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=300), st.sampled_from([1.0, 50.0, 99.0, 99.9, 100.0]))
 def test_percentiles_are_those_of_the_sorted_list(values: list[int], percent: float) -> None:
     delays = recorded([float(value) for value in values])
-    assert latency(delays, percent) == summary.percentile([float(value) for value in values], percent)
+    assert percentile_within(delays, percent) == summary.percentile([float(value) for value in values], percent)
 
 
 def test_the_worst_case_of_500_tags_is_their_maximum_and_of_2000_frames_is_not() -> None:
-    assert latency(recorded([float(number) for number in range(1, 501)]), 99.9) == 500
-    assert latency(recorded([float(number) for number in range(1, 2001)]), 99.9) == 1998
+    assert percentile_within(recorded([float(number) for number in range(1, 501)]), 99.9) == 500
+    assert percentile_within(recorded([float(number) for number in range(1, 2001)]), 99.9) == 1998
 
 
 def test_a_bucket_counts_as_its_middle_within_the_exact_extremes() -> None:
     delays = Delays(frames=3, minimum=1.006, maximum=1.009, mean=1.0075, negative=0, buckets=((1.0, 1.01, 3),))
     assert percentile_of(delays.buckets, 50) == pytest.approx(1.005)
-    assert latency(delays, 50) == 1.006
+    assert percentile_within(delays, 50) == 1.006
 
 
 def test_what_has_no_frames_has_no_percentile() -> None:

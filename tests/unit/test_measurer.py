@@ -116,6 +116,7 @@ def test_rates_and_seconds_become_frames_of_each_direction() -> None:
     assert phase2.initiator is not None
     assert phase2.responder is not None
     assert (phase2.initiator.frames, phase2.responder.frames) == (1000, 1500)
+    assert engine.requests[0].phase1 is not None
     assert engine.requests[0].phase1.grace_ms == 250
 
 
@@ -177,7 +178,7 @@ def test_a_device_that_stops_answering_collapsed() -> None:
     engine = FakeEngine()
     table = FakeTable(engine)
 
-    def kill(request: Any, *others: object) -> Any:
+    def kill(request: Any, *others: Any) -> Any:
         table.dead = True
         return engine(request, *others)
 

@@ -12,7 +12,8 @@ from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recor
 from tests.unit.test_selftest import FakeCable
 
 from natgauge.campaigns.measure import Question, check
-from natgauge.campaigns.measurer import ABILITIES, LabMeasurer
+from natgauge.campaigns.measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer
+from natgauge.campaigns.places import PlaceOptions, WirePort
 from natgauge.campaigns.plan import TrafficOptions, make_plan
 from natgauge.campaigns.selftest import CableTester, Profile
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
@@ -45,6 +46,10 @@ class Played(FakeTable):
         self.restarts += 1
         self.holds = [0] * 10
 
+    def restart_under_load(self) -> None:
+        """Not asked for here."""
+        raise NotImplementedError
+
 
 def measurer(device: Any, **others: Any) -> LabMeasurer:
     engine = FakeEngine(**others)
@@ -58,10 +63,12 @@ def measurer(device: Any, **others: Any) -> LabMeasurer:
     )
 
 
-def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_none() -> None:
-    assert measurer(Played).abilities == ABILITIES - {Ability.OWN_DELAYS}
-    assert measurer(FakeTable).abilities == frozenset()
-    assert measurer(None).abilities == frozenset()
+def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_the_testers_own() -> None:
+    assert set(Ability) == ABILITIES
+    assert measurer(Played).abilities == ABILITIES - {Ability.OWN_DELAYS, Ability.BACKGROUND}
+    assert measurer(FakeTable).abilities == TESTER_ABILITIES
+    assert measurer(None).abilities == TESTER_ABILITIES
+    assert Ability.RESTART_IN_TRIAL not in TESTER_ABILITIES
 
 
 def test_a_device_without_a_count_or_a_table_has_fewer() -> None:
@@ -69,7 +76,7 @@ def test_a_device_without_a_count_or_a_table_has_fewer() -> None:
         empties = False
         counts = False
 
-    assert measurer(Mute).abilities == {Ability.RESTART}
+    assert measurer(Mute).abilities == TESTER_ABILITIES | {Ability.RESTART, Ability.RESTART_IN_TRIAL}
 
 
 def test_emptying_is_timed_between_two_counts() -> None:
@@ -99,15 +106,17 @@ def test_a_restarted_device_must_forward() -> None:
 def test_the_testers_own_delay_is_taken_at_all_directions_together() -> None:
     asked = []
 
-    def own(rate: float, seconds: float) -> Delays:
-        asked.append((rate, seconds))
+    def own(rate: float, seconds: float, *, variation: bool) -> Delays:
+        asked.append((rate, seconds, variation))
         return Delays(1, 2e-6, 2e-6, 2e-6, 0, ((2e-6, 2.01e-6, 1),))
 
     subject = measurer(None)
     subject.own = own
-    assert subject.abilities == {Ability.OWN_DELAYS}
-    found = subject.own_delays(TrialPlan(10, 10.0, Phase2Plan(1000.0, 1000.0, 60.0)))
-    assert (set(found), asked) == (set(Direction), [(2000.0, 2.0)])
+    assert subject.abilities == TESTER_ABILITIES | {Ability.OWN_DELAYS}
+    plan = TrialPlan(10, 10.0, Phase2Plan(1000.0, 1000.0, 60.0))
+    found = subject.own_delays(plan)
+    subject.own_delays(replace(plan, record_variation=True))
+    assert (set(found), asked) == (set(Direction), [(2000.0, 2.0, False), (2000.0, 2.0, True)])
     assert set(subject.own_delays(TrialPlan(10, 10.0, Phase2Plan(0.0, 1000.0, 0.5)))) == {Direction.RESPONDER}
     with pytest.raises(UsageError, match="the tester's own delay cannot be measured here"):
         measurer(None).own_delays(TrialPlan(10, 10.0))
@@ -123,6 +132,16 @@ def test_the_cable_is_asked_for_delays_and_must_give_some() -> None:
     assert request.phase2 is not None
     assert request.phase2.initiator is not None
     assert (request.phase2.initiator.frames, request.connections) == (25_000, 25_000)
+    assert not request.record_variation
+
+
+def test_the_cable_tells_the_testers_own_variation_where_it_is_asked() -> None:
+    engine = FakeEngine(delays_ns=(2_000, 2_500))
+    cable = CableTester(FakeCable(), (0,), engine)
+    found = cable.delays(Profile("ipv4", 64, delays=True, variation=True), 50_000.0, 0.5)
+    assert found.variation is not None
+    assert (found.variation.minimum, found.variation.maximum) == (-500e-9, 500e-9)
+    assert engine.requests[0].record_variation
 
 
 def test_what_is_not_ours_is_not_told_to_do_anything() -> None:
@@ -131,20 +150,47 @@ def test_what_is_not_ours_is_not_told_to_do_anything() -> None:
             act()
 
 
+WIRE = PlaceOptions(
+    kind="wire", initiator_port=WirePort("one", "10.0.0.1"), responder_port=WirePort("two", "198.19.0.1")
+)
+
+
 @pytest.mark.parametrize(
-    ("metric", "settings", "missing"),
+    ("metric", "missing"),
     [
-        ("ipdv", {}, "differences between the delays"),
-        ("reset", {}, "restarting the device in the middle of a trial and the sending times of lost frames"),
-        ("throughput", {"stateless": True}, "trials without a state table"),
-        ("latency", {"profile": "rfc"}, "timing only a few tagged frames"),
+        ("reset", "restarting the device in the middle of a trial"),
+        ("tear-down-rate", "timing how long the device takes to empty its table"),
+        ("expiry", "watching the device's own count fall"),
     ],
 )
-def test_what_the_tester_cannot_do_is_refused_before_anything_starts(
-    metric: str, settings: dict[str, object], missing: str
+def test_what_a_device_that_is_not_ours_cannot_be_told_is_refused_before_anything_starts(
+    metric: str, missing: str
 ) -> None:
-    with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks {missing}"):
-        check(Question(metric=metric, dut="nftables-nat44", settings=settings))
+    with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks {missing}; choose another"):
+        check(Question(metric=metric, dut="nftables-nat44", place=WIRE))
+
+
+@pytest.mark.parametrize("metric", ["ipdv", "system-recovery", "throughput"])
+def test_what_the_tester_does_alone_is_not_refused_on_a_wire(metric: str) -> None:
+    assert check(Question(metric=metric, dut="nftables-nat44", place=WIRE)).procedure.metric == metric
+
+
+def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
+    place = PlaceOptions(placement="shared")
+    assert check(Question(metric="reset", dut="nftables-nat44", place=place)).procedure.metric == "reset"
+
+
+@pytest.mark.parametrize(
+    ("dut", "says"),
+    [
+        ("nftables-nat44", "stateless: this device replaces the Initiator's source, so it keeps connections"),
+        ("tayga-nat64", "stateless: of a translator .* needs the Initiator's mapped addresses, which the recipe does"),
+    ],
+)
+def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(dut: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        check(Question(metric="throughput", dut=dut, settings={"stateless": True}))
+    check(Question(metric="throughput", dut="linux-ipv6", settings={"stateless": True}))
 
 
 def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:

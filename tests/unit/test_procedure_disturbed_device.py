@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +15,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
-from natgauge.procedures.measurer import Ability, Direction, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.results import MeasurementResult
 
 N = 1000
@@ -82,11 +84,17 @@ class _Recovering(Gateway):
 
     Attributes:
         recovers: seconds for which it goes on to lose frames.
-        back: seconds from the restart to the first frame, of each direction.
+        back: seconds from the restart to the first frame, of each direction; None = none came any more.
+        stalls: whether each trial with an overload was disturbed, one after the other.
+        late: seconds by which the restart itself began too late.
+        leaks: frames of the Initiator that were forwarded untranslated.
     """
 
     recovers: float = 0.25
-    back: tuple[float, float] = (1.5, 1.75)
+    back: tuple[float | None, float | None] = (1.5, 1.75)
+    stalls: Iterator[bool] = field(default_factory=lambda: iter(()))
+    late: float = 0.0
+    leaks: int = 0
     abilities: frozenset[Ability] = TIMES
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
@@ -98,17 +106,31 @@ class _Recovering(Gateway):
             return self._restarted(plan, plan.restart_at_seconds, outcome)
         if plan.phase2.step is None or outcome.verdict is Verdict.PASS:
             return outcome
-        last = plan.phase2.seconds + self.recovers
-        first = Direction.INITIATOR
-        return replace(outcome, phase2=outcome.phase2 | {first: replace(outcome.phase2[first], last_lost_seconds=last)})
+        # The Responder's frames are lost a little less long.
+        lasts = {Direction.INITIATOR: self.recovers, Direction.RESPONDER: self.recovers - 0.1}
+        told = {
+            direction: replace(one, last_lost_seconds=plan.phase2.seconds + lasts[direction])
+            for direction, one in outcome.phase2.items()
+            if plan.record_loss_times
+        }
+        return replace(outcome, phase2=outcome.phase2 | told, disturbed=next(self.stalls, False))
 
     def _restarted(self, plan: TrialPlan, at: float, outcome: TrialOutcome) -> TrialOutcome:
         counts = {}
         for (direction, one), back in zip(outcome.phase2.items(), self.back, strict=True):
             rate = plan.phase2.initiator_rate if plan.phase2 else 0.0
-            lost = round(back * rate)
-            counts[direction] = replace(one, received=one.offered - lost, longest_silence=(at, at + back))
-        return replace(outcome, phase2=counts, verdict=Verdict.FAIL, failed_phase=2)
+            # What does not come back leaves no second arrival; then the longest silence is between two frames.
+            lost = one.offered - round(at * rate) if back is None else round(back * rate)
+            silence = (at - 0.001, at) if back is None else (at, at + back)
+            leaked = self.leaks if direction is Direction.INITIATOR else 0
+            counts[direction] = replace(
+                one,
+                received=one.offered - lost,
+                untranslated=leaked,
+                longest_silence=silence if plan.record_loss_times else None,
+            )
+        restart = Restart(at + self.late, at + self.late + 0.125)
+        return replace(outcome, phase2=counts, verdict=Verdict.FAIL, failed_phase=2, restart=restart)
 
 
 def test_recovery_runs_from_the_change_to_the_last_lost_frame() -> None:
@@ -120,6 +142,8 @@ def test_recovery_runs_from_the_change_to_the_last_lost_frame() -> None:
     assert plan.phase2.initiator_rate == pytest.approx(3.3e5)
     assert plan.phase2.step is not None
     assert (plan.phase2.step.share, plan.phase2.step.seconds) == (0.5, 2.0)
+    assert result.figures["recovery_ms_from_responder"] == pytest.approx(150)
+    assert (result.trials["FAIL"], result.limited_by) == (1, "device")
 
 
 def test_a_device_that_stops_losing_before_the_change_recovered_at_once() -> None:
@@ -138,17 +162,56 @@ def test_a_device_that_does_not_recover_in_time_is_told() -> None:
     assert any("still lost at the end" in note for note in result.notes)
 
 
+def test_a_stall_that_may_have_lost_the_last_frame_is_tried_again() -> None:
+    gateway = _Recovering(forwards=3e5, stalls=iter([True, True, False]))
+    result = measure(system_recovery, gateway)
+    assert (len(gateway.plans), result.limited_by) == (3, "device")
+    stalled = measure(system_recovery, _Recovering(forwards=3e5, stalls=itertools.cycle([True])), invalid_repeats=2)
+    assert (stalled.trials["FAIL"], stalled.limited_by) == (3, "host")
+    assert any("every trial was disturbed" in note for note in stalled.notes)
+    # Nothing lost after the change: there is nothing a stall could have made longer.
+    quick = measure(system_recovery, _Recovering(forwards=3e5, recovers=-0.5, stalls=itertools.cycle([True])))
+    assert (quick.trials["FAIL"], quick.limited_by) == (1, "device")
+
+
+def test_losses_without_their_times_are_no_recovery() -> None:
+    with pytest.raises(BrokenError, match=r"\d+ frames from the Initiator were lost, .* did not tell when"):
+        measure(system_recovery, Gateway(forwards=3e5, abilities=TIMES))
+
+
 def test_the_two_instants_of_a_reset() -> None:
     result = measure(reset, _Recovering(forwards=3e5))
     assert result.summary.median == pytest.approx(1750)
     assert result.figures["back_after_ms_from_initiator"] == pytest.approx(1500)
     assert result.figures["back_after_ms_from_responder"] == pytest.approx(1750)
     assert result.figures["loss_ms_from_initiator"] == pytest.approx(1500, abs=1)
+    assert result.figures["restart_ms"] == pytest.approx(125)
+    assert not any("untranslated" in note for note in result.notes)
+
+
+def test_the_reset_is_timed_from_when_it_really_began() -> None:
+    figures = measure(reset, _Recovering(forwards=3e5, late=0.25)).figures
+    assert figures["back_after_ms_from_initiator"] == pytest.approx(1250)
+    assert figures["silence_ms_from_initiator"] == pytest.approx(1500)
+
+
+def test_what_leaks_while_the_rules_are_gone_is_told() -> None:
+    result = measure(reset, _Recovering(forwards=3e5, leaks=77))
+    assert result.figures["untranslated_frames_from_initiator"] == 77
+    assert result.figures["untranslated_frames_from_responder"] == 0
+    assert any("77 frames from the Initiator left the device untranslated" in note for note in result.notes)
+
+
+def test_a_trial_without_a_restart_is_no_reset() -> None:
+    with pytest.raises(BrokenError, match="the device was not restarted in the trial"):
+        measure(reset, Gateway(forwards=3e5, abilities=TIMES))
 
 
 def test_a_device_that_stays_away_has_no_reset_time() -> None:
     with pytest.raises(BrokenError, match="frames from the Responder were not back 10 s after the reset"):
         measure(reset, _Recovering(forwards=3e5, back=(1.5, 9.9)))
+    with pytest.raises(BrokenError, match="frames from the Responder were not back 10 s after the reset"):
+        measure(reset, _Recovering(forwards=3e5, back=(1.5, None)))
     with pytest.raises(BrokenError, match="before the reset: it did not interrupt"):
         measure(reset, _Recovering(forwards=3e5, back=(-0.5, -0.5)))
 

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures import ipdv, latency, pdv
-from natgauge.procedures.measurer import Ability, Delays, Direction, TrialPlan
+from natgauge.procedures import ipdv, latency, pdv, timed
+from natgauge.procedures.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation, Verdict
 from natgauge.procedures.results import MeasurementResult
 
 N = 1000
@@ -91,12 +91,34 @@ def test_packet_delay_variation_is_beyond_the_smallest_delay() -> None:
 def test_inter_packet_delay_variation_of_the_rfcs_example() -> None:
     """Delays 20, 10, 20, 25, 20 again and again: differences -10, 10, 5, -5, and 0 where they start again."""
     delays = [20 * US, 10 * US, 20 * US, 25 * US, 20 * US]
-    result = measure(ipdv, Gateway(delays=delays, abilities=VARIATION))
+    gateway = Gateway(delays=delays, abilities=VARIATION)
+    result = measure(ipdv, gateway)
     figures = result.figures
+    assert all(plan.record_variation and plan.record_delays for plan in gateway.plans)
     assert figures["ipdv_minimum_us"] == pytest.approx(-10)
     assert figures["ipdv_maximum_us"] == pytest.approx(10)
     assert figures["ipdv_median_us"] == pytest.approx(0, abs=1e-6)
     assert result.summary.median == pytest.approx(20)
+
+
+def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:
+    def delays(*differences: float) -> Delays:
+        buckets = tuple((one, one, 1) for one in differences)
+        variation = Variation(len(buckets), min(differences), max(differences), buckets)
+        return Delays(1, US, US, US, 0, ((US, US, 1),), variation)
+
+    counts = Counts(intended=1, offered=1, received=1)
+    outcome = TrialOutcome(
+        Verdict.PASS,
+        "",
+        counts,
+        phase2=dict.fromkeys(Direction, counts),
+        delays={Direction.INITIATOR: delays(-3 * US, US), Direction.RESPONDER: delays(-9 * US, 4 * US)},
+    )
+    found = timed.read(outcome, timed.Timing("ipdv", "ipdv_spread_us", ipdv.read))
+    assert (found["ipdv_minimum_us"], found["ipdv_maximum_us"]) == pytest.approx((-9, 4))
+    assert found["ipdv_spread_us"] == pytest.approx(13)
+    assert found["ipdv_minimum_us_from_initiator"] == pytest.approx(-3)
 
 
 def test_differences_need_a_tester_that_records_them() -> None:

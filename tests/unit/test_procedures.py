@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.simulated import Gateway
 
 import natgauge
 from natgauge.errors import UsageError
-from natgauge.procedures import get, procedures
+from natgauge.procedures import connection_rate, get, latency, procedures, throughput
 from natgauge.procedures.measurer import Counts, TrialPlan
 from natgauge.procedures.progress import Bounds, Event, TrialRunner
 from natgauge.procedures.rates import forwarding_rate
-from natgauge.procedures.settings import TrialSettings
+from natgauge.procedures.settings import TrialSettings, inner
 
 FOLDER = Path(natgauge.__file__).parent / "procedures"
 #: All of natgauge that a procedure may know.
@@ -89,6 +91,25 @@ def test_each_procedure_measures_a_simulated_gateway(metric: str) -> None:
     assert json.loads(json.dumps(result.as_document(), allow_nan=False))["parameters"]["profile"] == "default"
     assert sum(result.trials.values()) > 0
     assert events
+
+
+def test_an_inner_measurement_has_all_common_settings_but_is_done_once() -> None:
+    others: dict[str, Any] = {"trial_seconds": 7.0, "directions": "up", "connection_rate": 5.0}
+    common: dict[str, Any] = {
+        "connections": 77,
+        "placement": "isolated",
+        "order": "increasing",
+        "profile": "standard",
+        "loss_tolerance": 0.01,
+        "frame_timeout_seconds": 0.5,
+        "invalid_repeats": 3,
+    }
+    assert {*common, "repeat"} == {item.name for item in dataclasses.fields(TrialSettings)}
+    outer = latency.Settings(repeat=9, **common, **others)
+    found = inner(throughput.Settings, outer, confirm=False, directions="down")
+    assert {name: getattr(found, name) for name in common} == common
+    assert (found.repeat, found.confirm, found.directions, found.trial_seconds) == (1, False, "down", 2.0)
+    assert inner(connection_rate.Settings, outer, repeat=2).repeat == 2
 
 
 def test_time_left_counts_this_repetition_and_those_to_come() -> None:

@@ -169,6 +169,53 @@ def test_a_start_that_fails_is_told_with_the_last_thing_it_said_and_undone(machi
     assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
+def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe: Recipe, machine: Path) -> None:
+    device = FakeDevice(left_after_emptying=500)
+    gateway = Gateway(recipe, device)
+    gateway.prepare(PLAN)
+    with pytest.raises(RuntimeError, match="start the gateway"):
+        gateway.restart_under_load()
+    device.left_after_emptying = 0
+    gateway.start()
+    found = dict(gateway.settings().found)
+    knobs = {path.name: path.read_text() for path in machine.iterdir()}
+    device.left_after_emptying, begin = 500, len(device.asked)
+    device.answers["cat /proc/sys/net/netfilter/nf_conntrack_udp"] = said("90")
+    # Frames go on opening connections, so that emptying could never end.
+    gateway.restart_under_load()
+    asked = device.snippets()[begin:]
+    places = [asked[0].index(piece) for verb in ("stop", "start") for piece in recipe.verbs.pieces(verb)]
+    assert places == sorted(places)
+    assert subprocess.run(["sh", "-n"], input=asked[0], text=True, capture_output=True, check=False).stderr == ""
+    assert not [snippet for snippet in asked if "command -v" in snippet]
+    assert {path.name: path.read_text() for path in machine.iterdir()} == knobs
+    assert dict(gateway.settings().found) == found, "our own values are not what was found"
+    assert gateway.count() == (500 if recipe.stateful else None)
+    device.left_after_emptying = 0
+    gateway.stop()
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        ("nft list chain", r"does not stand within 0\.1 s: out of order"),
+        ("nft -f", "restart failed with exit status 1: out of order"),
+    ],
+)
+def test_a_restart_under_load_that_fails_says_where(fails: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
+    device = FakeDevice()
+    gateway = Gateway(load("nftables-nat44"), device)
+    gateway.prepare(PLAN)
+    gateway.start()
+    device.answers[fails] = said(stderr="out of order", status=1)
+    with pytest.raises(BrokenError, match=says):
+        gateway.restart_under_load()
+    with pytest.raises(BrokenError, match=says):
+        gateway.count()
+
+
 @pytest.mark.usefixtures("machine")
 def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)

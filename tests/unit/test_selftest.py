@@ -31,6 +31,7 @@ def test_the_highest_rate_is_what_was_offered_over_the_time_it_took() -> None:
     assert figures.rate_at_90_percent == pytest.approx(4.5e6)
     assert figures.lost_at_90_percent == 0
     assert figures.worst_lag_ns == 0
+    assert engine.requests[0].phase1 is not None
     assert engine.requests[0].phase1.rate == BEYOND_REACH
     assert all(request.record_delays and request.frame.size == 84 for request in engine.requests)
 

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.trials import Progress, TrialRequest, TrialResult, parse_line, run
+from natgauge.trials import Progress, TrialRequest, TrialResult, parse_line, phase1_of, run
 
 TRIAL = Path(__file__).resolve().parents[2] / "trial"
 REQUEST_SCHEMA = json.loads((TRIAL / "request-1.schema.json").read_text())
@@ -48,6 +48,25 @@ RESULT: dict[str, Any] = {
     "cpus": [{"cpu": 0, "role": "sender", "stalls": 0, "stalled_ns": 0, "worst_stall_ns": 0}],
     "clock": {"source": "tsc"},
 }
+BUCKETS = [[-9, -8, 2], [0, 1, 3], [128, 129, 1]]
+TIMED_STREAM = {
+    **STREAM,
+    "last_lost_ns": 1_500_000_000,
+    "longest_silence": {"from_ns": 100, "to_ns": 900},
+    "delay": {
+        "frames": 9,
+        "negative": 0,
+        "minimum_ns": 10,
+        "maximum_ns": 30,
+        "sum_ns": 180,
+        "buckets": [[10, 11, 9]],
+        "variation": {"pairs": 6, "minimum_ns": -9, "maximum_ns": 128, "buckets": BUCKETS},
+    },
+}
+STATELESS_RESULT = {
+    **{name: value for name, value in RESULT.items() if name != "phase1"},
+    "phase2": {"initiator": TIMED_STREAM},
+}
 PROGRESS = {
     "event": "progress",
     "phase": "phase1",
@@ -58,8 +77,8 @@ PROGRESS = {
 }
 
 
-def request() -> TrialRequest:
-    return TrialRequest.model_validate(EXAMPLE)
+def request(**others: Any) -> TrialRequest:
+    return TrialRequest.model_validate({**EXAMPLE, **others})
 
 
 def engine(folder: Path, script: str) -> Path:
@@ -71,15 +90,41 @@ def engine(folder: Path, script: str) -> Path:
 
 
 def test_the_worked_example_is_a_request_and_comes_back_unchanged() -> None:
-    assert json.loads(request().to_json()) == EXAMPLE
+    written = json.loads(request().to_json())
+    added = {name: value for name, value in written.items() if name not in EXAMPLE}
+    assert written == {**EXAMPLE, **added}
+    assert set(added.values()) == {False}, "a switch that the example leaves out is off"
+    assert TrialRequest.model_validate(written) == request()
 
 
-def test_what_is_written_obeys_the_published_schema() -> None:
-    jsonschema.validate(json.loads(request().to_json()), REQUEST_SCHEMA)
+def stateless(**others: Any) -> TrialRequest:
+    """The example without phase 1, as it is asked of a router."""
+    given = {name: value for name, value in EXAMPLE.items() if name not in {"phase1", "gap_ms"}}
+    return TrialRequest.model_validate({**given, "stateless": True, **others})
+
+
+STEPPED = {**EXAMPLE["phase2"], "step": {"share": 0.5, "seconds": 2.0}}
+EVERYTHING = {"record_delays": True, "record_variation": True, "record_loss_times": True, "phase2": STEPPED}
+MAPPED = {**EXAMPLE["responder"], "destination_addresses": {"first": "198.18.0.2", "last": "198.18.0.2"}}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        request(),
+        request(**EVERYTHING),
+        request(record_delays=True, delay_samples={"from_ms": 60_000, "frames": 500}),
+        stateless(),
+        stateless(responder=MAPPED, **EVERYTHING),
+    ],
+)
+def test_what_is_written_obeys_the_published_schema(asked: TrialRequest) -> None:
+    jsonschema.validate(json.loads(asked.to_json()), REQUEST_SCHEMA)
 
 
 def test_the_results_of_these_tests_obey_the_published_schema() -> None:
     jsonschema.validate(RESULT, RESULT_SCHEMA)
+    jsonschema.validate(STATELESS_RESULT, RESULT_SCHEMA)
     jsonschema.validate(PROGRESS, RESULT_SCHEMA)
 
 
@@ -114,24 +159,46 @@ def resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
     ("model", "schema"),
     [
         (TrialRequest, REQUEST_SCHEMA),
-        (TrialResult, RESULT_SCHEMA["$defs"]["result"]),
-        (Progress, RESULT_SCHEMA["$defs"]["progress"]),
+        (TrialResult, {**RESULT_SCHEMA, "$ref": "#/$defs/result"}),
+        (Progress, {**RESULT_SCHEMA, "$ref": "#/$defs/progress"}),
     ],
 )
 def test_models_have_exactly_the_fields_of_the_published_schemas(model: Any, schema: dict[str, Any]) -> None:
     own = model.model_json_schema()
-    assert properties(resolved(own, own.get("$defs", {}))) == properties(schema)
+    theirs = properties(resolved(schema, schema["$defs"]))
+    assert properties(resolved(own, own.get("$defs", {}))) == theirs
+    # Something was really compared: the deepest of each.
+    assert any(name.count(".") >= 2 for name in theirs) or model is Progress
 
 
 def test_a_result_comes_back_with_progress_on_the_way(tmp_path: Path) -> None:
     program = engine(tmp_path, f"cat > {tmp_path}/request; echo '{json.dumps(PROGRESS)}'; echo '{json.dumps(RESULT)}'")
     told: list[Progress] = []
     result = run(request(), engine=program, progress=told.append)
-    assert result.phase1.received_frames == 9
-    assert result.phase1.worst_lag_ns is None
+    assert phase1_of(result).received_frames == 9
+    assert phase1_of(result).worst_lag_ns is None
     assert [event.made_frames for event in told] == [5]
     assert (tmp_path / "request").read_text().count("\n") == 1
-    assert json.loads((tmp_path / "request").read_text()) == EXAMPLE
+    assert TrialRequest.model_validate_json((tmp_path / "request").read_text()) == request()
+
+
+def test_times_of_losses_and_silences_and_signed_differences_are_read() -> None:
+    result = parse_line(json.dumps(STATELESS_RESULT))
+    assert isinstance(result, TrialResult)
+    assert result.phase2 is not None
+    stream = result.phase2.initiator
+    assert stream is not None
+    assert stream.longest_silence is not None
+    assert (stream.last_lost_ns, stream.longest_silence.from_ns, stream.longest_silence.to_ns) == (
+        1_500_000_000,
+        100,
+        900,
+    )
+    assert stream.delay is not None
+    assert stream.delay.variation is not None
+    assert [list(bucket) for bucket in stream.delay.variation.buckets] == BUCKETS
+    with pytest.raises(BrokenError, match="left phase 1 out of its result"):
+        phase1_of(result)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(2, UsageError), (3, HostError), (4, BrokenError), (1, BrokenError)])
@@ -213,3 +280,5 @@ def test_lines_outside_the_agreement_are_refused_with_their_place(line: str, wor
 def test_a_trials_nominal_length_is_both_phases_with_waits() -> None:
     # 100000 frames at 200000/s, 0.5 s grace, 0.1 s gap, 600000 frames at 300000/s each way, 0.5 s grace.
     assert request().nominal_seconds == pytest.approx(0.5 + 0.5 + 0.1 + 2.0 + 0.5)
+    assert request(phase2=STEPPED).nominal_seconds == pytest.approx(3.6 + 2.0)
+    assert stateless().nominal_seconds == pytest.approx(2.0 + 0.5)

@@ -47,6 +47,12 @@ def both_phases(second: Counts, **others: Any) -> TrialEvidence:
     return evidence(phase2={UP: SECOND, DOWN: second}, preparation=True, **others)
 
 
+def stateless(second: Counts, **others: Any) -> TrialEvidence:
+    none = Counts(intended=0, offered=0, received=0)
+    given_others = {"table_count_after": None, **others}
+    return evidence(connections=0, stored=0, phase1=none, phase2={DOWN: second}, preparation=True, **given_others)
+
+
 @dataclass(frozen=True)
 class Row:
     """A trial in words, and what must be said of it."""
@@ -153,6 +159,23 @@ ROWS = [
         1,
     ),
     Row("late while preparing", evidence(placement="shared", phase1=LATE, preparation=True), Verdict.PASS),
+    # Haste
+    Row(
+        "sent faster than asked, in phase 1",
+        both_phases(SECOND, phase1=lossy(9, sending_seconds=0.002)),
+        Verdict.INVALID,
+        "tester",
+        None,
+        "phase 1: the tester sent 1.000 s of frames in 0.002 s",
+    ),
+    Row(
+        "sent faster than asked, none lost",
+        both_phases(replace(SECOND, sending_seconds=0.98)),
+        Verdict.INVALID,
+        "tester",
+    ),
+    Row("sent a little faster than asked", both_phases(replace(SECOND, sending_seconds=0.995)), Verdict.PASS),
+    Row("the time of sending is not known", both_phases(replace(SECOND, sending_seconds=0.0)), Verdict.PASS),
     # Frames that came back wrong
     Row("leak", both_phases(lossy(3, untranslated=3)), Verdict.FAIL, "device", 2, "3 untranslated of 100000"),
     Row("leak beside a stall", both_phases(lossy(3, untranslated=3), cpus=(stall(),)), Verdict.FAIL, "device", 2),
@@ -239,6 +262,75 @@ ROWS = [
     # The device
     Row("gone", both_phases(lossy(N), device_alive=False), Verdict.COLLAPSED, "device", None, "no longer answers"),
     Row("alive but silent", both_phases(lossy(N), device_alive=True), Verdict.FAIL, "device", 2),
+    Row(
+        "gone, with its own words",
+        both_phases(lossy(N), device_alive=False, device_error="dut: no answer within 60 s"),
+        Verdict.COLLAPSED,
+        "device",
+        None,
+        "no longer answers its controls (dut: no answer within 60 s); ",
+    ),
+    # A restart in phase 2: loss is what the trial is for, and the count speaks of what came afterwards
+    Row("restarted, nothing lost", both_phases(SECOND, restarted=True, table_count_after=17), Verdict.PASS),
+    Row(
+        "restarted, and a stall cannot excuse the loss",
+        both_phases(lossy(9), restarted=True, cpus=(stall("watched"),)),
+        Verdict.FAIL,
+        "device",
+        2,
+        "Responder: 9 of 100000 frames lost",
+    ),
+    Row(
+        "restarted, leaks while the rules are gone",
+        both_phases(lossy(5000, untranslated=40), restarted=True, table_count_after=17),
+        Verdict.FAIL,
+        "device",
+        2,
+        "40 untranslated",
+    ),
+    Row(
+        "restarted, but the tester's port dropped them",
+        both_phases(lossy(9), restarted=True, ports={"initiator": PortFacts(rx_dropped=9)}),
+        Verdict.INVALID,
+        "tester",
+    ),
+    Row(
+        "restarted after a phase 1 that a stall disturbed",
+        evidence(
+            phase1=lossy(9),
+            stored=N - 9,
+            phase2={DOWN: lossy(9)},
+            preparation=True,
+            restarted=True,
+            table_count_after=17,
+            cpus=(stall("watched"),),
+        ),
+        Verdict.INVALID,
+        "host",
+    ),
+    Row(
+        "restarted after a phase 1 that failed: the table's later count is not its",
+        evidence(
+            phase1=lossy(9), stored=N - 9, phase2={DOWN: SECOND}, restarted=True, table_count_after=N, table_limit=N
+        ),
+        Verdict.FAIL,
+        "device",
+        1,
+        "9 of 100000 frames lost (0.009%)",
+    ),
+    Row(
+        "restarted, and did not come back",
+        both_phases(lossy(N), restarted=True, device_alive=False, device_error="start failed"),
+        Verdict.COLLAPSED,
+        "device",
+        None,
+        "the device did not come back from its restart (start failed); 200000 frames had come back",
+    ),
+    # No phase 1
+    Row("stateless", stateless(SECOND), Verdict.PASS),
+    Row("stateless, one lost", stateless(lossy(1)), Verdict.FAIL, "device", 2),
+    Row("stateless, the device counts something", stateless(SECOND, table_count_after=N), Verdict.PASS),
+    Row("stateless, not all offered", stateless(replace(SECOND, offered=N - 1)), Verdict.INVALID, "tester"),
     # Phase 1 decides before phase 2
     Row(
         "phase 1 failed before phase 2",
@@ -277,6 +369,7 @@ def test_disturbance_is_told_whatever_the_verdict() -> None:
 
 def test_a_device_that_cannot_count_is_noted() -> None:
     assert any("cannot tell" in note for note in judge(evidence(table_count_after=None)).notes)
+    assert judge(stateless(SECOND)).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,15 @@ from typing import Any, Final, Literal
 
 from natgauge import procedures
 from natgauge.campaigns import environment
-from natgauge.campaigns.measurer import ABILITIES, LabMeasurer, Settings
+from natgauge.campaigns.measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer, Settings, refuse_stateless
 from natgauge.campaigns.places import (
     LabKind,
     PlaceOptions,
     WirePort,
+    background_hosts,
     device_cpus,
     make_lab,
+    refuse_background,
     sender_cpus,
     surroundings,
     with_idle_core,
@@ -47,7 +49,7 @@ from natgauge.labs.base import Family
 from natgauge.labs.netns import NetnsLab
 from natgauge.labs.wire import WireLab
 from natgauge.procedures import connection_rate, profiles
-from natgauge.procedures.measurer import Delays
+from natgauge.procedures.measurer import Ability, Delays
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
@@ -267,8 +269,13 @@ def check(question: Question) -> _Checked:
     question = dataclasses.replace(question, place=with_placement(question.place, recipe))
     around = surroundings(question.place, recipe)
     traffic = make_plan(question.traffic, around)
-    lab = make_lab(question.place, recipe, traffic)
+    background = question.settings.get("foreground_share", 1.0) != 1.0
+    lab = make_lab(question.place, recipe, traffic, background=background)
     settings = make_settings(procedure, question.settings, traffic=traffic, lab=lab)
+    if Ability.STATELESS in settings.needs():
+        refuse_stateless(around.inside.family, around.outside.family, translated=around.translated)
+    if Ability.BACKGROUND in settings.needs():
+        refuse_background(around)
     checked = _Checked(
         question=question,
         procedure=procedure,
@@ -318,7 +325,7 @@ def make_settings(
     settings: TrialSettings = procedure.settings(
         connections=traffic.connections, placement=lab.placement, order=traffic.order, **values
     )
-    refuse_unable(ABILITIES, procedure.metric, settings)
+    refuse_unable(ABILITIES if isinstance(lab, NetnsLab) else TESTER_ABILITIES, procedure.metric, settings)
     for name, value in values.items():
         if name.endswith("_rate") and isinstance(value, float):
             check_rate(name.replace("_", " "), value)
@@ -391,10 +398,12 @@ class _Run:
         checked = self._checked
         self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
         senders = sender_cpus(checked.lab, checked.question.place)
-        delays = checked.settings.times_frames
+        delays, variation = checked.settings.times_frames, Ability.VARIATION in checked.settings.needs()
         families = {checked.around.inside.family, checked.around.outside.family}
         found = [
-            highest_rates(Profile(family, octets_on(checked.traffic, checked.around, family), delays), senders)
+            highest_rates(
+                Profile(family, octets_on(checked.traffic, checked.around, family), delays, variation), senders
+            )
             for family in sorted(families)
         ]
         return HighestRates(min(rates.phase1 for rates in found), min(rates.phase2 for rates in found))
@@ -431,6 +440,7 @@ class _Run:
                 udp_timeout=knobs.get("udp_timeout"),
                 highest_phase1_rate=rates.phase1,
                 highest_phase2_rate=rates.phase2,
+                background=background_hosts() if Ability.BACKGROUND in checked.settings.needs() else None,
             ),
             recorder=self._store,
             watch=self._watch,
@@ -438,10 +448,11 @@ class _Run:
             own=self._own_delays if checked.lab.placement != "external" else None,
         )
 
-    def _own_delays(self, rate: float, seconds: float) -> Delays:
+    def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
         checked = self._checked
         family = checked.around.inside.family
-        profile = Profile(family, octets_on(checked.traffic, checked.around, family), delays=True)
+        octets = octets_on(checked.traffic, checked.around, family)
+        profile = Profile(family, octets, delays=True, variation=variation)
         return own_delays(profile, sender_cpus(checked.lab, checked.question.place), rate, seconds)
 
     def _parameters(self, device: DeviceSettings | None, rates: HighestRates) -> dict[str, Any]:

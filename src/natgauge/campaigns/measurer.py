@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Final, Protocol, runtime_checkable
 
 from natgauge.campaigns.plan import Addresses, TrafficPlan
+from natgauge.campaigns.restart import RestartInTrial
 from natgauge.campaigns.watch import Silent, Watch
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.labs.base import Family, Placement, Port
@@ -19,13 +22,18 @@ from natgauge.procedures.measurer import (
     Delays,
     Direction,
     Phase2Plan,
+    Restart,
     TearDown,
     TrialOutcome,
     TrialPlan,
+    Variation,
 )
 from natgauge.trials import (
     AddressRange,
+    Background,
+    Buckets,
     DelayCounts,
+    DelaySamples,
     Frame,
     GatewaySide,
     InitiatorSide,
@@ -39,10 +47,13 @@ from natgauge.trials import (
     ResponderSide,
     ResponderStream,
     Senders,
+    Step,
     StreamCounts,
     Translation,
     TrialRequest,
     TrialResult,
+    VariationCounts,
+    phase1_of,
     run,
 )
 from natgauge.verdicts import CpuStalls, Judgement, PortFacts, TrialEvidence, judge
@@ -55,8 +66,23 @@ _SLACK_SECONDS: Final = 60.0
 _GAP_MS: Final = 100
 #: The tester's own delay is looked at for no longer than this.
 _OWN_SECONDS: Final = 2.0
-#: What this tester can do beyond plain trials where the device is played by a recipe that can; more is refused at once.
-ABILITIES: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART, Ability.OWN_DELAYS})
+#: What this tester can do beyond plain trials, whatever the device.
+TESTER_ABILITIES: Final = frozenset(
+    {Ability.VARIATION, Ability.LOSS_TIMES, Ability.RATE_STEP, Ability.TAGGED_DELAYS, Ability.STATELESS}
+)
+#: And in a lab of ours, where the device is played by a recipe that can.
+ABILITIES: Final = TESTER_ABILITIES | {
+    Ability.EMPTY_TIMED,
+    Ability.WATCH_COUNT,
+    Ability.RESTART,
+    Ability.RESTART_IN_TRIAL,
+    Ability.OWN_DELAYS,
+    Ability.BACKGROUND,
+}
+#: Foreground and background frames alternate in a pattern no longer than this.
+_MOST_MIXED: Final = 1000
+#: Stands for phase 1 in trials that have none.
+_NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
 
@@ -115,6 +141,13 @@ class PlayedDevice(TableControl, Protocol):
             BrokenError: it does not come back.
         """
 
+    def restart_under_load(self) -> None:
+        """Stop and start the device while frames flow.
+
+        Raises:
+            BrokenError: it does not come back.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -135,6 +168,8 @@ class Settings:
         highest_phase1_rate: the tester's own, frames/s.
         highest_phase2_rate: the tester's own, frames/s, all directions together.
         batch: frames that leave together; None = the engine's choice.
+        background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
+            does not route it.
     """
 
     initiator_family: Family
@@ -151,6 +186,7 @@ class Settings:
     highest_phase1_rate: float
     highest_phase2_rate: float
     batch: int | None = None
+    background: tuple[Addresses, Addresses] | None = None
 
 
 class Recorder(Protocol):
@@ -158,6 +194,17 @@ class Recorder(Protocol):
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Keep one trial."""
+
+
+class OwnDelays(Protocol):
+    """Measures the tester's own delays."""
+
+    def __call__(self, rate: float, seconds: float, *, variation: bool) -> Delays:
+        """Send at this rate, in frames/s, for so long; with the differences between delays, or without.
+
+        Raises:
+            NatgaugeError: it could not be measured.
+        """
 
 
 @dataclass(slots=True)
@@ -170,7 +217,8 @@ class _Evidence:
     dropped_before: Mapping[str, int]
     dropped_after: Mapping[str, int]
     faults: Mapping[str, int]
-    alive: bool
+    device_error: str
+    restart: Restart | None
 
 
 Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
@@ -194,7 +242,7 @@ class LabMeasurer:
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
         runner: performs one request; the tests hand in their own.
         number: of the last trial, from 1.
-        own: measures the tester's own delays at a rate in frames/s for so many seconds; None = it cannot be done here.
+        own: measures the tester's own delays; None = it cannot be done here.
     """
 
     place: Place
@@ -206,19 +254,20 @@ class LabMeasurer:
     phase1_only: bool = False
     runner: Runner = _run_engine
     number: int = 0
-    own: Callable[[float, float], Delays] | None = None
+    own: OwnDelays | None = None
 
     @property
     def abilities(self) -> frozenset[Ability]:
         """What it can do beyond plain trials with this device."""
         device = self.device
-        own = set() if self.own is None else {Ability.OWN_DELAYS}
+        found = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
+        found |= set() if self.settings.background is None else {Ability.BACKGROUND}
         if not isinstance(device, PlayedDevice):
-            return frozenset(own)
-        found = own | {Ability.RESTART}
+            return found
+        found |= {Ability.RESTART, Ability.RESTART_IN_TRIAL}
         found |= {Ability.EMPTY_TIMED} if device.empties else set()
         found |= {Ability.WATCH_COUNT} if device.counts else set()
-        return frozenset(found)
+        return found
 
     @property
     def highest_rate(self) -> float:
@@ -229,14 +278,15 @@ class LabMeasurer:
         """Run one trial.
 
         Raises:
-            UsageError: the device would forget connections before the trial's end.
+            UsageError: the device would forget connections before the trial's end, or the trial is stateless and the
+                device is not.
             NatgaugeError: it could not be run at all.
         """
         self.number += 1
         request = self.request(plan)
         self._refuse_long(request)
         began = time.time()
-        evidence = self._perform(request)
+        evidence = self._perform(request, plan.restart_at_seconds)
         outcome = self._judged(plan, evidence)
         self._record(plan, request, evidence, outcome, began)
         return outcome
@@ -285,7 +335,7 @@ class LabMeasurer:
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
         # The cable carries one direction; with both, the sender is as busy as with one of their sum.
         total = sum(rates.values())
-        found = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS))
+        found = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
         return {direction: found for direction, rate in rates.items() if rate > 0}
 
     def restart(self) -> None:
@@ -316,7 +366,7 @@ class LabMeasurer:
         self._empty()
         phase2 = result.phase2
         streams = {
-            "phase 1, Initiator to Responder": result.phase1,
+            "phase 1, Initiator to Responder": phase1_of(result),
             "phase 2, Initiator to Responder": phase2.initiator if phase2 else None,
             "phase 2, Responder to Initiator": phase2.responder if phase2 else None,
         }
@@ -325,8 +375,14 @@ class LabMeasurer:
                 raise BrokenError(f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}")
 
     def request(self, plan: TrialPlan) -> TrialRequest:
-        """The engine's request for a trial of this plan; each call's frames carry the next run mark."""
+        """The engine's request for a trial of this plan; each call's frames carry the next run mark.
+
+        Raises:
+            UsageError: it is stateless, and the device is not.
+        """
         settings = self.settings
+        if plan.stateless:
+            refuse_stateless(settings.initiator_family, settings.responder_family, translated=settings.translated)
         grace = round(settings.grace_seconds * 1000)
         request = TrialRequest(
             mark=(settings.first_mark - 1 + self.number) % 0xFFFF_FFFF + 1,
@@ -337,18 +393,35 @@ class LabMeasurer:
                 source="translated" if settings.translated else "unchanged",
                 pool=_range(settings.pool) if settings.pool is not None else None,
             ),
+            stateless=plan.stateless,
             connections=plan.connections,
             order=plan.order,
             frame=Frame(size=self.traffic.frame_size, side=self.traffic.frame_side),
-            phase1=Phase1(rate=plan.phase1_rate, grace_ms=grace),
+            phase1=None if plan.stateless else Phase1(rate=plan.phase1_rate, grace_ms=grace),
             gap_ms=None if plan.phase2 is None else _GAP_MS,
             phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, grace),
+            background=self._background(plan),
             record_delays=plan.record_delays,
+            delay_samples=_samples(plan),
+            record_variation=plan.record_variation,
+            record_loss_times=plan.record_loss_times,
             frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
             senders=Senders(cpus=settings.sender_cpus, batch=settings.batch),
             watch_cpus=settings.watch_cpus,
         )
         return request.model_copy(update={"limits": Limits(seconds=_limit(request))})
+
+    def _background(self, plan: TrialPlan) -> Background | None:
+        if plan.foreground_share >= 1 or self.settings.background is None:
+            return None
+        share = Fraction(plan.foreground_share).limit_denominator(_MOST_MIXED)
+        initiator, responder = self.settings.background
+        return Background(
+            n=share.denominator,
+            m=share.numerator,
+            initiator_addresses=_range(initiator),
+            responder_addresses=_range(responder),
+        )
 
     def _initiator(self) -> InitiatorSide:
         port, traffic = self.place.initiator, self.traffic
@@ -373,20 +446,37 @@ class LabMeasurer:
             addresses=_range(self.traffic.responder_addresses),
         )
 
-    def _perform(self, request: TrialRequest) -> _Evidence:
+    def _perform(self, request: TrialRequest, restart_at: float | None = None) -> _Evidence:
         before = self._empty()
         faults_before = self._faults()
         dropped_before = self._dropped()
-        result = self.runner(request, self.watch.running, _limit(request) + _SLACK_SECONDS)
+        if restart_at is None:
+            result, restart, error = self._run(request, self.watch.running), None, ""
+        else:
+            result, restart, error = self._run_restarting(request, restart_at)
         dropped_after = self._dropped()
-        count, alive = self._count_after()
-        faults = {name: number - faults_before.get(name, 0) for name, number in self._faults(alive=alive).items()}
-        return _Evidence(result, before, count, dropped_before, dropped_after, faults, alive)
+        count, error = (None, error) if error else self._count_after()
+        faults = {name: number - faults_before.get(name, 0) for name, number in self._faults(alive=not error).items()}
+        return _Evidence(result, before, count, dropped_before, dropped_after, faults, error, restart)
+
+    def _run(self, request: TrialRequest, told: Callable[[Progress], None]) -> TrialResult:
+        return self.runner(request, told, _limit(request) + _SLACK_SECONDS)
+
+    def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
+        """Run a trial with a restart; the last is what the device said if it did not come back."""
+
+        def told(progress: Progress) -> None:
+            restarting.look(progress)
+            self.watch.running(progress)
+
+        with RestartInTrial(self._played().restart_under_load, seconds) as restarting:
+            result = self._run(request, told)
+        return result, restarting.ended(), restarting.said
 
     def _refuse_long(self, request: TrialRequest) -> None:
         """No entry may expire while it is needed (RFC 9693 section 4.4)."""
         timeout = self.settings.udp_timeout
-        if timeout is not None and request.nominal_seconds >= timeout:
+        if timeout is not None and request.phase1 is not None and request.nominal_seconds >= timeout:
             raise UsageError(
                 f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes "
                 f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give a "
@@ -407,22 +497,23 @@ class LabMeasurer:
         self.device.empty()
         return self.device.count()
 
-    def _count_after(self) -> tuple[int | None, bool]:
-        """The device's own count. Both phases ran in one go, but its timeouts were checked to outlast the trial."""
+    def _count_after(self) -> tuple[int | None, str]:
+        """The device's own count, or what it said instead; its timeouts were checked to outlast both phases."""
         if self.device is None:
-            return None, True
+            return None, ""
         try:
-            return self.device.count(), True
-        except NatgaugeError:
-            return None, False
+            return self.device.count(), ""
+        except NatgaugeError as error:
+            return None, str(error)
 
     def _judged(self, plan: TrialPlan, evidence: _Evidence) -> TrialOutcome:
         result = evidence.result
-        phase1, phase2 = counts_of(result.phase1), _phase2_counts(result)
+        phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
+        phase2 = _phase2_counts(result)
         judgement = judge(
             TrialEvidence(
                 placement=self.place.placement,
-                connections=plan.connections,
+                connections=0 if plan.stateless else plan.connections,
                 stored=result.state_table.stored,
                 phase1=phase1,
                 phase2=phase2,
@@ -439,7 +530,9 @@ class LabMeasurer:
                 dropped_before=evidence.dropped_before,
                 dropped_after=evidence.dropped_after,
                 loss_tolerance=plan.loss_tolerance,
-                device_alive=evidence.alive if self.device is not None else None,
+                device_alive=not evidence.device_error if self.device is not None else None,
+                device_error=evidence.device_error,
+                restarted=plan.restart_at_seconds is not None,
             )
         )
         return _outcome(judgement, evidence, phase1, phase2)
@@ -462,6 +555,7 @@ class LabMeasurer:
                 "device_count_before": evidence.count_before,
                 "device_count_after": evidence.count_after,
                 "device_faults": evidence.faults,
+                "restart": evidence.restart,
                 "dropped": {
                     place: count - evidence.dropped_before.get(place, 0)
                     for place, count in evidence.dropped_after.items()
@@ -493,11 +587,46 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, grace_ms: int) -> Phase2:
             frames=plan.connections if phase2.reading_order == "once" else frames,
             reading_order=phase2.reading_order,
         )
-    return Phase2(initiator=initiator, responder=responder, grace_ms=grace_ms)
+    step = None if phase2.step is None else Step(share=phase2.step.share, seconds=phase2.step.seconds)
+    return Phase2(initiator=initiator, responder=responder, grace_ms=grace_ms, step=step)
+
+
+def _samples(plan: TrialPlan) -> DelaySamples | None:
+    """Which frames are timed; None = every one."""
+    phase2, begin = plan.phase2, plan.delays_from_seconds
+    if phase2 is None or (plan.delay_samples is None and begin == 0):
+        return None
+    from_ms = round(begin * 1000)
+    rates = [rate for rate in (phase2.initiator_rate, phase2.responder_rate) if rate > 0]
+    left = min(round(rate * phase2.seconds) - math.ceil(rate * from_ms / 1000) for rate in rates)
+    return DelaySamples(from_ms=from_ms, frames=plan.delay_samples or max(left, 1))
+
+
+def refuse_stateless(initiator: Family, responder: Family, *, translated: bool) -> None:
+    """Refuse a trial without phase 1 of a device whose outside addresses only phase 1 can tell.
+
+    Args:
+        initiator: family on the Initiator's side.
+        responder: family on the Responder's side.
+        translated: whether the device replaces the Initiator's source.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if initiator != responder:
+        raise UsageError(
+            "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which the "
+            "recipe does not name; leave stateless out"
+        )
+    if translated:
+        raise UsageError(
+            "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out"
+        )
 
 
 def counts_of(stream: StreamCounts) -> Counts:
     """The engine's integers as a procedure sees them."""
+    silence = stream.longest_silence
     return Counts(
         intended=stream.intended_frames,
         offered=stream.offered_frames,
@@ -509,12 +638,20 @@ def counts_of(stream: StreamCounts) -> Counts:
         untranslated=stream.untranslated,
         mistranslated=stream.mistranslated,
         skipped=stream.skipped or 0,
+        background=stream.background_frames or 0,
+        background_received=stream.background_received or 0,
         nominal_seconds=(stream.nominal_ns or 0) / 1e9,
         sending_seconds=(stream.sending_ns or 0) / 1e9,
         worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
         final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
-        stalled_seconds=None if stream.stalled_ns is None else stream.stalled_ns / 1e9,
+        stalled_seconds=_seconds(stream.stalled_ns),
+        last_lost_seconds=_seconds(stream.last_lost_ns),
+        longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
     )
+
+
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def _phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
@@ -538,13 +675,24 @@ def delays_of(delay: DelayCounts) -> Delays | None:
         maximum=delay.maximum_ns / 1e9,
         mean=delay.sum_ns / delay.frames / 1e9,
         negative=delay.negative,
-        buckets=tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in delay.buckets),
+        buckets=_buckets(delay.buckets),
+        variation=_variation(delay.variation),
     )
+
+
+def _variation(found: VariationCounts | None) -> Variation | None:
+    if found is None or not found.pairs or found.minimum_ns is None or found.maximum_ns is None:
+        return None
+    return Variation(found.pairs, found.minimum_ns / 1e9, found.maximum_ns / 1e9, _buckets(found.buckets))
+
+
+def _buckets(found: Buckets) -> tuple[tuple[float, float, int], ...]:
+    return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in found)
 
 
 def _delays(result: TrialResult) -> dict[Direction, Delays]:
     """Of phase 2, or of phase 1 when there was no phase 2."""
-    streams = _phase2_streams(result) or {Direction.INITIATOR: result.phase1}
+    streams = _phase2_streams(result) or {Direction.INITIATOR: phase1_of(result)}
     found = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
     return {direction: delays for direction, delays in found.items() if delays is not None}
 
@@ -584,11 +732,22 @@ def _outcome(
         stored=evidence.result.state_table.stored,
         table_count=evidence.count_after,
         delays=_delays(evidence.result),
+        restart=evidence.restart,
         disturbed=judgement.disturbed,
         limited_by=judgement.limited_by,
         failed_phase=judgement.failed_phase,
-        notes=(*judgement.notes, *_fault_notes(evidence.faults)),
+        notes=(*judgement.notes, *_fault_notes(evidence.faults), *_background_notes(phase2)),
     )
+
+
+def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Which part of a loss was native IPv6."""
+    return [
+        f"{counts.background - counts.background_received} of {counts.background} background frames from the "
+        f"{direction.value.capitalize()} were lost"
+        for direction, counts in phase2.items()
+        if counts.background_received < counts.background
+    ]
 
 
 def _fault_notes(faults: Mapping[str, int]) -> list[str]:

@@ -166,8 +166,32 @@ def _idle_ticks() -> dict[int, int]:
     return {int(words[0].removeprefix("cpu")): int(words[4]) + int(words[5]) for words in cores}
 
 
-def make_lab(options: PlaceOptions, recipe: Recipe, traffic: TrafficPlan) -> NetnsLab | WireLab:
+def background_hosts() -> tuple[Addresses, Addresses]:
+    """The tester's hosts of native IPv6, one on the Initiator's side and one on the Responder's."""
+    ends = (addresses.BACKGROUND_INSIDE.host(0), addresses.BACKGROUND_OUTSIDE.host(0))
+    return Addresses(ends[0], ends[0]), Addresses(ends[1], ends[1])
+
+
+def refuse_background(around: Surroundings) -> None:
+    """Refuse native IPv6 beside the frames under test where the device would not merely route it.
+
+    Raises:
+        UsageError: it translates IPv6 to IPv6.
+    """
+    if around.translated and around.outside.family == "ipv6":
+        raise UsageError("foreground share: a NAT66 translates native IPv6, too; leave it out")
+
+
+def make_lab(
+    options: PlaceOptions, recipe: Recipe, traffic: TrafficPlan, *, background: bool = False
+) -> NetnsLab | WireLab:
     """Plan the lab for a recipe; nothing is made before its `with` block.
+
+    Args:
+        options: of the user.
+        recipe: of the device.
+        traffic: of the trials.
+        background: whether a device of ours routes native IPv6, too.
 
     Raises:
         UsageError: a name, core, placement or port is wrong.
@@ -190,6 +214,7 @@ def make_lab(options: PlaceOptions, recipe: Recipe, traffic: TrafficPlan) -> Net
         device_cpus=devices,
         ring=options.ring,
         hosts=traffic.source_addresses.count + traffic.responder_addresses.count,
+        background=background,
     )
 
 

@@ -42,6 +42,7 @@ from natgauge.trials import (
     Translation,
     TrialRequest,
     TrialResult,
+    phase1_of,
     run,
 )
 
@@ -72,11 +73,15 @@ class Cable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the frames of one cell are like; `frame_size` in octets with FCS."""
+    """What the frames of one cell are like; `frame_size` in octets with FCS.
+
+    `delays`: every frame is timed; `variation`: and held against the one before.
+    """
 
     family: Family
     frame_size: int
     delays: bool
+    variation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +220,7 @@ class CableTester:
         guess = _rate_of(self._sent(self._trial(profile, BEYOND_REACH, CONNECTIONS)))
         frames = max(CONNECTIONS, int(guess * TRIAL_SECONDS))
         results = [self._trial(profile, BEYOND_REACH, frames) for _ in range(_REPEATS)]
-        phase1 = pick([_rate_of(result.phase1) for result in results])
+        phase1 = pick([_rate_of(phase1_of(result)) for result in results])
         phase2 = pick([_rate_of(self._sent(result)) for result in results])
         return phase1, phase2
 
@@ -243,7 +248,7 @@ class CableTester:
         result = self._run(self._request(profile, rate, frames))
         self.clock_source = result.clock.source
         self.disturbed |= any(cpu.disturbed for cpu in stalls_of(result))
-        if result.phase1.received_frames == 0:
+        if phase1_of(result).received_frames == 0:
             raise BrokenError(
                 "selftest: no frame came through the tester's own cable; run `natgauge doctor` and look at the port "
                 f"counters: refused {result.ports.initiator.refused}, "
@@ -282,6 +287,7 @@ class CableTester:
             gap_ms=10,
             phase2=Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS),
             record_delays=profile.delays,
+            record_variation=profile.variation,
             senders=Senders(cpus=self._cpus),
         )
 
@@ -345,7 +351,8 @@ def _cache_key(profile: Profile, sender_cpus: Sequence[int]) -> str:
     """Everything a highest rate depends on."""
     engine = hashlib.sha256(programs.find("natgauge-engine").read_bytes()).hexdigest()[:16]
     parts = (platform.node(), platform.release(), _cpu_model(), engine, *map(str, sender_cpus))
-    return "|".join((*parts, profile.family, str(profile.frame_size), "delays" if profile.delays else "no delays"))
+    timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"
+    return "|".join((*parts, profile.family, str(profile.frame_size), timed))
 
 
 def _cpu_model() -> str:

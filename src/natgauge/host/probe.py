@@ -21,6 +21,7 @@ from natgauge.trials import (
     Senders,
     Translation,
     TrialRequest,
+    phase1_of,
     run,
 )
 
@@ -51,7 +52,7 @@ def send_over_a_cable() -> CableProof:
     """
     # A name of this process: two of them may look at one host at a time.
     with CableLab(f"doctor-{os.getpid()}") as cable:
-        counts = run(_request(cable), seconds=_SECONDS).phase1
+        counts = phase1_of(run(_request(cable), seconds=_SECONDS))
     return CableProof(counts.offered_frames, counts.received_frames)
 
 

@@ -67,6 +67,10 @@ OUTSIDE: Final[dict[Family, Side]] = {
     "ipv6": Side(IPv6Interface("2001:2:0:8000::1/64")),
 }
 
+#: Native IPv6 beside the frames under test, from the same block (RFC 8219 section 5.3).
+BACKGROUND_INSIDE: Final = Side(IPv6Interface("2001:2:0:b1::1/64"))
+BACKGROUND_OUTSIDE: Final = Side(IPv6Interface("2001:2:0:b2::1/64"))
+
 #: Where a NAT64 finds the IPv4 hosts of the outside (RFC 6052 section 2.2, a prefix of 96 bits).
 NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")
 

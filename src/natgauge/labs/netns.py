@@ -13,7 +13,17 @@ from typing import Any, Final, Literal, Self
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.cpus import check_cpus, format_cpus, usable_cpus
 from natgauge.labs import programs
-from natgauge.labs.addresses import INNER_LINKS, INSIDE, NAT64_PREFIX, OUTSIDE, Interface, Side, inner_link
+from natgauge.labs.addresses import (
+    BACKGROUND_INSIDE,
+    BACKGROUND_OUTSIDE,
+    INNER_LINKS,
+    INSIDE,
+    NAT64_PREFIX,
+    OUTSIDE,
+    Interface,
+    Side,
+    inner_link,
+)
 from natgauge.labs.base import Family, Port
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.links import Cable, End
@@ -43,6 +53,7 @@ for interface in "$NG_INSIDE" "$NG_OUTSIDE"; do
 done
 """
 
+_NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FAMILIES: Final[tuple[Family, Family]] = ("ipv4", "ipv6")
 _FRONT_SECONDS = 20.0
@@ -70,6 +81,7 @@ class NetnsLab(MadeLab):
         device_cpus: Sequence[int] | None = None,
         ring: int = 512,
         hosts: int = 1,
+        background: bool = False,
     ) -> None:
         """Plan a lab; nothing is made before `up` or the `with` block.
 
@@ -84,9 +96,11 @@ class NetnsLab(MadeLab):
             ring: frames that wait in front of each core of an isolated device, 1 to 16384.
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
+            background: whether the device routes native IPv6, too, between two networks of its own; one device only.
 
         Raises:
-            UsageError: a name, family, placement, core, ring or number of hosts is wrong.
+            UsageError: a name, family, placement, core, ring or number of hosts is wrong, or a chain of devices would
+                have to route background traffic.
         """
         check_name(name)
         for family in (initiator_family, responder_family):
@@ -102,6 +116,9 @@ class NetnsLab(MadeLab):
         if hosts < 1:
             raise UsageError(f"hosts {hosts}: the tester uses at least one address")
         self.hosts = hosts
+        if background and len(self._names) > 1:
+            raise UsageError(f"background: {len(self._names)} devices in a chain; it is routed by one device only")
+        self.background = background
         settings: Mapping[str, Any] = {
             "initiator_family": initiator_family,
             "responder_family": responder_family,
@@ -111,6 +128,7 @@ class NetnsLab(MadeLab):
             "device_cpus": list(self.device_cpus),
             "ring": ring,
             "hosts": hosts,
+            "background": background,
         }
         super().__init__(name, settings)
         self._plan()
@@ -162,10 +180,13 @@ class NetnsLab(MadeLab):
 
     def _addresses(self, link: int, end: int) -> tuple[Interface, ...]:
         if link == 0:
-            return (INSIDE[self.families[0]].device,)
+            return (INSIDE[self.families[0]].device, *self._native(BACKGROUND_INSIDE))
         if link == len(self._names):
-            return (OUTSIDE[self.families[1]].device,)
+            return (OUTSIDE[self.families[1]].device, *self._native(BACKGROUND_OUTSIDE))
         return tuple(inner_link(link - 1, family)[end] for family in _FAMILIES)
+
+    def _native(self, side: Side) -> tuple[Interface, ...]:
+        return (side.device,) if self.background else ()
 
     def _netns(self, device: str) -> str:
         return f"{PREFIX}{self.name}-{device}"
@@ -283,7 +304,9 @@ def _network(variable: str, side: Side) -> Mapping[str, str]:
 
 
 def _plain_addresses(variable: str, end: End) -> Mapping[str, str]:
-    return {f"{variable}{address.version}": str(address.ip) for address in end.addresses}
+    """Those of the frames under test: a recipe need not know that there is a background."""
+    tested = [address for address in end.addresses if address not in _NATIVE]
+    return {f"{variable}{address.version}": str(address.ip) for address in tested}
 
 
 def _bind_queues(device: NamespaceDevice) -> None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from natgauge.procedures.measurer import Delays
+from natgauge.procedures.measurer import Delays, Variation
 
 Buckets = Sequence[tuple[float, float, int]]
 
@@ -44,13 +44,13 @@ def percentile_of(buckets: Buckets, percent: float) -> float:
     raise AssertionError("a rank within the total lies in a bucket")
 
 
-def latency(delays: Delays, percent: float) -> float:
-    """A percentile of one-way delays in seconds, never outside of the exact extremes.
+def percentile_within(values: Delays | Variation, percent: float) -> float:
+    """A percentile of what was recorded, in seconds, never outside of the exact extremes.
 
     Raises:
-        ValueError: no buckets were recorded.
+        ValueError: no buckets were recorded, or `percent` is out of range.
     """
-    return min(max(percentile_of(delays.buckets, percent), delays.minimum), delays.maximum)
+    return min(max(percentile_of(values.buckets, percent), values.minimum), values.maximum)
 
 
 def delay_variation(delays: Delays) -> float:
@@ -59,7 +59,7 @@ def delay_variation(delays: Delays) -> float:
     Raises:
         ValueError: no buckets were recorded.
     """
-    return latency(delays, WORST_CASE) - delays.minimum
+    return percentile_within(delays, WORST_CASE) - delays.minimum
 
 
 def packet_delay_variations(delays: Sequence[float | None]) -> list[float | None]:
@@ -89,8 +89,14 @@ def recorded(delays: Sequence[float | None]) -> Delays:
         mean=math.fsum(came) / len(came),
         negative=sum(delay < 0 for delay in came),
         buckets=_exact(came),
-        variation=_exact([one for one in inter_packet_variations(delays) if one is not None]),
+        variation=_variation([one for one in inter_packet_variations(delays) if one is not None]),
     )
+
+
+def _variation(differences: Sequence[float]) -> Variation | None:
+    if not differences:
+        return None
+    return Variation(len(differences), min(differences), max(differences), _exact(differences))
 
 
 def _exact(values: Sequence[float]) -> tuple[tuple[float, float, int], ...]:

@@ -26,7 +26,7 @@ from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, TrialRunner, ignore
 from natgauge.procedures.rates import disturbed_note, repeat
 from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.settings import RateSettings, about, refuse_unable, whole
+from natgauge.procedures.settings import RateSettings, about, inner, refuse_unable, whole
 
 METRIC = "enumeration-orders"
 UNIT = "%"
@@ -119,14 +119,9 @@ def _created(outcome: TrialOutcome) -> int:
 
 
 def _rate(measurer: Measurer, settings: Settings, observe: Observer) -> float:
-    asked = connection_rate.Settings(
-        connections=settings.connections,
-        placement=settings.placement,
-        order=settings.order,
-        repeat=1,
-        profile=settings.profile,
-        frame_timeout_seconds=settings.frame_timeout_seconds,
-        invalid_repeats=settings.invalid_repeats,
+    asked = inner(
+        connection_rate.Settings,
+        settings,
         error=settings.error,
         loss_verifications=settings.loss_verifications,
         confirm=settings.confirm,

@@ -15,15 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from natgauge.procedures import loaded
-from natgauge.procedures.loaded import Loaded
+from natgauge.procedures.loaded import Loaded, measure_standing
 from natgauge.procedures.measurer import Ability, CountAt, Measurer, WatchesCount
 from natgauge.procedures.preparation import EstablishingSettings
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.rates import disturbed_note, repeat
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.settings import Repeat, about, in_range, refuse_unable, verb
+from natgauge.procedures.results import Measurement, MeasurementResult
+from natgauge.procedures.settings import Repeat, about, in_range, verb
 
 METRIC = "expiry"
 UNIT = "connections/s"
@@ -63,16 +61,11 @@ def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> M
         BrokenError: phase 1 does not work.
         NatgaugeError: a trial could not be run at all.
     """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    watcher = verb(measurer, WatchesCount)  # type: ignore[type-abstract] # a protocol is meant
-    ready = loaded.start(measurer, METRIC, settings, observe)
-    measurements = repeat(ready.runner, settings.repeat, lambda _: _once(ready, watcher, settings))
-    notes = [*ready.preparation.note(), *disturbed_note(measurements)]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+    return measure_standing(measurer, (METRIC, UNIT), settings, observe, lambda ready: _once(ready, settings))
 
 
-def _once(ready: Loaded, watcher: WatchesCount, settings: Settings) -> Measurement:
-    ready.start_repetition()
+def _once(ready: Loaded, settings: Settings) -> Measurement:
+    watcher = verb(ready.runner.measurer, WatchesCount)  # type: ignore[type-abstract] # a protocol is meant
     rate = ready.preparation.rate
     ready.must(rate, settings.phase1_plan(rate), 1)
     seen = watcher.watch_count(settings.interval_seconds, settings.watch_seconds)

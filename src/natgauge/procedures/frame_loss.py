@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings, lost_share, shortfall, worst
 from natgauge.procedures.measurer import Measurer, TrialOutcome, Verdict
-from natgauge.procedures.preparation import length_note
+from natgauge.procedures.preparation import phase2_notes
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
 from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note, top_rate
@@ -76,7 +76,7 @@ def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> M
         f"100 % is {full:.0f} frames/s in each direction{_meaning(settings)}",
         *tolerance_note(settings),
         *ready.preparation.note(),
-        *length_note(settings),
+        *phase2_notes(settings),
         *disturbed_note(measurements),
     ]
     return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)

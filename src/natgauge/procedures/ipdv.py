@@ -6,12 +6,12 @@ A pair of which one frame was lost has no difference (RFC 5481 section 4.1); how
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from natgauge.errors import BrokenError
 from natgauge.procedures import timed
-from natgauge.procedures.delays import TYPICAL, percentile_of
-from natgauge.procedures.measurer import Ability, Delays, Measurer
+from natgauge.procedures.delays import TYPICAL, percentile_within
+from natgauge.procedures.measurer import Ability, Delays, Measurer, TrialPlan
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
 from natgauge.procedures.results import MeasurementResult
@@ -28,6 +28,10 @@ class Settings(TimedSettings):
         """Differences can only be told where the frames arrive."""
         return super().needs() | {Ability.VARIATION}
 
+    def timed_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
+        """A trial whose delays and their differences are recorded."""
+        return replace(super().timed_plan(phase1_rate, rate), record_variation=True)
+
 
 def read(delays: Delays) -> dict[str, float]:
     """Smallest, median and largest difference and their spread, in us; signed.
@@ -35,14 +39,14 @@ def read(delays: Delays) -> dict[str, float]:
     Raises:
         BrokenError: the differences were not recorded.
     """
-    if not delays.variation:
+    variation = delays.variation
+    if variation is None:
         raise BrokenError(f"{METRIC}: the trial left no differences between delays, though they were asked for")
-    smallest, largest = delays.variation[0][0], delays.variation[-1][1]
     return {
-        "ipdv_spread_us": (largest - smallest) * 1e6,
-        "ipdv_minimum_us": smallest * 1e6,
-        "ipdv_median_us": percentile_of(delays.variation, TYPICAL) * 1e6,
-        "ipdv_maximum_us": largest * 1e6,
+        "ipdv_spread_us": (variation.maximum - variation.minimum) * 1e6,
+        "ipdv_minimum_us": variation.minimum * 1e6,
+        "ipdv_median_us": percentile_within(variation, TYPICAL) * 1e6,
+        "ipdv_maximum_us": variation.maximum * 1e6,
     }
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from natgauge.procedures import timed
-from natgauge.procedures.delays import TYPICAL, WORST_CASE, latency
+from natgauge.procedures.delays import TYPICAL, WORST_CASE, percentile_within
 from natgauge.procedures.measurer import Ability, Delays, Measurer, TrialPlan
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
@@ -72,8 +72,8 @@ class Settings(TimedSettings):
 def read(delays: Delays) -> dict[str, float]:
     """Typical and worst case latency, and the extremes, in us."""
     return {
-        "typical_latency_us": latency(delays, TYPICAL) * 1e6,
-        "worst_case_latency_us": latency(delays, WORST_CASE) * 1e6,
+        "typical_latency_us": percentile_within(delays, TYPICAL) * 1e6,
+        "worst_case_latency_us": percentile_within(delays, WORST_CASE) * 1e6,
         "minimum_us": delays.minimum * 1e6,
         "maximum_us": delays.maximum * 1e6,
         "mean_us": delays.mean * 1e6,

@@ -6,7 +6,7 @@ Their rates are shares of the throughput, which is taken from an earlier result 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError
@@ -14,8 +14,9 @@ from natgauge.procedures import throughput
 from natgauge.procedures.measurer import Counts, Direction, Measurer, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.preparation import EstablishingSettings, Preparation, PreparedSettings, prepare
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner
-from natgauge.procedures.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.settings import SearchError, about, positive
+from natgauge.procedures.rates import disturbed_note, repeat
+from natgauge.procedures.results import Attempt, Measurement, MeasurementResult, make_result, verdict_counts
+from natgauge.procedures.settings import SearchError, about, inner, positive, refuse_unable
 
 #: The search for the throughput that the rates are shares of: finer than any share that is asked for.
 THROUGHPUT_ERROR = SearchError(share=0.02)
@@ -164,24 +165,53 @@ def start(
     return Loaded(runner, settings, preparation, known)
 
 
+def measure_standing(
+    measurer: Measurer,
+    named: tuple[str, str],
+    settings: EstablishingSettings,
+    observe: Observer,
+    once: Callable[[Loaded], Measurement],
+) -> MeasurementResult:
+    """Measure something of connections that are only established, with no phase 2 and so no throughput.
+
+    Args:
+        measurer: performs the trials.
+        named: the metric and its unit.
+        settings: of the procedure.
+        observe: is told.
+        once: one repetition.
+
+    Raises:
+        UsageError: the tester cannot do it here.
+        BrokenError: the device establishes no connections.
+        NatgaugeError: a trial could not be run at all.
+    """
+    metric, unit = named
+    refuse_unable(measurer.abilities, metric, settings)
+    ready = start(measurer, metric, settings, observe)
+
+    def repetition(_known: float | None) -> Measurement:
+        ready.start_repetition()
+        return once(ready)
+
+    measurements = repeat(ready.runner, settings.repeat, repetition)
+    notes = [*ready.preparation.note(), *disturbed_note(measurements)]
+    return make_result(metric, unit, settings.parameters(), measurements, notes)
+
+
 def _throughput(
     measurer: Measurer, metric: str, settings: LoadedSettings, preparation: Preparation, observe: Observer
 ) -> float:
-    asked = throughput.Settings(
-        connections=settings.connections,
-        placement=settings.placement,
-        order=settings.order,
-        repeat=1,
-        profile=settings.profile,
-        loss_tolerance=settings.loss_tolerance,
-        frame_timeout_seconds=settings.frame_timeout_seconds,
-        invalid_repeats=settings.invalid_repeats,
+    asked = inner(
+        throughput.Settings,
+        settings,
         error=THROUGHPUT_ERROR,
         confirm=False,
         trial_seconds=min(settings.trial_seconds, LONGEST_SEARCH_TRIAL_SECONDS),
         directions=settings.directions,
         connection_rate=None if settings.stateless else preparation.connection_rate,
         stateless=settings.stateless,
+        foreground_share=settings.foreground_share,
     )
     found = throughput.run(measurer, asked, observe)
     if found.summary.median == 0:

@@ -48,6 +48,7 @@ class Ability(StrEnum):
     TAGGED_DELAYS = "timing only a few tagged frames from a given time on"
     STATELESS = "trials without a state table"
     OWN_DELAYS = "the tester's own delay"
+    BACKGROUND = "native IPv6 beside the frames under test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,15 @@ class TrialPlan:
             RFC 9693 wants 0; anything else must be told with the result.
         stateless: no phase 1, and the Responder makes its four tuples itself (RFC 4814 section 4.5): for devices that
             keep no connections (`Ability.STATELESS`).
+        foreground_share: share of the frames of phase 2 that are under test, 0.001 to 1; the others are native IPv6,
+            which the device only routes (RFC 8219 section 5.3); below 1 only with `Ability.BACKGROUND`.
         delays_from_seconds: frames of phase 2 that are sent earlier are not timed (RFC 8219 section 7.2 wants 60 s);
             above 0 only with `Ability.TAGGED_DELAYS`.
         delay_samples: so many frames of each direction are timed, evenly spread over the rest; None = every frame.
+        record_variation: tell the differences between the delays of frames sent one after the other, too; needs
+            `record_delays` of every frame (`Ability.VARIATION`).
+        record_loss_times: tell when the last lost frame had been sent, and when none came for longest
+            (`Ability.LOSS_TIMES`).
         restart_at_seconds: the device is restarted this long after the start of phase 2 (RFC 6201 section 4); None =
             it is left alone (`Ability.RESTART_IN_TRIAL`).
     """
@@ -108,8 +115,11 @@ class TrialPlan:
     frame_timeout_seconds: float | None = None
     loss_tolerance: float = 0.0
     stateless: bool = False
+    foreground_share: float = 1.0
     delays_from_seconds: float = 0.0
     delay_samples: int | None = None
+    record_variation: bool = False
+    record_loss_times: bool = False
     restart_at_seconds: float | None = None
 
 
@@ -119,10 +129,12 @@ class Counts:
 
     `received` holds each expected frame once; `reordered` is a part of `received`; the others are not in it.
     `stalled_seconds`: how long a sender stood still in this phase, more than 1 ms at a time; None = not known.
+    `background` and `background_received` are those of `offered` and `received` that were native IPv6.
     `skipped` frames were intended, but could not be made because no connection was stored where the Responder read.
-    With `Ability.LOSS_TIMES`, in seconds since the start of the phase's schedule: `last_lost_seconds`, when the last
-    frame that was lost had been sent (None = none was lost); `longest_silence`, the arrivals between which the receiver
-    waited longest (None = fewer than two frames came).
+    Where loss times were asked for, in seconds since the start of the phase's schedule: `last_lost_seconds`, when the
+    last frame that was lost had been sent (None = none was lost); `longest_silence`, the arrivals between which the
+    receiver waited longest (None = fewer than two frames came). They and all counts are of both parts of a phase 2 with
+    a step.
     """
 
     intended: int
@@ -135,6 +147,8 @@ class Counts:
     untranslated: int = 0
     mistranslated: int = 0
     skipped: int = 0
+    background: int = 0
+    background_received: int = 0
     nominal_seconds: float = 0.0
     sending_seconds: float = 0.0
     worst_lag_seconds: float = 0.0
@@ -150,6 +164,24 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Variation:
+    """D(i) - D(i-1) of frames sent one after the other that both came (RFC 5481 section 4.1), in seconds, signed.
+
+    Attributes:
+        pairs: of frames, > 0.
+        minimum: exact.
+        maximum: exact.
+        buckets: (lower, upper, pairs) in rising order, relative width <= 1 %; lower <= difference < upper, but for
+            negative ones lower < difference <= upper.
+    """
+
+    pairs: int
+    minimum: float
+    maximum: float
+    buckets: tuple[tuple[float, float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Delays:
     """One-way delays of one direction, in seconds.
 
@@ -160,8 +192,7 @@ class Delays:
         mean: exact.
         negative: frames that seemed to arrive before they were sent: the clocks are wrong.
         buckets: (lower, upper, frames) in rising order, lower <= delay < upper, relative width <= 1 %.
-        variation: the same for D(i) - D(i-1) of frames sent one after the other that both came (RFC 5481 section 4.1),
-            signed, relative width <= 1 %; None where it was not recorded (`Ability.VARIATION`).
+        variation: between frames; None where it was not recorded, or no two neighbours came (`Ability.VARIATION`).
     """
 
     frames: int
@@ -170,7 +201,15 @@ class Delays:
     mean: float
     negative: int
     buckets: tuple[tuple[float, float, int], ...] = ()
-    variation: tuple[tuple[float, float, int], ...] | None = None
+    variation: Variation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """When the device was told to stop, and when it stood again; seconds of phase 2, to a few milliseconds."""
+
+    began: float
+    ended: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +224,7 @@ class TrialOutcome:
         stored: connections the Responder learned (our state table).
         table_count: the device's own count after phase 1; None where the device cannot tell.
         delays: per direction, when asked for.
+        restart: of the device in the middle of the trial; None when there was none.
         disturbed: True when stalls or stolen time were seen, whatever the verdict.
         limited_by: for FAIL: "device", "table", "port pool"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.
@@ -198,6 +238,7 @@ class TrialOutcome:
     stored: int = 0
     table_count: int | None = None
     delays: dict[Direction, Delays] = field(default_factory=dict)
+    restart: Restart | None = None
     disturbed: bool = False
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None

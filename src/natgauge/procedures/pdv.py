@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natgauge.procedures import timed
-from natgauge.procedures.delays import WORST_CASE, delay_variation, latency
+from natgauge.procedures.delays import WORST_CASE, delay_variation, percentile_within
 from natgauge.procedures.measurer import Delays, Measurer
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
@@ -30,7 +30,7 @@ def read(delays: Delays) -> dict[str, float]:
     return {
         "pdv_us": delay_variation(delays) * 1e6,
         "minimum_delay_us": delays.minimum * 1e6,
-        "delay_99_9_us": latency(delays, WORST_CASE) * 1e6,
+        "delay_99_9_us": percentile_within(delays, WORST_CASE) * 1e6,
     }
 
 

@@ -16,7 +16,7 @@ from natgauge.procedures.measurer import Ability, Measurer, Phase2Plan, TrialOut
 from natgauge.procedures.progress import Observer
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.search import FULL
-from natgauge.procedures.settings import SearchError, TrialSettings, about, in_range, one_of, positive
+from natgauge.procedures.settings import SearchError, TrialSettings, about, in_range, inner, one_of, positive
 
 Directions = Literal["both", "up", "down"]
 
@@ -30,6 +30,7 @@ MOST_FAILED_PREPARATIONS = 4
 #: RFC 2544 section 24.
 RFC_TRIAL_SECONDS = 60.0
 LONGEST_TRIAL_SECONDS = 3600.0
+LEAST_FOREGROUND = 0.001
 #: What a stateless trial's plan has as the rate of the phase 1 that it does not have.
 NO_PHASE_1 = 1.0
 
@@ -76,21 +77,29 @@ class PreparedSettings(EstablishingSettings):
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 wants 60.
         directions: who sends in phase 2: both, up (Initiator only) or down (Responder only).
         stateless: no phase 1; for routing and stateless translation.
+        foreground_share: share of the frames of phase 2 that are under test, 0.001 to 1; the others are native IPv6.
+            RFC 8219 section 5.3 wants 1, 0.9, 0.5 and 0.1.
     """
 
     trial_seconds: float = field(default=2.0, metadata=about("length of phase 2", "s"))
     directions: Directions = field(default="both", metadata=about("who sends in phase 2: both, up or down"))
     stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
+    foreground_share: float = field(
+        default=1.0, metadata=about("share of frames under test; the others are native IPv6", "share")
+    )
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
         super().__post_init__()
         in_range("trial seconds", self.trial_seconds, 0.01, LONGEST_TRIAL_SECONDS, "s")
         one_of("directions", self.directions, get_args(Directions))
+        in_range("foreground share", self.foreground_share, LEAST_FOREGROUND, 1)
 
     def needs(self) -> frozenset[Ability]:
         """As the settings say."""
-        return super().needs() | (frozenset({Ability.STATELESS}) if self.stateless else frozenset())
+        stateless = {Ability.STATELESS} if self.stateless else set()
+        background = {Ability.BACKGROUND} if self.foreground_share < 1 else set()
+        return super().needs() | stateless | background
 
     @property
     def has_phase1(self) -> bool:
@@ -125,6 +134,7 @@ class PreparedSettings(EstablishingSettings):
             frame_timeout_seconds=self.frame_timeout_seconds,
             loss_tolerance=self.loss_tolerance,
             stateless=self.stateless,
+            foreground_share=self.foreground_share,
         )
 
 
@@ -183,29 +193,18 @@ def prepare(measurer: Measurer, settings: EstablishingSettings, observe: Observe
         return Preparation(NO_PHASE_1, NO_PHASE_1)
     if settings.connection_rate:
         return Preparation(settings.connection_rate * SAFE_SHARE, settings.connection_rate)
-    rough = _rough_connection_rate(measurer, settings, observe)
+    rough = connection_rate.run(
+        measurer, inner(connection_rate.Settings, settings, error=ROUGH_ERROR, confirm=False), observe
+    )
     found = rough.summary.median
     return Preparation(found * SAFE_SHARE, found, rough=rough)
 
 
-def _rough_connection_rate(measurer: Measurer, settings: EstablishingSettings, observe: Observer) -> MeasurementResult:
-    rough = connection_rate.Settings(
-        connections=settings.connections,
-        placement=settings.placement,
-        order=settings.order,
-        repeat=1,
-        profile=settings.profile,
-        loss_tolerance=settings.loss_tolerance,
-        frame_timeout_seconds=settings.frame_timeout_seconds,
-        invalid_repeats=settings.invalid_repeats,
-        error=ROUGH_ERROR,
-        confirm=False,
-    )
-    return connection_rate.run(measurer, rough, observe)
-
-
-def length_note(settings: PreparedSettings) -> list[str]:
-    """That trials are shorter than the RFC wants, if they are."""
-    if settings.trial_seconds >= RFC_TRIAL_SECONDS:
-        return []
-    return [f"trials of {settings.trial_seconds:g} s; RFC 2544 section 24 wants {RFC_TRIAL_SECONDS:g} s"]
+def phase2_notes(settings: PreparedSettings) -> list[str]:
+    """What its frames are where not all are under test, and that trials are shorter than the RFC wants."""
+    notes = []
+    if settings.foreground_share < 1:
+        notes.append(f"{settings.foreground_share:.4g} of the frames under test, the others native IPv6")
+    if settings.trial_seconds < RFC_TRIAL_SECONDS:
+        notes.append(f"trials of {settings.trial_seconds:g} s; RFC 2544 section 24 wants {RFC_TRIAL_SECONDS:g} s")
+    return notes

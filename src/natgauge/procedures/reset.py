@@ -7,6 +7,9 @@ has been opened anew by a frame of the Initiator. So there are two instants, and
 
 Two methods: the time stamps' (longest silence at the receiver, RFC 6201 section 3.2) and the loss's (lost frames over
 the offered rate). Where single frames are lost besides, or connections come back one by one, the second is longer.
+
+Loss is what the trial is for, so its verdict is FAIL, and what is read are its counts. A device whose rules come back
+after its forwarding leaks meanwhile: frames that it did not translate are not forwarded ones, but they are told.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings
-from natgauge.procedures.measurer import Ability, Counts, Direction, Measurer, TrialPlan
+from natgauge.procedures.measurer import Ability, Counts, Measurer, TrialPlan
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
 from natgauge.procedures.rates import disturbed_note, repeat
@@ -62,14 +65,15 @@ class Settings(LoadedSettings):
     def reset_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
         """A trial in which the device is restarted."""
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
-        return replace(plan, restart_at_seconds=self.before_seconds)
+        return replace(plan, restart_at_seconds=self.before_seconds, record_loss_times=True)
 
 
 def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
     """Measure the reset time in ms, of the direction that comes back later.
 
     Raises:
-        BrokenError: no phase 1 works, the device forwards at no rate, or nothing comes back within the trial.
+        BrokenError: no phase 1 works, the device forwards at no rate, it does not come back from its restart, or
+            nothing comes through within the trial.
         NatgaugeError: a trial could not be run at all.
     """
     refuse_unable(measurer.abilities, METRIC, settings)
@@ -94,33 +98,54 @@ def _before_note(settings: Settings) -> list[str]:
 def _once(ready: Loaded, settings: Settings, rate: float) -> Measurement:
     ready.start_repetition()
     outcome = ready.must(rate, settings.reset_plan(ready.preparation.rate, rate), 1)
-    figures: dict[str, float] = {}
+    if outcome.restart is None:
+        raise BrokenError(f"{METRIC}: the device was not restarted in the trial")
+    reset = _Reset(outcome.restart.began, settings.trial_seconds, rate)
+    figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
     silences = {}
+    notes = []
     for direction, counts in outcome.phase2.items():
-        begin, end = _silence(direction, counts, settings)
+        who, name = direction.value.capitalize(), direction.value
+        begin, end = _silence(who, counts, reset)
         silences[direction] = end - begin
-        figures[f"silence_ms_from_{direction.value}"] = (end - begin) * 1000
-        figures[f"back_after_ms_from_{direction.value}"] = (end - settings.before_seconds) * 1000
-        figures[f"loss_ms_from_{direction.value}"] = counts.lost / rate * 1000
-    return ready.measurement(max(silences.values()) * 1000, figures=figures)
+        figures[f"silence_ms_from_{name}"] = (end - begin) * 1000
+        figures[f"back_after_ms_from_{name}"] = (end - reset.began) * 1000
+        figures[f"loss_ms_from_{name}"] = counts.lost / rate * 1000
+        figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
+        if counts.untranslated:
+            notes.append(f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset")
+    return ready.measurement(max(silences.values()) * 1000, figures=figures, notes=notes)
 
 
-def _silence(direction: Direction, counts: Counts, settings: Settings) -> tuple[float, float]:
+@dataclass(frozen=True, slots=True)
+class _Reset:
+    """When the device was told to stop and when the trial was over, in seconds of phase 2; frames/s of a direction."""
+
+    began: float
+    over: float
+    rate: float
+
+    @property
+    def left(self) -> float:
+        """Seconds of the trial after the reset."""
+        return self.over - self.began
+
+
+def _silence(who: str, counts: Counts, reset: _Reset) -> tuple[float, float]:
     """When the longest silence began and ended, in seconds of phase 2.
 
     Raises:
         BrokenError: frames did not come back, or the silence has nothing to do with the reset.
     """
-    who = direction.value.capitalize()
     if counts.longest_silence is None:
         raise BrokenError(f"{METRIC}: nothing came from the {who}")
     begin, end = counts.longest_silence
-    if end >= (1 - TAIL_SHARE) * settings.trial_seconds:
-        left = settings.trial_seconds - settings.before_seconds
+    # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
+    if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
-            f"{METRIC}: frames from the {who} were not back {left:g} s after the reset; give more trial seconds"
+            f"{METRIC}: frames from the {who} were not back {reset.left:.3g} s after the reset; give more trial seconds"
         )
-    if end < settings.before_seconds:
+    if end < reset.began:
         raise BrokenError(f"{METRIC}: the longest silence from the {who} was before the reset: it did not interrupt")
     return begin, end
 

@@ -36,6 +36,8 @@ STEEPEST = 16.0
 TESTER_REPEATS = 2
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
+#: How a note about a load begins that passed once and failed once.
+CONTRADICTION = "contradiction: "
 #: Causes of a FAIL that a lower rate does not cure.
 FULL = frozenset({"table", "port pool"})
 
@@ -305,7 +307,7 @@ class _Search:
                 break
         if load.passes and load.fails:
             note = (
-                f"contradiction: {load.rate:.0f} {self._plan.unit} passed {load.passes} and failed {load.fails} times; "
+                f"{CONTRADICTION}{load.rate:.0f} {self._plan.unit} passed {load.passes} and failed {load.fails} times; "
                 "the majority counts"
             )
             if note not in self._notes:

@@ -15,6 +15,7 @@ from natgauge.procedures.measurer import Ability, Measurer, Order
 Placement = Literal["shared", "isolated", "external"]
 Profile = Literal["default", "quick", "standard", "rfc"]
 VerbT = TypeVar("VerbT")
+SettingsT = TypeVar("SettingsT", bound="TrialSettings")
 #: How often to repeat; "auto" = until the median is known well enough (see `natgauge.procedures.rates.repeat`).
 Repeat = int | Literal["auto"]
 
@@ -219,6 +220,21 @@ class RateSettings(TrialSettings):
         """Refuse what is out of range."""
         super().__post_init__()
         whole("loss verifications", self.loss_verifications, 0, 100, "trials")
+
+
+def inner(kind: type[SettingsT], settings: TrialSettings, **others: Any) -> SettingsT:
+    """Settings of a measurement that another one needs first: measured once, all that every procedure has as in there.
+
+    Args:
+        kind: of the inner measurement.
+        settings: of the one that needs it.
+        others: what is the inner measurement's alone.
+
+    Raises:
+        UsageError: a value of `others` is refused.
+    """
+    common = {item.name: getattr(settings, item.name) for item in dataclasses.fields(TrialSettings)}
+    return kind(**{**common, "repeat": 1, **others})
 
 
 def refuse_unable(able: frozenset[Ability], metric: str, settings: TrialSettings) -> None:

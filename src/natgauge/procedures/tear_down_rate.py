@@ -15,15 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from natgauge.errors import BrokenError
-from natgauge.procedures import loaded
-from natgauge.procedures.loaded import Loaded
+from natgauge.procedures.loaded import Loaded, measure_standing
 from natgauge.procedures.measurer import Ability, Measurer, TearDown, TimesEmptying
 from natgauge.procedures.preparation import EstablishingSettings
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.rates import disturbed_note, repeat
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.settings import Repeat, about, refuse_unable, verb, whole
+from natgauge.procedures.results import Measurement, MeasurementResult
+from natgauge.procedures.settings import Repeat, about, verb, whole
 
 METRIC = "tear-down-rate"
 UNIT = "connections/s"
@@ -58,16 +56,11 @@ def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> M
         BrokenError: phase 1 does not work, or the table does not hold what it should before or after.
         NatgaugeError: a trial could not be run at all.
     """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    emptier = verb(measurer, TimesEmptying)  # type: ignore[type-abstract] # a protocol is meant
-    ready = loaded.start(measurer, METRIC, settings, observe)
-    measurements = repeat(ready.runner, settings.repeat, lambda _: _once(ready, emptier, settings))
-    notes = [*ready.preparation.note(), *disturbed_note(measurements)]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+    return measure_standing(measurer, (METRIC, UNIT), settings, observe, lambda ready: _once(ready, settings))
 
 
-def _once(ready: Loaded, emptier: TimesEmptying, settings: Settings) -> Measurement:
-    ready.start_repetition()
+def _once(ready: Loaded, settings: Settings) -> Measurement:
+    emptier = verb(ready.runner.measurer, TimesEmptying)  # type: ignore[type-abstract] # a protocol is meant
     full, empty = [], []
     for number in range(settings.sample):
         rate = ready.preparation.rate

@@ -19,7 +19,7 @@ from natgauge.procedures.preparation import (
     Preparation,
     PreparedSettings,
     UnpreparableError,
-    length_note,
+    phase2_notes,
     prepare,
 )
 from natgauge.procedures.procedure import Procedure
@@ -94,7 +94,7 @@ def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> M
     notes = [
         *tolerance_note(settings),
         *preparation.note(),
-        *length_note(settings),
+        *phase2_notes(settings),
         *disturbed_note(measurements),
     ]
     return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)

@@ -10,7 +10,7 @@ from natgauge.errors import BrokenError
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings, lost_share, worst
 from natgauge.procedures.measurer import Ability, Delays, Direction, KnowsOwnDelays, Measurer, TrialOutcome, TrialPlan
-from natgauge.procedures.preparation import length_note
+from natgauge.procedures.preparation import phase2_notes
 from natgauge.procedures.progress import Observer
 from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note
 from natgauge.procedures.results import Measurement, MeasurementResult, make_result
@@ -94,7 +94,7 @@ def measure(
         *_repetitions_note(settings),
         *tolerance_note(settings),
         *ready.preparation.note(),
-        *length_note(settings),
+        *phase2_notes(settings),
         *disturbed_note(measurements),
     ]
     return make_result(timing.metric, UNIT, settings.parameters(), measurements, notes)
@@ -120,7 +120,7 @@ def _once(ready: Loaded, timing: Timing, settings: TimedSettings, plan: Planning
 
 
 def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
-    """Every figure of each direction, the worst of each, and what was lost.
+    """Every figure of each direction, of both the one that is farther from 0, and what was lost.
 
     Raises:
         BrokenError: no delays were recorded.
@@ -129,7 +129,8 @@ def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
         raise BrokenError(f"{timing.metric}: the trial left no delays, though they were asked for")
     each = {direction: timing.read(delays) for direction, delays in outcome.delays.items()}
     names = next(iter(each.values()))
-    found = {name: max(figures[name] for figures in each.values()) for name in names}
+    # A difference between delays may be negative; of a delay the largest is the worst.
+    found = {name: max((figures[name] for figures in each.values()), key=abs) for name in names}
     if len(each) > 1:
         for direction, figures in each.items():
             found |= {f"{name}_from_{direction.value}": value for name, value in figures.items()}

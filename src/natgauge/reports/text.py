@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from natgauge.campaigns.store import SUMMARY_SCHEMA, read_document
 from natgauge.errors import UsageError
+from natgauge.procedures.search import CONTRADICTION
 
 Document = Mapping[str, Any]
+Row = Mapping[str, float | str | None]
 
 #: What limited a result, in words.
 _LIMITS: Final = {
@@ -20,6 +22,11 @@ _LIMITS: Final = {
     "tester": "the tester, not the device: the device may do more",
     "host": "disturbances of this host, not the device",
 }
+
+#: The most rows of a series that are shown; the results folder has all.
+_MOST_ROWS: Final = 24
+#: Columns that stand for one direction; the worst of both has a column of its own.
+_DIRECTIONS: Final = ("_from_initiator", "_from_responder")
 
 
 def read_summary(folder: Path) -> Document:
@@ -47,8 +54,48 @@ def verdict(document: Document) -> str:
     lines.append(f"  {_conditions(document)}")
     lines.append(f"  Limited by {_LIMITS.get(document['limited_by'], document['limited_by'])}.")
     lines.append(f"  Trials: {_trials(document['trials'])}.")
-    lines += [f"  Note: {note}." for note in document.get("notes", [])]
-    return "\n".join(lines)
+    lines += [f"  Note: {note}." for note in _notes(document.get("notes", []))]
+    return "\n".join([*lines, *_series(document)])
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    """The notes, with many contradictions in one line."""
+    contradictions = [note for note in notes if note.startswith(CONTRADICTION)]
+    if len(contradictions) < 2:
+        return list(notes)
+    told = (
+        f"{len(contradictions)} contradictions: loads that passed and failed when they were tried again; the majority "
+        "counts (--json and the results folder name each)"
+    )
+    return [*(note for note in notes if note not in contradictions), told]
+
+
+def _series(document: Document) -> list[str]:
+    """The rows of the repetition whose value is nearest to the median, one below the other."""
+    values, every = document["repetitions"], document.get("series") or []
+    number = min(range(len(values)), key=lambda at: abs(values[at] - document["median"]))
+    rows = every[number] if number < len(every) else []
+    if not rows:
+        return []
+    step = -(-len(rows) // _MOST_ROWS)
+    which = "" if len(values) == 1 else f" of repetition {number + 1} of {len(values)}, the nearest to the median"
+    each = "" if step == 1 else f"; one in {step} of {len(rows):,} rows, and the last"
+    shown = rows[::step] if (len(rows) - 1) % step == 0 else [*rows[::step], rows[-1]]
+    return [f"  Series{which}{each}:", *(f"    {line}" for line in _aligned(shown))]
+
+
+def _aligned(rows: Sequence[Row]) -> list[str]:
+    """A column for each name, in the order they first come, as wide as its widest cell."""
+    names = dict.fromkeys(name for row in rows for name in row if not name.endswith(_DIRECTIONS))
+    cells = [[name.replace("_", " ") for name in names], *([_cell(row.get(name)) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in cells]
+
+
+def _cell(value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else number(value)
 
 
 def _unit(document: Document) -> str:

@@ -19,7 +19,7 @@ from natgauge.labs.addresses import INSIDE, OUTSIDE
 from natgauge.labs.calibration import Held, Mode, Tally, TimerError, calibrator, forwarder
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
-from natgauge.trials import StreamCounts, TrialRequest, TrialResult
+from natgauge.trials import StreamCounts, TrialRequest, TrialResult, phase1_of
 
 Family = Literal["ipv4", "ipv6"]
 Where = Literal["phase 1", "initiator", "responder"]
@@ -225,7 +225,7 @@ def test_what_the_device_did_is_found_to_the_frame(lab: NetnsLab, mode: Mode, wh
     assert done == Tally(offset + frames, acted)
     expected = effect(mode, frames, acted)
     if where == "phase 1":
-        assert counted(result.phase1) == expected
+        assert counted(phase1_of(result)) == expected
         assert result.state_table.stored == expected.received
     else:
         assert all_streams(result) == UNTOUCHED | {where: expected}

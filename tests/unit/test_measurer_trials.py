@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials beyond the plain ones, with a stand-in for the engine: steps, samples, loss times, restarts, no state."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
+
+from natgauge.campaigns.measurer import LabMeasurer
+from natgauge.campaigns.plan import TrafficOptions, make_plan
+from natgauge.campaigns.restart import RestartInTrial
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
+from natgauge.procedures.measurer import Direction, Phase2Plan, RateStep, TrialPlan, Verdict
+from natgauge.trials import Phase2, Progress, TrialRequest, TrialResult
+
+UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
+BOTH = Phase2Plan(2000.0, 3000.0, 0.5)
+PLAN = TrialPlan(1000, 500.0, BOTH)
+#: Of a router: nothing is replaced.
+ROUTER = replace(SETTINGS, translated=False)
+
+
+class Played(FakeTable):
+    """A device that is played by a recipe; it takes its time to come back, and may not.
+
+    Attributes:
+        takes: seconds a restart takes.
+        error: what it says when it does not come back.
+        log: what was done with it, in order.
+    """
+
+    empties = True
+    counts = True
+
+    def __init__(self, engine: FakeEngine, takes: float = 0.0, error: Exception | None = None) -> None:
+        super().__init__(engine)
+        self.takes = takes
+        self.error = error
+        self.log: list[str] = []
+
+    def count(self) -> int:
+        """After a restart nothing of phase 1 is left."""
+        self.log.append("count")
+        return 3 if "back" in self.log and self.log[-2] != "empty" else super().count()
+
+    def empty(self) -> None:
+        """Forget all."""
+        self.log.append("empty")
+        super().empty()
+
+    def empty_timed(self) -> float:
+        """Not asked for here."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Not asked for here."""
+        raise NotImplementedError
+
+    def restart_under_load(self) -> None:
+        """Stop, and come back."""
+        self.log.append("stop")
+        time.sleep(self.takes)
+        if self.error is not None:
+            raise self.error
+        self.log.append("back")
+
+
+def measurer(engine: FakeEngine, device: Any = None, **others: Any) -> LabMeasurer:
+    return LabMeasurer(
+        place=FakeLab(),
+        device=device,
+        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
+        settings=others.pop("settings", SETTINGS),
+        recorder=others.pop("recorder", Recorder()),
+        runner=others.pop("runner", engine),
+        **others,
+    )
+
+
+def phase2_of(engine: FakeEngine) -> Phase2:
+    phase2 = engine.requests[-1].phase2
+    assert phase2 is not None
+    return phase2
+
+
+# What is asked
+
+
+def test_a_plain_trial_pays_for_nothing_more() -> None:
+    engine = FakeEngine()
+    measurer(engine).measure(PLAN)
+    (request,) = engine.requests
+    assert (request.delay_samples, request.record_variation, request.record_loss_times) == (None, False, False)
+    assert phase2_of(engine).step is None
+    assert not request.stateless
+
+
+def test_a_step_is_a_share_of_both_rates_and_counted_in_the_trials_length() -> None:
+    engine = FakeEngine()
+    subject = measurer(engine)
+    outcome = subject.measure(replace(PLAN, phase2=replace(BOTH, step=RateStep(0.5, 4.0))))
+    step = phase2_of(engine).step
+    assert step is not None
+    assert (step.share, step.seconds) == (0.5, 4.0)
+    assert outcome.phase2[UP].intended == 1000 + 4000
+    limits = engine.requests[0].limits
+    assert limits is not None
+    subject.measure(PLAN)
+    plain = engine.requests[1].limits
+    assert plain is not None
+    assert limits.seconds == pytest.approx(plain.seconds + 2 * 4.0)
+
+
+def test_samples_are_of_the_frames_from_a_time_on() -> None:
+    engine = FakeEngine(delays_ns=(10_000, 20_000))
+    tagged = replace(PLAN, record_delays=True, delays_from_seconds=0.25, delay_samples=100)
+    outcome = measurer(engine).measure(tagged)
+    samples = engine.requests[0].delay_samples
+    assert samples is not None
+    assert (samples.from_ms, samples.frames) == (250, 100)
+    assert outcome.delays[UP].frames == 100
+
+
+def test_every_frame_from_a_time_on_is_as_many_as_the_slower_direction_has_left() -> None:
+    engine = FakeEngine()
+    uneven = Phase2Plan(10.04, 3000.0, 10.0)
+    measurer(engine).measure(replace(PLAN, phase2=uneven, record_delays=True, delays_from_seconds=1.0))
+    samples = engine.requests[0].delay_samples
+    assert samples is not None
+    # 100 frames in all, and the first 11 are due before 1 s.
+    assert (samples.from_ms, samples.frames) == (1000, 89)
+
+
+def test_differences_are_signed_and_their_extremes_exact() -> None:
+    engine = FakeEngine(delays_ns=(10_000, 12_500))
+    outcome = measurer(engine).measure(replace(PLAN, record_delays=True, record_variation=True))
+    assert engine.requests[0].record_variation
+    variation = outcome.delays[DOWN].variation
+    assert variation is not None
+    assert (variation.pairs, variation.minimum, variation.maximum) == (1499, -2.5e-6, 2.5e-6)
+    lowers = [lower for lower, _, _ in variation.buckets]
+    assert lowers == sorted(lowers)
+    assert sum(pairs for _, _, pairs in variation.buckets) == 1499
+
+
+def test_without_pairs_there_is_no_variation() -> None:
+    engine = FakeEngine(delays_ns=(10_000, 10_001))
+    one = replace(PLAN, phase2=Phase2Plan(2.0, 0.0, 0.5), record_delays=True, record_variation=True)
+    assert measurer(engine).measure(one).delays[UP].variation is None
+    plain = measurer(engine).measure(replace(PLAN, record_delays=True))
+    assert plain.delays[UP].variation is None
+
+
+def test_times_of_losses_and_silences_are_in_seconds_of_the_phase() -> None:
+    engine = FakeEngine(lost=2, silence_ns=(200_000_000, 450_000_000))
+    outcome = measurer(engine).measure(replace(PLAN, record_loss_times=True))
+    assert engine.requests[0].record_loss_times
+    assert outcome.phase2[UP].last_lost_seconds == pytest.approx(0.5)
+    assert outcome.phase2[UP].longest_silence == (0.2, 0.45)
+    whole = measurer(FakeEngine()).measure(replace(PLAN, record_loss_times=True))
+    assert whole.phase2[UP].last_lost_seconds is None
+    assert measurer(engine).measure(PLAN).phase2[UP].longest_silence is None
+
+
+# Stateless
+
+
+def test_a_stateless_trial_has_no_phase_1_and_expects_no_connections() -> None:
+    engine, recorder = FakeEngine(), Recorder()
+    outcome = measurer(engine, settings=ROUTER, recorder=recorder).measure(replace(PLAN, stateless=True))
+    (request,) = engine.requests
+    assert request.stateless
+    assert request.phase1 is None
+    assert (outcome.verdict, outcome.stored) == (Verdict.PASS, 0)
+    assert (outcome.phase1.intended, outcome.phase1.offered, outcome.phase1.received) == (0, 0, 0)
+    assert outcome.phase2[DOWN].received == 1500
+    assert not any("cannot tell its own number" in note for note in outcome.notes)
+    assert "phase1" not in recorder.trials[0]["result"]
+
+
+def test_a_stateless_trial_that_loses_frames_fails_in_phase_2() -> None:
+    outcome = measurer(FakeEngine(lost=1), settings=ROUTER).measure(replace(PLAN, stateless=True))
+    assert (outcome.verdict, outcome.failed_phase, outcome.limited_by) == (Verdict.FAIL, 2, "device")
+
+
+def test_connections_of_a_device_say_nothing_of_a_stateless_trial() -> None:
+    engine = FakeEngine()
+    outcome = measurer(engine, FakeTable(engine), settings=ROUTER).measure(replace(PLAN, stateless=True))
+    assert (outcome.table_count, outcome.verdict) == (1000, Verdict.PASS)
+
+
+def test_no_connection_can_expire_where_none_is_needed() -> None:
+    engine = FakeEngine()
+    subject = measurer(engine, settings=replace(ROUTER, udp_timeout=1))
+    with pytest.raises(UsageError, match="UDP timeout"):
+        subject.measure(PLAN)
+    assert subject.measure(replace(PLAN, stateless=True)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (SETTINGS, "stateless: this device replaces the Initiator's source, so it keeps connections"),
+        (replace(SETTINGS, initiator_family="ipv6"), "mapped addresses, which the recipe does not name"),
+        (replace(ROUTER, initiator_family="ipv6"), "mapped addresses, which the recipe does not name"),
+    ],
+)
+def test_a_stateless_trial_of_a_translator_is_refused_before_it_runs(settings: Any, says: str) -> None:
+    engine = FakeEngine()
+    with pytest.raises(UsageError, match=says):
+        measurer(engine, settings=settings).measure(replace(PLAN, stateless=True))
+    assert engine.requests == []
+
+
+def test_a_result_without_phase_1_is_broken_where_one_was_asked_for() -> None:
+    engine = FakeEngine()
+
+    def forgetful(request: TrialRequest, *others: Any) -> TrialResult:
+        return engine(request, *others).model_copy(update={"phase1": None})
+
+    with pytest.raises(BrokenError, match="left phase 1 out of its result"):
+        measurer(engine, runner=forgetful).measure(PLAN)
+
+
+# Restarts
+
+
+RESET = replace(PLAN, record_loss_times=True, restart_at_seconds=0.02)
+
+
+def test_the_device_is_restarted_so_long_after_the_first_word_of_phase_2() -> None:
+    engine = FakeEngine(phase2_seconds=0.5, lost=100)
+    device, recorder = Played(engine, takes=0.1), Recorder()
+    outcome = measurer(engine, device, recorder=recorder).measure(RESET)
+    assert outcome.restart is not None
+    assert 0.02 <= outcome.restart.began < 0.5
+    assert 0.1 <= outcome.restart.ended - outcome.restart.began < 1
+    assert device.log == ["empty", "count", "stop", "back", "count"]
+    assert recorder.trials[0]["restart"] == {"began": outcome.restart.began, "ended": outcome.restart.ended}
+
+
+def test_a_restarted_device_is_not_blamed_for_an_empty_table_but_for_what_it_lost() -> None:
+    engine = FakeEngine(phase2_seconds=0.4)
+    outcome = measurer(engine, Played(engine)).measure(RESET)
+    assert (outcome.verdict, outcome.table_count) == (Verdict.PASS, 3)
+    engine = FakeEngine(phase2_seconds=0.4)
+    outcome = measurer(engine, Played(engine), runner=Losing(engine)).measure(RESET)
+    assert (outcome.verdict, outcome.limited_by, outcome.failed_phase) == (Verdict.FAIL, "device", 2)
+    assert "3 untranslated" in outcome.reason
+
+
+class Losing:
+    """Hands on to a fake engine; phase 2 of what comes back has lost and leaked frames."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self.engine = engine
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        result = self.engine(request, *others)
+        assert result.phase2 is not None
+        assert result.phase2.initiator is not None
+        lost = {"received_frames": result.phase2.initiator.received_frames - 10, "untranslated": 3}
+        initiator = result.phase2.initiator.model_copy(update=lost)
+        return result.model_copy(update={"phase2": result.phase2.model_copy(update={"initiator": initiator})})
+
+
+def test_the_trial_waits_for_a_device_that_is_slower_than_the_trial() -> None:
+    engine = FakeEngine(phase2_seconds=0.4)
+    device = Played(engine, takes=0.8)
+    outcome = measurer(engine, device).measure(RESET)
+    assert device.log[-2:] == ["back", "count"]
+    assert outcome.restart is not None
+    assert outcome.restart.ended > 0.8
+
+
+def test_a_device_that_does_not_come_back_collapsed_for_its_own_reason() -> None:
+    engine = FakeEngine(phase2_seconds=0.4)
+    device = Played(engine, error=BrokenError("x on device dut: start failed with exit status 1: no rules"))
+    outcome = measurer(engine, device).measure(RESET)
+    assert outcome.verdict is Verdict.COLLAPSED
+    assert "did not come back from its restart (x on device dut: start failed" in outcome.reason
+    assert device.log[-1] == "stop", "a dead device is not asked for its count"
+
+
+def test_what_the_host_cannot_do_while_it_restarts_is_no_collapse() -> None:
+    engine = FakeEngine(phase2_seconds=0.4)
+    with pytest.raises(HostError, match="memory is short"):
+        measurer(engine, Played(engine, error=HostError("memory is short"))).measure(RESET)
+
+
+def test_a_restart_that_the_trial_leaves_no_time_for_is_told() -> None:
+    engine = FakeEngine()
+    device = Played(engine)
+    with pytest.raises(BrokenError, match="the device was not restarted"):
+        measurer(engine, device).measure(replace(RESET, restart_at_seconds=60.0))
+    with pytest.raises(BrokenError, match="the device was not restarted"):
+        measurer(engine, device).measure(replace(RESET, phase2=None))
+    assert "stop" not in device.log
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+
+
+@pytest.mark.parametrize("error", [BrokenError("engine gone"), KeyboardInterrupt()])
+def test_whatever_ends_the_engine_nothing_else_touches_the_device_before_the_restart_is_over(
+    error: BaseException,
+) -> None:
+    engine = FakeEngine()
+    device = Played(engine, takes=0.8)
+
+    def breaks(request: TrialRequest, progress: Any, *_others: object) -> TrialResult:
+        engine(request, progress)
+        time.sleep(0.4)
+        raise error
+
+    with pytest.raises(type(error)):
+        measurer(engine, device, runner=breaks).measure(RESET)
+    assert device.log == ["empty", "count", "stop", "back"]
+
+
+@pytest.mark.parametrize("error", [BrokenError("engine gone"), KeyboardInterrupt()])
+def test_a_restart_that_has_not_begun_does_not_begin_any_more(error: BaseException) -> None:
+    engine = FakeEngine()
+    device = Played(engine)
+
+    def breaks(request: TrialRequest, progress: Any, *_others: object) -> TrialResult:
+        engine(request, progress)
+        raise error
+
+    with pytest.raises(type(error)):
+        measurer(engine, device, runner=breaks).measure(replace(RESET, restart_at_seconds=0.2))
+    time.sleep(0.3)
+    assert "stop" not in device.log
+
+
+def test_a_second_ctrl_c_does_not_leave_a_device_half_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    began = threading.Event()
+
+    def act() -> None:
+        began.set()
+        time.sleep(0.2)
+        done.append("back")
+
+    timed = RestartInTrial(act, 0.0)
+    real = timed._timer.join
+    presses = iter([KeyboardInterrupt()])
+
+    def join(timeout: float | None = None) -> None:
+        if (pressed := next(presses, None)) is not None:
+            raise pressed
+        real(timeout)
+
+    monkeypatch.setattr(timed._timer, "join", join)
+    begin = {"event": "progress", "phase": "phase2", "seconds": 0.0}
+    counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
+    timed.look(Progress.model_validate({**begin, **counts}))
+    began.wait(10)
+    with pytest.raises(KeyboardInterrupt):
+        timed.__exit__(None, None, None)
+    assert done == ["back"]
+
+
+def test_only_a_device_of_ours_can_be_restarted() -> None:
+    engine = FakeEngine()
+    with pytest.raises(UsageError, match="this device is not ours"):
+        measurer(engine).measure(RESET)
+
+
+# The procedures, all the way
+
+
+GIVEN: dict[str, Any] = {"connections": 1000, "repeat": 1, "connection_rate": 1e5, "throughput_rate": 2000.0}
+
+
+def test_a_reset_is_read_from_what_the_engine_tells() -> None:
+    engine = FakeEngine(phase2_seconds=0.5, lost=200, silence_ns=(110_000_000, 1_260_000_000))
+    subject = measurer(engine, Played(engine, takes=0.02))
+
+    def plain_phase_1(request: TrialRequest, *others: Any) -> TrialResult:
+        """Only phase 2 loses frames."""
+        result = engine(request, *others)
+        assert result.phase1 is not None
+        whole = result.phase1.model_copy(update={"received_frames": request.connections})
+        table = result.state_table.model_copy(update={"stored": request.connections})
+        return result.model_copy(update={"phase1": whole, "state_table": table})
+
+    subject.runner = plain_phase_1
+    settings = reset.Settings(**GIVEN, placement="shared", trial_seconds=2.0, before_seconds=0.1)
+    result = reset.run(subject, settings)
+    assert result.summary.median == pytest.approx(1150)
+    assert result.trials["FAIL"] == 1
+    assert result.figures["loss_ms_from_initiator"] == pytest.approx(200)
+    assert 0 < result.figures["back_after_ms_from_responder"] <= 1160
+    assert 20 <= result.figures["restart_ms"] < 1000
+
+
+def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
+    engine = FakeEngine(lost=5)
+    settings = system_recovery.Settings(
+        **GIVEN, placement="isolated", trial_seconds=0.5, after_seconds=1.0, stateless=True
+    )
+    result = system_recovery.run(measurer(engine, settings=ROUTER), settings)
+    assert phase2_of(engine).step is not None
+    assert engine.requests[-1].record_loss_times
+    assert result.figures["lost_frames"] == 10
+    # The fake engine loses the very last frames: 1 s after the change, which is the end.
+    assert result.summary.median == pytest.approx(1000, rel=0.01)
+    assert result.limited_by == "tester"
+
+
+def test_a_variation_is_read_from_what_the_engine_tells() -> None:
+    engine = FakeEngine(delays_ns=(10_000, 12_500))
+    settings = ipdv.Settings(**GIVEN, placement="shared", trial_seconds=0.5)
+    result = ipdv.run(measurer(engine), settings)
+    assert result.summary.median == pytest.approx(5.0)
+    assert result.figures["ipdv_minimum_us"] == pytest.approx(-2.5)
+
+
+def test_tags_are_read_from_what_the_engine_tells() -> None:
+    engine = FakeEngine(delays_ns=(10_000, 12_500))
+    settings = latency.Settings(**GIVEN, placement="shared", trial_seconds=120.0, way="rfc8219", loads="100%")
+    result = latency.run(measurer(engine), settings)
+    samples = engine.requests[-1].delay_samples
+    assert samples is not None
+    assert (samples.from_ms, samples.frames) == (60_000, 500)
+    assert result.summary.median == pytest.approx(10.0, abs=0.001)
+
+
+def test_a_stateless_throughput_is_searched_without_any_phase_1() -> None:
+    engine = FakeEngine(capacity=300_000.0)
+    settings = throughput.Settings(connections=1000, placement="isolated", repeat=1, stateless=True)
+    result = throughput.run(measurer(engine, settings=ROUTER), settings)
+    assert result.summary.median == pytest.approx(300_000, rel=0.012)
+    assert all(request.stateless and request.phase1 is None for request in engine.requests)

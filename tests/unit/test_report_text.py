@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results in words: the series as a small table, and many contradictions in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.procedures import enumeration_orders, frame_loss, latency
+from natgauge.procedures.results import MeasurementResult
+from natgauge.reports.text import Row, verdict
+
+ROWS: list[dict[str, float | str | None]] = [
+    {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},
+    {"load_percent": 50.0, "rate": 99_151.5, "lost_percent": 0.0, "note": "quiet"},
+]
+
+
+def shown(values: Sequence[float], median: float, series: Sequence[Sequence[Row]], notes: Sequence[str] = ()) -> str:
+    document: dict[str, Any] = {
+        "metric": "frame-loss",
+        "unit": "%",
+        "median": median,
+        "minimum": min(values),
+        "maximum": max(values),
+        "repetitions": list(values),
+        "error": None,
+        "limited_by": "device",
+        "placement": "isolated",
+        "parameters": {"dut": "x", "connections": 1000},
+        "trials": {"PASS": 1},
+        "notes": list(notes),
+        "series": [list(rows) for rows in series],
+    }
+    return verdict(document)
+
+
+def told(result: MeasurementResult) -> str:
+    document = result.as_document()
+    return verdict({**document, "parameters": {**document["parameters"], "dut": "x"}})
+
+
+def series_of(text: str) -> list[str]:
+    """The lines of the series, without its heading."""
+    lines = text.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("  Series"))
+    return lines[begin + 1 :]
+
+
+def test_the_series_has_a_column_for_each_name_and_a_line_for_each_row() -> None:
+    assert series_of(shown([1.0], 1.0, [ROWS])) == [
+        "    load percent     rate  lost percent  verdict   note",
+        "             100  198,303          12.3     FAIL      -",
+        "              50   99,152             0        -  quiet",
+    ]
+
+
+def test_the_series_is_of_the_repetition_nearest_to_the_median_and_says_so() -> None:
+    series = [[{"rate": 1.0}], [{"rate": 2.0}], [{"rate": 3.0}]]
+    text = shown([10.0, 30.0, 22.0], 22.0, series)
+    assert "  Series of repetition 3 of 3, the nearest to the median:" in text
+    assert series_of(text)[1].split() == ["3"]
+    assert "  Series:" in shown([10.0], 10.0, series[:1])
+    assert "Series" not in shown([10.0], 10.0, [[]])
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines", "says"),
+    [(24, 24, "  Series:"), (25, 13, "one in 2 of 25 rows"), (1201, 25, "one in 51 of 1,201")],
+)
+def test_a_long_series_is_thinned_and_keeps_both_ends(rows: int, lines: int, says: str) -> None:
+    text = shown([1.0], 1.0, [[{"seconds": float(number)} for number in range(rows)]])
+    assert says in text
+    cells = [line.strip() for line in series_of(text)[1:]]
+    assert (len(cells), cells[0], cells[-1]) == (lines, "0", f"{rows - 1:,}")
+
+
+def test_directions_are_left_to_the_results_and_the_worst_of_them_shown() -> None:
+    asked = latency.Settings(
+        connections=1000, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, trial_seconds=0.1
+    )
+    head, *rows = series_of(told(latency.run(Gateway(), asked)))
+    assert "typical latency us" in head
+    assert "from initiator" not in head
+    assert [row.split()[0] for row in rows] == ["100", "90", "50", "10"]
+    assert max(len(line) for line in [head, *rows]) <= 132
+
+
+def test_the_frame_loss_curve_and_the_orders_are_shown() -> None:
+    curve = frame_loss.Settings(connections=1000, placement="isolated", repeat=1, connection_rate=1e5, full_rate=1e6)
+    head, *rows = series_of(told(frame_loss.run(Gateway(forwards=5e5), curve)))
+    assert head.split()[:4] == ["offered", "percent", "offered", "rate"]
+    assert rows[0].split()[:3] == ["100", "1,000,000", "50"]
+    orders = enumeration_orders.Settings(connections=1000, placement="isolated", repeat=1)
+    names = [row.split()[0] for row in series_of(told(enumeration_orders.run(Gateway(four_tuples=1000), orders)))[1:]]
+    assert names == ["permutation", "increasing", "decreasing", "with-replacement"]
+
+
+def contradictions(number: int) -> list[str]:
+    return [
+        f"contradiction: {rate}000 frames/s passed 2 and failed 1 times; the majority counts" for rate in range(number)
+    ]
+
+
+def test_many_contradictions_are_one_line_and_one_stays_as_it_is() -> None:
+    other = "trials of 0.5 s; RFC 2544 section 24 wants 60 s"
+    text = shown([1.0], 1.0, [], [*contradictions(4), other])
+    assert text.count("contradiction") == 1
+    assert "  Note: 4 contradictions: loads that passed and failed when they were tried again" in text
+    assert f"  Note: {other}." in text
+    one = shown([1.0], 1.0, [], [*contradictions(1), other])
+    assert "  Note: contradiction: 0000 frames/s passed 2 and failed 1 times; the majority counts." in one
