@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Literal, NoReturn, Self
 
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.recipe import Knob, Recipe
@@ -23,6 +23,9 @@ _RETRY_SECONDS: Final = 0.05
 _EMPTY_TRIES: Final = 5
 #: Emptying 10^6 connections takes a Linux kernel 1.3 s; this leaves slower devices some room.
 _EMPTY_SECONDS_PER_CONNECTION: Final = 10e-6
+
+#: What a snippet is run for: its success, its status whatever that is, or the undoing also of a broken gateway.
+_How = Literal["must", "may fail", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,7 @@ class Gateway:
         self._begun = True
         for piece in self.recipe.verbs.pieces("start"):
             self._run("start", piece)
-        self._set_device()
-        self._wait("does not stand", self._stands, _READY_SECONDS)
+        self._settle()
         self.empty()
 
     def confirm_forwarding(self, probe: Callable[[], bool], seconds: float = _FORWARDING_SECONDS) -> None:
@@ -245,6 +247,22 @@ class Gateway:
         self.prepare(plan)
         self.start()
 
+    def restart_under_load(self) -> None:
+        """Stop it and start it again while frames flow: a reset of its software (RFC 6201 section 4.2).
+
+        The machine's settings stay, and the table is not emptied: it fills as soon as the gateway forwards again.
+
+        Raises:
+            BrokenError: it does not stop, or does not come back.
+            RuntimeError: it was not started.
+        """
+        if not self._begun:
+            raise RuntimeError("start the gateway before it is restarted")
+        pieces = [*self.recipe.verbs.pieces("stop"), *self.recipe.verbs.pieces("start")]
+        # One shell for all: between two of them the gateway would wait for us.
+        self._run("restart", "\n".join(f"(\n{piece}\n)" for piece in pieces), self._empty_seconds())
+        self._settle()
+
     def count(self) -> int | None:
         """The gateway's own number of connections; None when it keeps none.
 
@@ -317,10 +335,14 @@ class Gateway:
 
     # What follows is how it is done.
 
+    def _settle(self) -> None:
+        self._set_device()
+        self._wait("does not stand", self._stands, _READY_SECONDS)
+
     def _check_needs(self) -> None:
         for need in self.recipe.needs:
             for program in need.programs:
-                if self._execute("check", f"command -v {program}").status:
+                if self._run("check", f"command -v {program}", how="may fail").status:
                     raise HostError(
                         f'{self.recipe.name}: program "{program}" is missing on device {self.device.name}; run: '
                         f"apt-get install {need.package}"
@@ -352,7 +374,8 @@ class Gateway:
         for name, knob in self._device_knobs().items():
             if name not in self._values:
                 continue
-            self._found[name] = self._read_device(knob)
+            # A second start finds our own value.
+            self._found.setdefault(name, self._read_device(knob))
             for path in knob.paths:
                 found = self._device_found.setdefault(path, self._read_file(path))
                 # What is larger already stays, unless something else was asked for.
@@ -363,17 +386,17 @@ class Gateway:
             if knob.write:
                 self._put(knob.write, self._values[name])
 
-    def _put(self, snippet: str, value: int, *, repeats_cause: bool = True) -> None:
-        self._run("set", snippet, variables={"NG_VALUE": str(value)}, repeats_cause=repeats_cause)
+    def _put(self, snippet: str, value: int, how: _How = "must") -> None:
+        self._run("set", snippet, variables={"NG_VALUE": str(value)}, how=how)
 
     def _restore_device(self) -> None:
         """A namespace forgets its settings when it goes, another device does not."""
         for path, value in self._device_found.items():
-            self._put(f'echo "$NG_VALUE" > {path}', value, repeats_cause=False)
+            self._put(f'echo "$NG_VALUE" > {path}', value, "undo")
         self._device_found.clear()
 
     def _stopper(self, piece: str) -> Callable[[], object]:
-        return lambda: self._run("stop", piece, self._empty_seconds(), repeats_cause=False)
+        return lambda: self._run("stop", piece, self._empty_seconds(), how="undo")
 
     def _read_device(self, knob: Knob) -> int:
         snippet = knob.read or f"cat {' '.join(knob.paths)}"
@@ -398,7 +421,7 @@ class Gateway:
 
     def _stands(self) -> tuple[bool, str]:
         for piece in self.recipe.verbs.pieces("check"):
-            result = self._execute("check", piece)
+            result = self._run("check", piece, how="may fail")
             if result.status:
                 return False, _last_line(result)
         return True, ""
@@ -420,29 +443,18 @@ class Gateway:
         seconds: float = _VERB_SECONDS,
         *,
         variables: Mapping[str, str] | None = None,
-        repeats_cause: bool = True,
+        how: _How = "must",
     ) -> CommandResult:
-        """Run a snippet that must succeed; its failure breaks the gateway."""
-        result = self._execute(verb, snippet, seconds, variables=variables, repeats_cause=repeats_cause)
-        if result.status:
-            self._break(f"{verb} failed with exit status {result.status}: {_last_line(result)}")
-        return result
-
-    def _execute(
-        self,
-        verb: str,
-        snippet: str,
-        seconds: float = _VERB_SECONDS,
-        *,
-        variables: Mapping[str, str] | None = None,
-        repeats_cause: bool = True,
-    ) -> CommandResult:
-        if self._broken and repeats_cause:
+        """Run a snippet; one that does not end, or fails although it may not, breaks the gateway."""
+        if self._broken and how != "undo":
             raise BrokenError(self._broken)
         try:
-            return self.device.run(snippet, environment={**self._environment(), **(variables or {})}, timeout=seconds)
+            result = self.device.run(snippet, environment={**self._environment(), **(variables or {})}, timeout=seconds)
         except BrokenError as error:
             self._break(f"{verb}: {error}")
+        if result.status and how != "may fail":
+            self._break(f"{verb} failed with exit status {result.status}: {_last_line(result)}")
+        return result
 
     def _environment(self) -> dict[str, str]:
         plan = self._plan
