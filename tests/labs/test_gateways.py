@@ -18,7 +18,7 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs import namespaces
-from natgauge.labs.addresses import INSIDE, OUTSIDE, destinations
+from natgauge.labs.addresses import INSIDE, MAPPED, OUTSIDE, destinations
 from natgauge.labs.base import Device
 from natgauge.labs.netns import NetnsLab
 
@@ -66,6 +66,15 @@ class Bench:
             for i in range(FLOWS)
         ]
 
+    def outside_of(self, datagram: Datagram) -> tuple[str, int | None]:
+        """Address and port a datagram of the Initiator's has outside; None = any port."""
+        if self.recipe.source == "translated":
+            return str(OUTSIDE[self.recipe.responder_family].device.ip), None
+        inside = datagram.source
+        if self.recipe.source == "mapped":
+            inside = MAPPED.host(int(inside) - int(INSIDE[self.recipe.initiator_family].host(0)))
+        return str(inside), datagram.source_port
+
 
 def make_bench(name: str | Path) -> Bench:
     recipe = load(name)
@@ -112,9 +121,10 @@ def test_it_translates_both_ways_counts_exactly_and_empties(bench: Bench) -> Non
         initiator.send(sent)
         seen = responder.receive(FLOWS)
         assert sorted(one.payload for one in seen) == sorted(one.payload for one in sent)
-        own = str(OUTSIDE[recipe.responder_family].device.ip)
-        expected = {own} if recipe.source == "translated" else {str(one.source) for one in sent}
-        assert {str(one.source) for one in seen} == expected
+        outside = {one.payload: bench.outside_of(one) for one in sent}
+        for one in seen:
+            source, port = outside[one.payload]
+            assert (str(one.source), port or one.source_port) == (source, one.source_port)
         assert len({(one.source, one.source_port, one.destination_port) for one in seen}) == FLOWS
         assert gateway.count() == (FLOWS if recipe.stateful else None)
 
@@ -171,7 +181,8 @@ def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
         settings = gateway.settings().as_dict()
     assert settings["version"][0].startswith("Linux ")
     if not bench.recipe.stateful:
-        assert settings["knobs"] == {}
+        cores = bench.recipe.knobs.cores
+        assert settings["knobs"] == ({"cores": 1} if cores and cores.scope == "device" else {})
         return
     assert len(settings["version"]) > 1
     assert settings["knobs"]["table_size"] >= FLOWS

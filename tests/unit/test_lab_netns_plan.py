@@ -77,6 +77,7 @@ def test_the_environment_of_a_nat64() -> None:
         "NG_INSIDE": "inside",
         "NG_OUTSIDE": "outside",
         "NG_NAT64_PREFIX": "2001:2:0:1::/96",
+        "NG_MAPPED_NETWORK4": "198.18.0.0/16",
         "NG_INSIDE_ADDRESS6": "2001:2::1",
         "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
         "NG_INITIATOR_NETWORK6": "2001:2::/64",

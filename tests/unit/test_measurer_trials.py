@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -13,18 +14,19 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 
 from natgauge.campaigns.measurer import LabMeasurer
-from natgauge.campaigns.plan import TrafficOptions, make_plan
+from natgauge.campaigns.plan import Addresses, TrafficOptions, make_plan
 from natgauge.campaigns.restart import RestartInTrial
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
 from natgauge.procedures.measurer import Direction, Phase2Plan, RateStep, TrialPlan, Verdict
-from natgauge.trials import Phase2, Progress, TrialRequest, TrialResult
+from natgauge.trials import AddressRange, Phase2, Progress, TrialRequest, TrialResult
 
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
 BOTH = Phase2Plan(2000.0, 3000.0, 0.5)
 PLAN = TrialPlan(1000, 500.0, BOTH)
 #: Of a router: nothing is replaced.
 ROUTER = replace(SETTINGS, translated=False)
+TRAFFIC = make_plan(TrafficOptions(connections=1000), AROUND)
 
 
 class Played(FakeTable):
@@ -76,7 +78,7 @@ def measurer(engine: FakeEngine, device: Any = None, **others: Any) -> LabMeasur
     return LabMeasurer(
         place=FakeLab(),
         device=device,
-        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
+        traffic=others.pop("traffic", TRAFFIC),
         settings=others.pop("settings", SETTINGS),
         recorder=others.pop("recorder", Recorder()),
         runner=others.pop("runner", engine),
@@ -208,8 +210,8 @@ def test_no_connection_can_expire_where_none_is_needed() -> None:
     ("settings", "says"),
     [
         (SETTINGS, "stateless: this device replaces the Initiator's source, so it keeps connections"),
-        (replace(SETTINGS, initiator_family="ipv6"), "mapped addresses, which the recipe does not name"),
-        (replace(ROUTER, initiator_family="ipv6"), "mapped addresses, which the recipe does not name"),
+        (replace(SETTINGS, initiator_family="ipv6"), "mapped addresses, which are known only of kind siit"),
+        (replace(ROUTER, initiator_family="ipv6"), "mapped addresses, which are known only of kind siit"),
     ],
 )
 def test_a_stateless_trial_of_a_translator_is_refused_before_it_runs(settings: Any, says: str) -> None:
@@ -217,6 +219,19 @@ def test_a_stateless_trial_of_a_translator_is_refused_before_it_runs(settings: A
     with pytest.raises(UsageError, match=says):
         measurer(engine, settings=settings).measure(replace(PLAN, stateless=True))
     assert engine.requests == []
+
+
+def test_in_a_stateless_trial_the_responder_writes_the_mapped_addresses_and_others_learn_them() -> None:
+    engine = FakeEngine()
+    mapped = Addresses(ip_address("198.18.0.2"), ip_address("198.18.0.2"))
+    settings = replace(ROUTER, initiator_family="ipv6", pool=mapped)
+    subject = measurer(engine, settings=settings, traffic=replace(TRAFFIC, mapped_addresses=mapped))
+    subject.measure(replace(PLAN, stateless=True))
+    subject.measure(PLAN)
+    stateless, learned = engine.requests
+    wanted = AddressRange(first="198.18.0.2", last="198.18.0.2")
+    assert (stateless.responder.destination_addresses, learned.responder.destination_addresses) == (wanted, None)
+    assert (learned.translation.source, learned.translation.pool) == ("unchanged", wanted)
 
 
 def test_a_result_without_phase_1_is_broken_where_one_was_asked_for() -> None:

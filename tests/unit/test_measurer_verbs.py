@@ -184,13 +184,24 @@ def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
     ("dut", "says"),
     [
         ("nftables-nat44", "stateless: this device replaces the Initiator's source, so it keeps connections"),
-        ("tayga-nat64", "stateless: of a translator .* needs the Initiator's mapped addresses, which the recipe does"),
+        ("tayga-nat64", "stateless: of a translator .* needs the Initiator's mapped addresses, which are known only"),
     ],
 )
 def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(dut: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         check(Question(metric="throughput", dut=dut, settings={"stateless": True}))
     check(Question(metric="throughput", dut="linux-ipv6", settings={"stateless": True}))
+
+
+def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_known() -> None:
+    checked = check(Question(metric="throughput", dut="tayga-siit", settings={"stateless": True}))
+    assert str(checked.traffic.mapped_addresses) == "198.18.0.2"
+    check(Question(metric="connection-rate", dut="tayga-siit"))
+    place = PlaceOptions(
+        kind="wire", initiator_port=WirePort("one", "2001:2::1"), responder_port=WirePort("two", "198.19.0.1")
+    )
+    with pytest.raises(UsageError, match=r"stateless: .* mapped addresses, which are known only of kind siit"):
+        check(Question(metric="throughput", dut="tayga-siit", place=place, settings={"stateless": True}))
 
 
 def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
@@ -209,3 +220,8 @@ def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
 def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:
     checked = check(Question(metric="enumeration-orders", dut="nftables-nat44", traffic=TrafficOptions(connections=10)))
     assert getattr(checked.settings, "four_tuples", None) == checked.traffic.space >= 64_512
+
+
+def test_a_table_that_is_not_there_is_not_filled() -> None:
+    with pytest.raises(UsageError, match="table-capacity: linux-ipv4 keeps no connections, so it has no table to fill"):
+        check(Question(metric="table-capacity", dut="linux-ipv4"))

@@ -74,8 +74,22 @@ def test_a_nat64_has_a_prefix_and_a_pool_of_the_devices_outside_address() -> Non
     assert (around.inside.family, around.outside.family) == ("ipv6", "ipv4")
     assert around.prefix is not None
     assert str(around.pool) == "198.19.0.1"
+    assert around.mapped is None
     routed = surroundings(PlaceOptions(), load("linux-ipv4"))
     assert (routed.prefix, routed.pool, routed.translated) == (None, None, False)
+
+
+def test_a_stateless_translator_maps_host_for_host() -> None:
+    around = surroundings(PlaceOptions(), load("tayga-siit"))
+    assert (around.translated, around.pool, str(around.mapped)) == (False, None, "198.18.0.2-198.18.255.254")
+    assert str(around.prefix) == "2001:2:0:1::/96"
+
+
+def test_what_a_foreign_translator_maps_to_is_not_known_so_any_source_is_right() -> None:
+    initiator, responder = WirePort("ngnone0", "2001:2::1"), WirePort("ngnone1", "198.19.0.1")
+    options = PlaceOptions(kind="wire", initiator_port=initiator, responder_port=responder)
+    around = surroundings(options, load("tayga-siit"))
+    assert (around.translated, around.pool, around.mapped) == (True, None, None)
 
 
 def test_a_foreign_devices_pool_is_not_known() -> None:

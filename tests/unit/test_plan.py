@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,7 @@ NAT44 = Surroundings(INSIDE4, OUTSIDE4, pool=pool("198.19.0.1"), mtu=3498)
 NAT64 = Surroundings(
     INSIDE6, OUTSIDE4, prefix=ipaddress.IPv6Network("2001:2:0:1::/96"), pool=pool("198.19.0.1"), mtu=3498
 )
+SIIT = replace(NAT64, translated=False, pool=None, mapped=pool("198.18.0.2", "198.18.2.4"))
 
 
 def refusal(options: TrafficOptions, around: Surroundings = NAT44) -> str:
@@ -89,6 +91,21 @@ def test_an_initiator_behind_nat64_writes_the_responder_inside_the_prefix() -> N
     assert str(plan.destination_addresses) == "2001:2:0:1::c613:2-2001:2:0:1::c613:9"
     assert str(plan.responder_addresses) == "198.19.0.2-198.19.0.9"
     assert plan.destination_addresses.count == plan.responder_addresses.count
+
+
+def test_an_initiator_behind_a_stateless_translator_has_an_address_outside_for_each_of_its_own() -> None:
+    options = TrafficOptions(source_addresses="2001:2::2-2001:2::104")
+    plan = make_plan(options, SIIT)
+    assert str(plan.mapped_addresses) == "198.18.0.2-198.18.1.4"
+    assert str(make_plan(TrafficOptions(), SIIT).mapped_addresses) == "198.18.0.2"
+    assert make_plan(TrafficOptions(), NAT64).mapped_addresses is None
+
+
+@pytest.mark.parametrize("sources", ["2001:2::3-2001:2::9", "2001:2::2-2001:2::206", "2001:2::ff"])
+def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(sources: str) -> None:
+    message = refusal(TrafficOptions(source_addresses=sources), SIIT)
+    assert f"source addresses: {sources} are not those this device maps; use 2001:2::2 and" in message
+    assert "at most 515 addresses" in message
 
 
 @pytest.mark.parametrize(

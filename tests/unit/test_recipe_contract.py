@@ -26,7 +26,7 @@ PLAN = PlanFacts(connections=1000, phase1_seconds=10, after_seconds=20, source_a
 
 #: What the lab gives and what the driver adds; a snippet may use nothing else (docs/gateways.md).
 VARIABLES = {
-    "NG_NAME", "NG_WORK", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
+    "NG_NAME", "NG_WORK", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX", "NG_MAPPED_NETWORK4",
     *(f"NG_{side}_NETWORK{family}" for side in ("INITIATOR", "RESPONDER") for family in "46"),
     *(f"NG_{side}_{what}{family}" for side in ("INSIDE", "OUTSIDE") for what in ("ADDRESS", "PEER") for family in "46"),
     "NG_CONNECTIONS", "NG_SOURCE_ADDRESSES", "NG_TABLE_SIZE", "NG_HASH_SIZE", "NG_UDP_TIMEOUT", "NG_VALUE",
@@ -105,9 +105,9 @@ def recipe(request: pytest.FixtureRequest) -> Recipe:
     return load(request.param)
 
 
-def test_the_six_gateways_are_there() -> None:
+def test_the_seven_gateways_are_there() -> None:
     assert {path.stem for path in FILES} >= {
-        "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64",
+        "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64", "tayga-siit",
     }  # fmt: skip
     assert {path.stem for path in FILES} <= set(available())
 
@@ -346,6 +346,14 @@ def broken(old: str, new: str) -> Callable[[str], str]:
     ("change", "message"),
     [
         (broken('kind = "nat44"', 'kind = "nat46"'), "mine.toml: kind: 'nat46': input should be"),
+        (broken('"translated"', '"mapped"'), 'source "mapped" and kind "siit" come together, or not at all'),
+        (broken('kind = "nat44"', 'kind = "siit"'), "kind siit does not go from ipv4 to ipv4"),
+        (
+            lambda text: text.replace('"nat44"', '"siit"').replace(
+                'initiator_family = "ipv4', 'initiator_family = "ipv6'
+            ),
+            'source "mapped" and kind "siit" come together, or not at all',
+        ),
         (broken("stateful = true", 'stateful = "yes"'), "mine.toml: stateful: 'yes': input should be a valid boolean"),
         (broken("stateful = true", "stateful = true\ncolour = 1"), "mine.toml: colour: 1: extra inputs are not"),
         (broken('name = "mine"', 'name = "other"'), 'mine.toml: name "other" is not the name of the file'),

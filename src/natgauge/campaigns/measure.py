@@ -273,9 +273,16 @@ def check(question: Question) -> _Checked:
     lab = make_lab(question.place, recipe, traffic, background=background)
     settings = make_settings(procedure, question.settings, traffic=traffic, lab=lab)
     if Ability.STATELESS in settings.needs():
-        refuse_stateless(around.inside.family, around.outside.family, translated=around.translated)
+        refuse_stateless(
+            around.inside.family,
+            around.outside.family,
+            translated=around.translated,
+            mapped=traffic.mapped_addresses is not None,
+        )
     if Ability.BACKGROUND in settings.needs():
         refuse_background(around)
+    if settings.fills_table and not recipe.stateful:
+        raise UsageError(f"{procedure.metric}: {recipe.name} keeps no connections, so it has no table to fill")
     checked = _Checked(
         question=question,
         procedure=procedure,
@@ -430,7 +437,7 @@ class _Run:
                 initiator_family=checked.around.inside.family,
                 responder_family=checked.around.outside.family,
                 translated=checked.around.translated,
-                pool=checked.around.pool,
+                pool=checked.around.pool or checked.traffic.mapped_addresses,
                 sender_cpus=senders,
                 watch_cpus=tuple(cpu for cpu in device_cpus(checked.lab) if cpu not in senders),
                 seed=checked.seed,

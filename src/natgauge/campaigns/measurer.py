@@ -382,13 +382,18 @@ class LabMeasurer:
         """
         settings = self.settings
         if plan.stateless:
-            refuse_stateless(settings.initiator_family, settings.responder_family, translated=settings.translated)
+            refuse_stateless(
+                settings.initiator_family,
+                settings.responder_family,
+                translated=settings.translated,
+                mapped=self.traffic.mapped_addresses is not None,
+            )
         grace = round(settings.grace_seconds * 1000)
         request = TrialRequest(
             mark=(settings.first_mark - 1 + self.number) % 0xFFFF_FFFF + 1,
             seed=settings.seed,
             initiator=self._initiator(),
-            responder=self._responder(),
+            responder=self._responder(self.traffic.mapped_addresses if plan.stateless else None),
             translation=Translation(
                 source="translated" if settings.translated else "unchanged",
                 pool=_range(settings.pool) if settings.pool is not None else None,
@@ -436,7 +441,7 @@ class LabMeasurer:
             destination_ports=PortRange(first=traffic.destination_ports.first, last=traffic.destination_ports.last),
         )
 
-    def _responder(self) -> ResponderSide:
+    def _responder(self, destinations: Addresses | None) -> ResponderSide:
         port = self.place.responder
         return ResponderSide(
             interface=port.interface,
@@ -444,6 +449,7 @@ class LabMeasurer:
             family=self.settings.responder_family,
             gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
             addresses=_range(self.traffic.responder_addresses),
+            destination_addresses=None if destinations is None else _range(destinations),
         )
 
     def _perform(self, request: TrialRequest, restart_at: float | None = None) -> _Evidence:
@@ -602,21 +608,22 @@ def _samples(plan: TrialPlan) -> DelaySamples | None:
     return DelaySamples(from_ms=from_ms, frames=plan.delay_samples or max(left, 1))
 
 
-def refuse_stateless(initiator: Family, responder: Family, *, translated: bool) -> None:
+def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, mapped: bool) -> None:
     """Refuse a trial without phase 1 of a device whose outside addresses only phase 1 can tell.
 
     Args:
         initiator: family on the Initiator's side.
         responder: family on the Responder's side.
         translated: whether the device replaces the Initiator's source.
+        mapped: whether it is known what it makes of the Initiator's addresses.
 
     Raises:
         UsageError: it is one.
     """
-    if initiator != responder:
+    if initiator != responder and not mapped:
         raise UsageError(
-            "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which the "
-            "recipe does not name; leave stateless out"
+            "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which are "
+            "known only of kind siit in a lab of ours; leave stateless out"
         )
     if translated:
         raise UsageError(

@@ -255,9 +255,11 @@ def surroundings(options: PlaceOptions, recipe: Recipe) -> Surroundings:
     check_options(options)
     inside = _link(addresses.INSIDE[recipe.initiator_family], options.initiator_port)
     outside = _link(addresses.OUTSIDE[recipe.responder_family], options.responder_port)
-    translated = recipe.source == "translated"
-    crosses = recipe.initiator_family != recipe.responder_family
     ours = options.kind == "netns"
+    mapped = Addresses(*addresses.MAPPED.range(addresses.MAPPED.hosts)) if recipe.source == "mapped" and ours else None
+    # A mapping that is not known is judged like any translation.
+    translated = recipe.source != "unchanged" and mapped is None
+    crosses = recipe.initiator_family != recipe.responder_family
     return Surroundings(
         inside=inside,
         outside=outside,
@@ -265,6 +267,7 @@ def surroundings(options: PlaceOptions, recipe: Recipe) -> Surroundings:
         translated=translated,
         pool=Addresses(outside.device, outside.device) if translated and ours else None,
         mtu=MTU if ours else min(_mtu(options.initiator_port), _mtu(options.responder_port)),
+        mapped=mapped,
     )
 
 

@@ -125,9 +125,11 @@ class Surroundings:
         outside: the link between device and Responder.
         prefix: NAT64 prefix (RFC 6052) in front of the Responder's IPv4 addresses as the Initiator writes them; None
             when both sides speak the same family.
-        translated: whether the device replaces the Initiator's source.
+        translated: whether the device replaces the Initiator's source by one that only phase 1 can tell.
         pool: outside addresses the device may use; None = not checked.
         mtu: of the lab's interfaces, in octets.
+        mapped: addresses a stateless translator has for the Initiator's hosts, from the first one on; None = it is no
+            such device, or they are not known.
     """
 
     inside: LinkAddresses
@@ -136,6 +138,7 @@ class Surroundings:
     translated: bool = True
     pool: Addresses | None = None
     mtu: int = 1500
+    mapped: Addresses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,8 @@ class TrafficPlan:
         frame_size: octets with FCS on `frame_side`.
         frame_side: the side `frame_size` speaks of.
         order: of phase 1.
+        mapped_addresses: the Initiator's as the Responder writes them, as many, in the same order; None where only
+            phase 1 can tell.
     """
 
     connections: int
@@ -188,6 +193,7 @@ class TrafficPlan:
     frame_size: int
     frame_side: Side
     order: Order
+    mapped_addresses: Addresses | None = None
 
     @property
     def space(self) -> int:
@@ -205,7 +211,7 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
 
     Raises:
         UsageError: a range is malformed, empty, reversed or of the wrong family, holds the device's own address, is
-            too small for the connections, or the frame does not fit the family or the lab.
+            too small for the connections, or not mapped, or the frame does not fit the family or the lab.
     """
     sources = _tester_addresses("source addresses", options.source_addresses, around.inside)
     responders = _tester_addresses("destination addresses", options.destination_addresses, around.outside)
@@ -224,6 +230,7 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
         frame_size=size,
         frame_side=options.frame_side,
         order=options.order,
+        mapped_addresses=_as_responder_writes(sources, around),
     )
     return _with_connections(plan, connections, around, named=_ranges_named(options))
 
@@ -367,6 +374,19 @@ def _as_initiator_writes(responders: Addresses, prefix: ipaddress.IPv6Network | 
     return Addresses(
         ipaddress.IPv6Address(base + int(responders.first)), ipaddress.IPv6Address(base + int(responders.last))
     )
+
+
+def _as_responder_writes(sources: Addresses, around: Surroundings) -> Addresses | None:
+    """Host for host what a stateless translator makes of the Initiator's addresses (RFC 7757)."""
+    mapped = around.mapped
+    if mapped is None:
+        return None
+    if sources.first != around.inside.tester or sources.count > mapped.count:
+        raise UsageError(
+            f"source addresses: {sources} are not those this device maps; use {around.inside.tester} and those after "
+            f"it, at most {mapped.count} addresses"
+        )
+    return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
 
 def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:

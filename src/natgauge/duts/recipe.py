@@ -25,7 +25,7 @@ _BUILT_IN: Final = Path(__file__).parent
 _COMMON: Final = "common"
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
-Kind = Literal["routing", "nat44", "nat66", "nat64"]
+Kind = Literal["routing", "nat44", "nat66", "nat64", "siit"]
 Family = Literal["ipv4", "ipv6"]
 Snippet = Annotated[str, Field(min_length=1)]
 Pieces = tuple[Snippet, ...]
@@ -37,6 +37,7 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "nat44": (("ipv4", "ipv4"),),
     "nat66": (("ipv6", "ipv6"),),
     "nat64": (("ipv6", "ipv4"),),
+    "siit": (("ipv6", "ipv4"),),
 }
 
 
@@ -182,7 +183,8 @@ class Recipe(_Model):
         initiator_family: of the frames on the Initiator's side.
         responder_family: of the frames on the Responder's side.
         stateful: whether it keeps connections.
-        source: what happens to the Initiator's source address and port.
+        source: what happens to the Initiator's source address and port; "mapped": each address becomes its own one of
+            the other family, and the port stays (RFC 7757).
         extends: fragments it is built on, first to last.
         environment: variables its snippets see beside those of the lab.
         needs: what must be installed on the device.
@@ -198,7 +200,7 @@ class Recipe(_Model):
     initiator_family: Family
     responder_family: Family
     stateful: bool
-    source: Literal["translated", "unchanged"]
+    source: Literal["translated", "unchanged", "mapped"]
     extends: tuple[str, ...] = ()
     environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = {}
     needs: tuple[Need, ...] = ()
@@ -212,6 +214,8 @@ class Recipe(_Model):
         families = (self.initiator_family, self.responder_family)
         if families not in _FAMILIES[self.kind]:
             raise ValueError(f"kind {self.kind} does not go from {families[0]} to {families[1]}")
+        if (self.source == "mapped") != (self.kind == "siit"):
+            raise ValueError('source "mapped" and kind "siit" come together, or not at all')
         if self.name != self.origin.stem:
             raise ValueError(f'name "{self.name}" is not the name of the file')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):

@@ -67,6 +67,9 @@ OUTSIDE: Final[dict[Family, Side]] = {
     "ipv6": Side(IPv6Interface("2001:2:0:8000::1/64")),
 }
 
+#: Where a stateless translator finds the IPv6 hosts of the inside: host k there is host k here (RFC 7757).
+MAPPED: Final = Side(IPv4Interface("198.18.0.1/16"))
+
 #: Native IPv6 beside the frames under test, from the same block (RFC 8219 section 5.3).
 BACKGROUND_INSIDE: Final = Side(IPv6Interface("2001:2:0:b1::1/64"))
 BACKGROUND_OUTSIDE: Final = Side(IPv6Interface("2001:2:0:b2::1/64"))
