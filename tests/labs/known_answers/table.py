@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs rows of the known-answer table, and writes down what was found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tests.labs.known_answers.devices import NotOnTimeError, Standing
+from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
+
+from natgauge import procedures
+from natgauge.errors import BrokenError
+from natgauge.procedures.measurer import TrialPlan, Verdict
+from natgauge.procedures.progress import ignore
+
+#: Whatever was disturbed is measured again until this time is over, in seconds.
+PATIENCE = 30.0
+#: A load that stays INVALID is given up after so many repeats, so that a busy host cannot hold up a row for minutes.
+INVALID_REPEATS = 4
+LIMITS_OF_THE_HOST = frozenset({"host", "tester"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A figure beside the truth."""
+
+    row: Row
+    look: Look
+    truth: Value
+    found: Value
+    margins: Margins
+
+    @property
+    def within(self) -> bool:
+        """Whether it is near enough."""
+        if isinstance(self.truth, str) or isinstance(self.found, str):
+            return self.truth == self.found
+        below, above = self.margins
+        return self.truth - below <= self.found <= self.truth + above
+
+    def __str__(self) -> str:
+        """As a line of the table."""
+        look = self.look
+        cells = (
+            self.row.device.words,
+            _with_unit(self.truth, look.unit),
+            f"{self.row.metric}: {look.figure}" if look.figure else self.row.metric,
+            _with_unit(self.found, look.unit),
+            _tolerance(self.margins, look.reason),
+            "yes" if self.within else "**no**",
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+def run(row: Row) -> list[Finding]:
+    """Measure, and hold every figure against the truth.
+
+    What was disturbed is measured again: a device that was not on time itself, a single trial that is INVALID, a
+    procedure that gives up because all trials are, and a wrong figure that is told to be limited by the host.
+
+    Raises:
+        NotOnTimeError: it was disturbed however often it was tried.
+        NatgaugeError: it could not be measured.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return _once(row)
+        except NotOnTimeError:
+            if time.monotonic() > deadline:
+                raise
+
+
+def _once(row: Row) -> list[Finding]:
+    with row.device.stand() as standing:
+        evidence = _single(row.trial, standing) if row.trial is not None else _measured(row, standing)
+    findings = [_finding(row, look, evidence) for look in row.looks]
+    if not all(one.within for one in findings) and evidence.limited_by in LIMITS_OF_THE_HOST:
+        raise NotOnTimeError(f"limited by the {evidence.limited_by}: {'; '.join(map(str, findings))}")
+    return findings
+
+
+def _single(trial: TrialPlan, standing: Standing) -> Evidence:
+    outcome = standing.measurer.measure(trial)
+    if outcome.verdict is Verdict.INVALID:
+        raise NotOnTimeError(outcome.reason)
+    return Evidence(outcome, standing.tell())
+
+
+def _measured(row: Row, standing: Standing) -> Evidence:
+    procedure = procedures.get(row.metric.partition(",")[0])
+    common = {"repeat": 1, "invalid_repeats": INVALID_REPEATS}
+    settings = procedure.settings(
+        connections=row.device.connections, placement=standing.measurer.place.placement, **{**common, **row.settings}
+    )
+    try:
+        result = procedure.run(standing.measurer, settings, ignore)
+    except BrokenError as error:
+        if standing.logbook.trials and standing.logbook.trials[-1]["verdict"] is Verdict.INVALID:
+            raise NotOnTimeError(str(error)) from error
+        raise
+    return Evidence(result.measurements[-1].attempts[-1].outcome, standing.tell(), result)
+
+
+def _finding(row: Row, look: Look, evidence: Evidence) -> Finding:
+    truth = look.truth(evidence) if callable(look.truth) else look.truth
+    margins = look.margins(evidence) if callable(look.margins) else look.margins
+    return Finding(row, look, truth, look.found(evidence), margins)
+
+
+def markdown(findings: Iterable[Finding]) -> str:
+    """The whole table."""
+    head = ["| device | truth | metric | found | tolerance | within |", "|---|--:|---|--:|---|---|"]
+    return "\n".join([*head, *map(str, findings)])
+
+
+def _with_unit(value: Value, unit: str) -> str:
+    return f"{_number(value)} {unit}".strip()
+
+
+def _tolerance(margins: Margins, reason: str) -> str:
+    below, above = margins
+    if below == above == 0:
+        return "none"
+    size = f"±{_number(below)}" if below == above else f"-{_number(below)} +{_number(above)}"
+    return f"{size}: {reason}"
+
+
+def _number(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
