@@ -11,7 +11,7 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
 
-from natgauge.campaigns.measure import Question, check
+from natgauge.campaigns.measure import Question, check, plan_facts
 from natgauge.campaigns.measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer
 from natgauge.campaigns.places import PlaceOptions, WirePort
 from natgauge.campaigns.plan import TrafficOptions, make_plan
@@ -225,3 +225,8 @@ def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:
 def test_a_table_that_is_not_there_is_not_filled() -> None:
     with pytest.raises(UsageError, match="table-capacity: linux-ipv4 keeps no connections, so it has no table to fill"):
         check(Question(metric="table-capacity", dut="linux-ipv4"))
+
+
+def test_connections_that_are_to_expire_get_no_longer_time_outs_than_they_need() -> None:
+    expiring, others = (plan_facts(check(Question(metric=name, dut="nftables-nat44"))) for name in ("expiry", "pdv"))
+    assert expiring.needed_seconds < 10 < others.needed_seconds

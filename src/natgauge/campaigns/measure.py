@@ -536,11 +536,11 @@ def plan_facts(checked: _Checked) -> PlanFacts:
     """What the device must be fit for.
 
     Its time-outs, unless the user chose them, outlast the slowest trial a search may try; a chosen one must outlast the
-    first trial, and every later one is held against it before it runs.
+    first trial, and every later one is held against it before it runs. So must those of connections that are to expire.
     """
     connections = checked.traffic.connections
     longest = connection_rate.FIRST_TRIAL_SECONDS
-    if checked.question.udp_timeout is None:
+    if checked.question.udp_timeout is None and not checked.settings.waits_for_expiry:
         longest = 2 * connection_rate.LONGEST_TRIAL_SECONDS
     phase2 = checked.settings.phase2_seconds
     return PlanFacts(

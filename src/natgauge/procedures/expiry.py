@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from natgauge.errors import BrokenError
 from natgauge.procedures.loaded import Loaded, measure_standing
 from natgauge.procedures.measurer import Ability, CountAt, Measurer, WatchesCount
 from natgauge.procedures.preparation import EstablishingSettings
@@ -49,6 +50,11 @@ class Settings(EstablishingSettings):
         in_range("watch seconds", self.watch_seconds, 1, 86_400, "s")
         in_range("interval seconds", self.interval_seconds, 0.01, 60, "s")
 
+    @property
+    def waits_for_expiry(self) -> bool:
+        """Always."""
+        return True
+
     def needs(self) -> frozenset[Ability]:
         """The device's own count, again and again."""
         return super().needs() | {Ability.WATCH_COUNT}
@@ -58,7 +64,7 @@ def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> M
     """Measure the expiry rate in connections/s.
 
     Raises:
-        BrokenError: phase 1 does not work.
+        BrokenError: phase 1 does not work, or the connections do not time out while they are watched.
         NatgaugeError: a trial could not be run at all.
     """
     return measure_standing(measurer, (METRIC, UNIT), settings, observe, lambda ready: _once(ready, settings))
@@ -72,11 +78,10 @@ def _once(ready: Loaded, settings: Settings) -> Measurement:
     rows = [{"seconds": one.seconds, "count": float(one.count)} for one in seen]
     begin, end = crossing(seen, FROM_SHARE * settings.connections), crossing(seen, TO_SHARE * settings.connections)
     if begin is None or end is None:
-        note = (
-            f"{seen[-1].count} of {settings.connections} connections were left after {seen[-1].seconds:.1f} s; give "
-            "shorter time-outs or watch longer"
+        raise BrokenError(
+            f"{METRIC}: {seen[-1].count} of {settings.connections} connections were left after "
+            f"{seen[-1].seconds:.1f} s; give shorter time-outs or watch longer"
         )
-        return ready.measurement(0.0, limited_by="tester", notes=[note], series=rows)
     figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": seen[-1].seconds}
     if end <= begin:
         note = "the count fell between two readings; the rate is at least this"

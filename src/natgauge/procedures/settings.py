@@ -193,6 +193,11 @@ class TrialSettings:
         """Whether the device's table is filled on purpose."""
         return False
 
+    @property
+    def waits_for_expiry(self) -> bool:
+        """Whether connections are to time out, so that the device's time-outs are not made longer than need be."""
+        return False
+
     def parameters(self) -> dict[str, Any]:
         """All settings as plain values, as they stand in a result."""
         values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
