@@ -178,7 +178,8 @@ static __always_inline bool read_clock(struct sender *s)
 
 	if ((__s64)now < 0)
 		return false;
-	if ((__s64)gap > STALL_NS && s->now_ns) {
+	/* The first reading tells how late the thread came to its schedule. */
+	if ((__s64)gap > STALL_NS) {
 		s->stalls++;
 		s->stalled_ns += gap;
 		if (gap > s->worst_stall_ns)

@@ -8,7 +8,7 @@
 #define NATGAUGE_SHARED_H
 
 #define MAX_SENDERS 64
-/* The state table lies in pieces, so that they can be zeroed side by side: 512 x 2^22 = 2^31 connections. */
+/* The state table lies in pieces of up to 2^22 connections, so that they can be zeroed side by side. */
 #define MAX_PIECES 512
 
 /* 32 frames a word: duplicates are told apart while no more than 2^21 later frames of their stream have come. */
@@ -119,14 +119,13 @@ struct plan {
 	__u32 mixed;
 	__u32 mix_of;
 	__u32 mix_foreground;
-	__u32 longest;	   /* octets of the longest of all frames */
-	__u32 piece_shift; /* a piece of the state table holds so many connections, as a power of 2 */
-	__u32 unused;
+	__u32 longest;		/* octets of the longest of all frames */
 	__u64 frame_timeout_ns; /* 0: none */
 	__u64 connections;
 	__u64 draw_key;
 	__u32 source_port_first;
 	__u32 destination_port_first;
+	struct divisor pieces; /* connections in a piece of the state table */
 	struct divisor source_ports;
 	struct divisor source_addresses;
 	struct divisor destination_ports;

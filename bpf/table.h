@@ -13,7 +13,7 @@ struct outside {
 /* IPv4: one word (address, port, LEARNED). IPv6: three words (the first as IPv4 without address, high, low). */
 static __always_inline __u64 *entry(__u64 connection)
 {
-	__u32 piece = connection >> plan.piece_shift, slot = connection & ((1 << plan.piece_shift) - 1);
+	__u32 piece = divide(connection, &plan.pieces), slot = connection - piece * plan.pieces.by;
 	void *map = bpf_map_lookup_elem(&state_table, &piece);
 
 	return map ? bpf_map_lookup_elem(map, &slot) : NULL;

@@ -186,7 +186,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
         mix_of: request.background.as_ref().map_or(1, |background| background.n),
         mix_foreground: request.background.as_ref().map_or(1, |background| background.m),
         longest: request.longest_octets(),
-        piece_shift: table::piece_shift(request.connections),
+        pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
         connections: request.connections,
         draw_key: keys.next(),
@@ -205,7 +205,6 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
             side(responder.family, octets[1], macs[1], &responder.addresses, hosts),
         ],
         background: background(request, macs),
-        ..Default::default()
     }
 }
 

@@ -11,10 +11,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType};
 use crate::failure::{Failure, Outcome};
 use crate::request::{Family, Request};
 
-/// As a power of 2; one is enough for tables this small, and `MAX_PIECES` of bpf/shared.h hold the largest.
-const LARGEST_PIECE: u32 = 22;
-/// The last piece is not full; so many make that little.
-const MANY_PIECES: u64 = 64;
+/// Connections a piece holds at most.
+const LARGEST_PIECE: u64 = 1 << 22;
+/// `MAX_PIECES` of bpf/shared.h.
+const MOST_PIECES: u64 = 512;
 /// Left for everything else.
 const RESERVE: u64 = 256 << 20;
 const MAKERS: usize = 4;
@@ -27,12 +27,13 @@ pub struct Table {
     pub octets: u64,
 }
 
-/// Connections a piece holds, as a power of 2.
-pub fn piece_shift(connections: u64) -> u32 {
-    if connections <= 1 << LARGEST_PIECE {
-        return LARGEST_PIECE;
-    }
-    (connections / MANY_PIECES).ilog2().min(LARGEST_PIECE)
+/// Number of pieces, and connections in each: those that leave the fewest places over.
+pub fn shape(connections: u64) -> (u64, u64) {
+    let least = connections.div_ceil(LARGEST_PIECE);
+    let count = (least..=MOST_PIECES.min(2 * least))
+        .min_by_key(|&count| connections.div_ceil(count) * count - connections)
+        .unwrap_or(least);
+    (count, connections.div_ceil(count))
 }
 
 fn available() -> u64 {
@@ -67,8 +68,7 @@ impl Table {
         let entry = Self::entry(request);
         // A stateless trial learns nothing.
         let connections = if request.stateless { 1 } else { request.connections };
-        let entries = connections.min(1 << piece_shift(connections));
-        let count = connections.div_ceil(entries);
+        let (count, entries) = shape(connections);
         let octets = count * entries * u64::from(entry);
         let free = available();
         if octets + RESERVE > free {
@@ -118,5 +118,20 @@ impl Table {
         // In one go: the kernel waits for all CPUs (a grace period of RCU, 10 ms) after each update of such a table.
         map.update_batch(&numbers, &pieces, count, MapFlags::ANY, MapFlags::ANY)
             .map_err(|error| Failure::Broke(format!("state table: {count} pieces: {error:#}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_hold_all_connections_and_hardly_more() {
+        for connections in [1, 2, 100_000, 1 << 22, (1 << 22) + 1, 10_000_000, 1_600_000_000, (1 << 31) - 1, 1 << 31] {
+            let (count, entries) = shape(connections);
+            assert!(count <= MOST_PIECES && entries <= LARGEST_PIECE, "{connections}: {count} x {entries}");
+            assert!((0..=connections / 1_000_000).contains(&(count * entries - connections)), "{connections}");
+        }
+        assert_eq!(shape(1_600_000_000), (400, 4_000_000));
     }
 }

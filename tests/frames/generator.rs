@@ -204,3 +204,14 @@ fn the_responder_sends_only_what_it_learned_each_once_when_asked() {
     }
     assert_eq!(used.len(), 1000);
 }
+
+#[test]
+fn a_thread_that_comes_late_to_its_schedule_stood_still_until_then() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    // The harness lets every schedule have begun a second ago.
+    loaded.generate(&[Flow { frames: 1, ..PHASE1 }]);
+    let sender = loaded.programs.senders()[0];
+    assert_eq!(sender.stalls, 1);
+    assert!((1_000_000_000..60_000_000_000).contains(&sender.worst_stall_ns), "{}", sender.worst_stall_ns);
+}

@@ -156,6 +156,30 @@ def test_disturbed_trials_decide_nothing() -> None:
         measure(Gateway(disturbed=1.0), invalid_repeats=2)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_frame_lost_now_and_then_is_not_taken_for_a_full_table(seed: int) -> None:
+    assert measure(Gateway(table_size=100_000, rare_loss=0.15, seed=seed)).summary.median == 100_000
+
+
+class _Spoiling(Gateway):
+    """A device that keeps everything and spoils a frame of every larger validation."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        self.rare_loss = float(plan.connections > 50_000)
+        return super().measure(plan)
+
+
+def test_what_the_devices_own_count_has_and_validation_never_finds_is_told() -> None:
+    result = measure(_Spoiling())
+    assert result.summary.median == 50_000
+    assert result.limited_by == "device"
+    assert any(
+        "50001 connections count as too many although the device's own count had them all" in note
+        and "a loss tolerance may be what this device needs" in note
+        for note in result.notes
+    )
+
+
 def test_a_slow_way_back_is_not_taken_for_a_full_table() -> None:
     gateway = Gateway(establishes=5e5, forwards=1e7, forwards_down=1e5, table_size=100_000)
     result = measure(gateway)
