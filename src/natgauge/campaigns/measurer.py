@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Protocol, runtime_checkable
 
+from natgauge.campaigns.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
 from natgauge.campaigns.plan import Addresses, TrafficPlan
 from natgauge.campaigns.restart import RestartInTrial
 from natgauge.campaigns.watch import Silent, Watch
@@ -26,13 +27,10 @@ from natgauge.procedures.measurer import (
     TearDown,
     TrialOutcome,
     TrialPlan,
-    Variation,
 )
 from natgauge.trials import (
     AddressRange,
     Background,
-    Buckets,
-    DelayCounts,
     DelaySamples,
     Frame,
     GatewaySide,
@@ -52,11 +50,10 @@ from natgauge.trials import (
     Translation,
     TrialRequest,
     TrialResult,
-    VariationCounts,
     phase1_of,
     run,
 )
-from natgauge.verdicts import CpuStalls, Judgement, PortFacts, TrialEvidence, judge
+from natgauge.verdicts import Judgement, TrialEvidence, judge
 
 #: Frames each way that prove that the device forwards at all, and their rate: slow enough for any device.
 _PROBES: Final = 8
@@ -515,7 +512,7 @@ class LabMeasurer:
     def _judged(self, plan: TrialPlan, evidence: _Evidence) -> TrialOutcome:
         result = evidence.result
         phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
-        phase2 = _phase2_counts(result)
+        phase2 = phase2_counts(result)
         judgement = judge(
             TrialEvidence(
                 placement=self.place.placement,
@@ -530,8 +527,8 @@ class LabMeasurer:
                 table_limit=self.settings.table_limit,
                 cpus=stalls_of(result),
                 ports={
-                    "Initiator": _facts(result.ports.initiator),
-                    "Responder": _facts(result.ports.responder),
+                    "Initiator": facts_of(result.ports.initiator),
+                    "Responder": facts_of(result.ports.responder),
                 },
                 dropped_before=evidence.dropped_before,
                 dropped_after=evidence.dropped_after,
@@ -631,103 +628,6 @@ def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, 
         )
 
 
-def counts_of(stream: StreamCounts) -> Counts:
-    """The engine's integers as a procedure sees them."""
-    silence = stream.longest_silence
-    return Counts(
-        intended=stream.intended_frames,
-        offered=stream.offered_frames,
-        received=stream.received_frames,
-        duplicates=stream.duplicates,
-        reordered=stream.reordered,
-        late=stream.late,
-        damaged=stream.damaged,
-        untranslated=stream.untranslated,
-        mistranslated=stream.mistranslated,
-        skipped=stream.skipped or 0,
-        background=stream.background_frames or 0,
-        background_received=stream.background_received or 0,
-        nominal_seconds=(stream.nominal_ns or 0) / 1e9,
-        sending_seconds=(stream.sending_ns or 0) / 1e9,
-        worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
-        final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
-        stalled_seconds=_seconds(stream.stalled_ns),
-        last_lost_seconds=_seconds(stream.last_lost_ns),
-        longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
-    )
-
-
-def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e9
-
-
-def _phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
-    if result.phase2 is None:
-        return {}
-    both = {Direction.INITIATOR: result.phase2.initiator, Direction.RESPONDER: result.phase2.responder}
-    return {direction: stream for direction, stream in both.items() if stream is not None}
-
-
-def _phase2_counts(result: TrialResult) -> dict[Direction, Counts]:
-    return {direction: counts_of(stream) for direction, stream in _phase2_streams(result).items()}
-
-
-def delays_of(delay: DelayCounts) -> Delays | None:
-    """Delays in seconds; None when no frame was timed."""
-    if not delay.frames or delay.minimum_ns is None or delay.maximum_ns is None or delay.sum_ns is None:
-        return None
-    return Delays(
-        frames=delay.frames,
-        minimum=delay.minimum_ns / 1e9,
-        maximum=delay.maximum_ns / 1e9,
-        mean=delay.sum_ns / delay.frames / 1e9,
-        negative=delay.negative,
-        buckets=_buckets(delay.buckets),
-        variation=_variation(delay.variation),
-    )
-
-
-def _variation(found: VariationCounts | None) -> Variation | None:
-    if found is None or not found.pairs or found.minimum_ns is None or found.maximum_ns is None:
-        return None
-    return Variation(found.pairs, found.minimum_ns / 1e9, found.maximum_ns / 1e9, _buckets(found.buckets))
-
-
-def _buckets(found: Buckets) -> tuple[tuple[float, float, int], ...]:
-    return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in found)
-
-
-def _delays(result: TrialResult) -> dict[Direction, Delays]:
-    """Of phase 2, or of phase 1 when there was no phase 2."""
-    streams = _phase2_streams(result) or {Direction.INITIATOR: phase1_of(result)}
-    found = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
-    return {direction: delays for direction, delays in found.items() if delays is not None}
-
-
-def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
-    """What each CPU missed, in seconds."""
-    return tuple(
-        CpuStalls(
-            cpu=cpu.cpu,
-            role=cpu.role,
-            stalls=cpu.stalls,
-            stalled_seconds=cpu.stalled_ns / 1e9,
-            worst_stall_seconds=cpu.worst_stall_ns / 1e9,
-            stolen_seconds=(cpu.stolen_ns or 0) / 1e9,
-        )
-        for cpu in result.cpus
-    )
-
-
-def _facts(port: PortCounters) -> PortFacts:
-    return PortFacts(
-        refused=port.refused,
-        redirect_errors=port.redirect_errors,
-        rx_dropped=port.rx_dropped or 0,
-        tx_dropped=port.tx_dropped or 0,
-    )
-
-
 def _outcome(
     judgement: Judgement, evidence: _Evidence, phase1: Counts, phase2: dict[Direction, Counts]
 ) -> TrialOutcome:
@@ -738,7 +638,7 @@ def _outcome(
         phase2=phase2,
         stored=evidence.result.state_table.stored,
         table_count=evidence.count_after,
-        delays=_delays(evidence.result),
+        delays=delays_by_direction(evidence.result),
         restart=evidence.restart,
         disturbed=judgement.disturbed,
         limited_by=judgement.limited_by,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from natgauge.campaigns.measurer import delays_of, stalls_of
+from natgauge.campaigns.counts import delays_of, stalls_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import addresses, programs

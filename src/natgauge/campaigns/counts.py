@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the engine's raw integers to the counts and delays that procedures read, and the facts that verdicts weigh."""
+
+from __future__ import annotations
+
+from natgauge.procedures.measurer import Counts, Delays, Direction, Variation
+from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
+from natgauge.verdicts import CpuStalls, PortFacts
+
+
+def counts_of(stream: StreamCounts) -> Counts:
+    """The engine's integers as a procedure sees them."""
+    silence = stream.longest_silence
+    return Counts(
+        intended=stream.intended_frames,
+        offered=stream.offered_frames,
+        received=stream.received_frames,
+        duplicates=stream.duplicates,
+        reordered=stream.reordered,
+        late=stream.late,
+        damaged=stream.damaged,
+        untranslated=stream.untranslated,
+        mistranslated=stream.mistranslated,
+        skipped=stream.skipped or 0,
+        background=stream.background_frames or 0,
+        background_received=stream.background_received or 0,
+        nominal_seconds=(stream.nominal_ns or 0) / 1e9,
+        sending_seconds=(stream.sending_ns or 0) / 1e9,
+        worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
+        final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
+        stalled_seconds=_seconds(stream.stalled_ns),
+        last_lost_seconds=_seconds(stream.last_lost_ns),
+        longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
+    )
+
+
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e9
+
+
+def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
+    """The engine's counts of each active direction; empty without phase 2."""
+    if result.phase2 is None:
+        return {}
+    both = {Direction.INITIATOR: result.phase2.initiator, Direction.RESPONDER: result.phase2.responder}
+    return {direction: stream for direction, stream in both.items() if stream is not None}
+
+
+def phase2_counts(result: TrialResult) -> dict[Direction, Counts]:
+    """Counts of each active direction of phase 2; empty when there was none."""
+    return {direction: counts_of(stream) for direction, stream in phase2_streams(result).items()}
+
+
+def delays_of(delay: DelayCounts) -> Delays | None:
+    """Delays in seconds; None when no frame was timed."""
+    if not delay.frames or delay.minimum_ns is None or delay.maximum_ns is None or delay.sum_ns is None:
+        return None
+    return Delays(
+        frames=delay.frames,
+        minimum=delay.minimum_ns / 1e9,
+        maximum=delay.maximum_ns / 1e9,
+        mean=delay.sum_ns / delay.frames / 1e9,
+        negative=delay.negative,
+        buckets=_buckets(delay.buckets),
+        variation=_variation(delay.variation),
+    )
+
+
+def _variation(found: VariationCounts | None) -> Variation | None:
+    if found is None or not found.pairs or found.minimum_ns is None or found.maximum_ns is None:
+        return None
+    return Variation(found.pairs, found.minimum_ns / 1e9, found.maximum_ns / 1e9, _buckets(found.buckets))
+
+
+def _buckets(found: Buckets) -> tuple[tuple[float, float, int], ...]:
+    return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in found)
+
+
+def delays_by_direction(result: TrialResult) -> dict[Direction, Delays]:
+    """Of phase 2, or of phase 1 when there was no phase 2."""
+    streams = phase2_streams(result) or {Direction.INITIATOR: phase1_of(result)}
+    found = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
+    return {direction: delays for direction, delays in found.items() if delays is not None}
+
+
+def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
+    """What each CPU missed, in seconds."""
+    return tuple(
+        CpuStalls(
+            cpu=cpu.cpu,
+            role=cpu.role,
+            stalls=cpu.stalls,
+            stalled_seconds=cpu.stalled_ns / 1e9,
+            worst_stall_seconds=cpu.worst_stall_ns / 1e9,
+            stolen_seconds=(cpu.stolen_ns or 0) / 1e9,
+        )
+        for cpu in result.cpus
+    )
+
+
+def facts_of(port: PortCounters) -> PortFacts:
+    """What went wrong at one of the tester's own ports."""
+    return PortFacts(
+        refused=port.refused,
+        redirect_errors=port.redirect_errors,
+        rx_dropped=port.rx_dropped or 0,
+        tx_dropped=port.tx_dropped or 0,
+    )
