@@ -10,6 +10,7 @@ from typing import Any, Final
 from natgauge.campaigns.store import SUMMARY_SCHEMA, read_document
 from natgauge.errors import UsageError
 from natgauge.procedures.search import CONTRADICTION
+from natgauge.reports import comparison
 
 Document = Mapping[str, Any]
 Row = Mapping[str, float | str | None]
@@ -189,6 +190,7 @@ def table(documents: Sequence[Document]) -> str:
     if not documents:
         raise UsageError("report: no results to show")
     rows = [(name, [cell(document) for document in documents]) for name, cell in _ROWS]
+    rows += comparison.rows(documents)
     rows = [(name, cells) for name, cells in rows if any(cell != "-" for cell in cells)]
     first = max(len(name) for name, _ in rows)
     widths = [max(len(cells[column]) for _, cells in rows) for column in range(len(documents))]
