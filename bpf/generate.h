@@ -103,19 +103,21 @@ static __always_inline int put_frame(struct xdp_md *ctx, const volatile struct s
 	return put6(data, end, here, flow);
 }
 
-/* Native IPv6 between hosts of its own: the device routes it and keeps nothing. */
-static __always_inline void background_flow(struct flow *flow, const int side, __u64 number)
+/*
+ * Native IPv6 between hosts of its own, which the device routes and keeps nothing of: addresses and ports come from the
+ * frame's draw (RFC 4814 section 4), so the other end knows them, too.
+ */
+static __always_inline void background_flow(struct flow *flow, const int side, __u32 connection)
 {
-	const volatile struct side_plan *here = plan.background;
-	struct tuple t;
+	const volatile struct addresses *own = &plan.background[side].own, *other = &plan.background[!side].own;
+	__u64 draw = connection & (BACKGROUND_FRAME - 1);
+	__u16 high = 1024 + (((draw & 0xffff) * 64512) >> 16), low = 1 + (((draw >> 16) * 49151) >> 15);
 
-	flow->tag.connection = draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME);
-	background_tuple(flow->tag.connection, &t);
-	flow->tag.connection |= BACKGROUND_FRAME;
-	flow->source = address_at(&here[side].own, side == INITIATOR ? t.source_address : t.destination_address);
-	flow->destination = address_at(&here[!side].own, side == INITIATOR ? t.destination_address : t.source_address);
-	flow->source_port = side == INITIATOR ? t.source_port : t.destination_port;
-	flow->destination_port = side == INITIATOR ? t.destination_port : t.source_port;
+	flow->tag.connection = connection;
+	flow->source = address_at(own, (draw * own->count) >> 31);
+	flow->destination = address_at(other, (draw * other->count) >> 31);
+	flow->source_port = side == INITIATOR ? high : low;
+	flow->destination_port = side == INITIATOR ? low : high;
 }
 
 static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
@@ -240,6 +242,17 @@ static __always_inline void plan_next(struct schedule *schedule, __u64 next)
 		schedule->next_due += schedule->step_interval;
 }
 
+static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side,
+				const volatile struct side_plan *here, const struct flow *flow)
+{
+	if (put_frame(ctx, here, flow))
+		return XDP_ABORTED;
+	schedule->made++;
+	if (plan.mixed && flow->tag.connection & BACKGROUND_FRAME)
+		schedule->background++;
+	return bpf_redirect_map(&ports, side, 0);
+}
+
 /* One turn of one side's schedule. */
 static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
 {
@@ -259,12 +272,9 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 	flow.tag.sent_middle = stamp >> 8;
 	flow.tag.sent_high = stamp >> 24;
 	if (plan.mixed && stream != PHASE1 && number % plan.mix_of >= plan.mix_foreground) {
-		background_flow(&flow, side, number);
-		if (put_frame(ctx, &plan.background[side], &flow))
-			return XDP_ABORTED;
-		schedule->background++;
-		schedule->made++;
-		return bpf_redirect_map(&ports, side, 0);
+		background_flow(&flow, side,
+				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
+		return send(ctx, schedule, side, &plan.background[side], &flow);
 	}
 	if (side == RESPONDER) {
 		if (!responder_flow(&flow, number)) {
@@ -275,10 +285,7 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 		initiator_flow(&flow,
 			       stream == PHASE1 ? number : draw(number, plan.draw_key ^ 0x2c1b3c6d, plan.connections));
 	}
-	if (put_frame(ctx, &plan.side[side], &flow))
-		return XDP_ABORTED;
-	schedule->made++;
-	return bpf_redirect_map(&ports, side, 0);
+	return send(ctx, schedule, side, &plan.side[side], &flow);
 }
 
 static __always_inline bool finished(const struct schedule *schedule)

@@ -144,16 +144,11 @@ static __always_inline enum translation inside_check(const struct seen *seen, co
 /* A background frame must arrive as it was sent. */
 static __always_inline enum translation background_check(const struct seen *seen, const int side)
 {
-	const volatile struct side_plan *own = plan.background;
-	bool up = side == RESPONDER;
-	struct tuple t;
+	struct flow sent = {};
 
-	background_tuple(seen->tag.connection, &t);
-	return same(seen->source, address_at(&own[!side].own, up ? t.source_address : t.destination_address)) &&
-			       same(seen->destination,
-				    address_at(&own[side].own, up ? t.destination_address : t.source_address)) &&
-			       seen->source_port == (up ? t.source_port : t.destination_port) &&
-			       seen->destination_port == (up ? t.destination_port : t.source_port)
+	background_flow(&sent, !side, seen->tag.connection);
+	return same(seen->source, sent.source) && same(seen->destination, sent.destination) &&
+			       seen->source_port == sent.source_port && seen->destination_port == sent.destination_port
 		       ? RIGHT
 		       : MISTRANSLATED;
 }
@@ -215,14 +210,14 @@ static __always_inline void sort_marked(struct receiver *r, const struct seen *s
 			r->damaged_unmarked[side]++;
 		return;
 	}
-	if (is_background(seen))
-		translation = background_check(seen, side);
-	else
-		tuple_of(seen->tag.connection, &t);
-	if ((stream == PHASE2_RESPONDER) != (side == INITIATOR))
+	if ((stream == PHASE2_RESPONDER) != (side == INITIATOR)) {
 		translation = MISTRANSLATED; /* it came back to where it was sent from */
-	else if (!is_background(seen))
+	} else if (is_background(seen)) {
+		translation = background_check(seen, side);
+	} else {
+		tuple_of(seen->tag.connection, &t);
 		translation = side == RESPONDER ? outside_check(seen, &t) : inside_check(seen, &t);
+	}
 	if (translation == RIGHT)
 		count_expected(r, seen, stream, side);
 	else if (translation == UNTRANSLATED)

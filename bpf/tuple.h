@@ -109,14 +109,4 @@ static __always_inline void tuple_of(__u64 connection, struct tuple *t)
 	t->destination_address = next;
 }
 
-/* Four tuple of a background frame: addresses and ports from its draw (RFC 4814 section 4), the same at both ends. */
-static __always_inline void background_tuple(__u32 draw, struct tuple *t)
-{
-	draw &= BACKGROUND_FRAME - 1;
-	t->source_address = (draw * plan.background[INITIATOR].own.count) >> 31;
-	t->destination_address = (draw * plan.background[RESPONDER].own.count) >> 31;
-	t->source_port = 1024 + (((draw & 0xffff) * 64512) >> 16);
-	t->destination_port = 1 + (((draw >> 16) * 49151) >> 15);
-}
-
 #endif

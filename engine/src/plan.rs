@@ -13,6 +13,8 @@ pub const PHASE1: usize = 0;
 pub const PHASE2_INITIATOR: usize = 1;
 /// See [`PHASE1`].
 pub const PHASE2_RESPONDER: usize = 2;
+/// Phase 2's by the side that sends.
+pub const PHASE2: [usize; 2] = [PHASE2_INITIATOR, PHASE2_RESPONDER];
 /// Below this a product with a magic number fits 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
 const ETHERNET: u32 = 14;
@@ -140,15 +142,10 @@ fn background(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> [types::side_
 fn sampling(request: &Request) -> [types::sampling; 3] {
     let mut streams = [types::sampling::default(); 3];
     let (Some(samples), Some(phase2)) = (&request.delay_samples, &request.phase2) else { return streams };
-    let of = |rate: f64, frames: u64| {
-        let from = (samples.from_ms as f64 / 1e3 * rate).ceil() as u64;
-        types::sampling { from, every: ((frames - from) / samples.frames).max(1), frames: samples.frames }
-    };
-    if let Some(stream) = &phase2.initiator {
-        streams[PHASE2_INITIATOR] = of(stream.rate, stream.frames);
-    }
-    if let Some(stream) = &phase2.responder {
-        streams[PHASE2_RESPONDER] = of(stream.rate, stream.frames);
+    for stream in phase2.streams() {
+        let from = samples.first(stream.rate);
+        let every = ((stream.frames - from) / samples.frames).max(1);
+        streams[PHASE2[stream.side]] = types::sampling { from, every, frames: samples.frames };
     }
     streams
 }

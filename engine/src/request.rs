@@ -318,6 +318,13 @@ pub struct DelaySamples {
     pub frames: u64,
 }
 
+impl DelaySamples {
+    /// The first frame of a stream of this rate that is due late enough.
+    pub fn first(&self, rate: f64) -> u64 {
+        (self.from_ms as f64 / 1e3 * rate).ceil() as u64
+    }
+}
+
 /// The real test; at least one side sends.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -329,11 +336,21 @@ pub struct Phase2 {
     pub grace_ms: u64,
 }
 
+/// One direction of phase 2: its name, the side that sends, and its rate and frames before the step.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    pub name: &'static str,
+    pub side: usize,
+    pub rate: f64,
+    pub frames: u64,
+}
+
 impl Phase2 {
-    /// Each stream's name, rate and frames before the step, the Initiator's first.
-    pub fn streams(&self) -> impl Iterator<Item = (&'static str, f64, u64)> {
-        let initiator = self.initiator.as_ref().map(|one| ("phase2.initiator", one.rate, one.frames));
-        let responder = self.responder.as_ref().map(|one| ("phase2.responder", one.rate, one.frames));
+    /// Those that send, the Initiator's first.
+    pub fn streams(&self) -> impl Iterator<Item = Stream> {
+        let of = |name, side, rate, frames| Stream { name, side, rate, frames };
+        let initiator = self.initiator.as_ref().map(|one| of("phase2.initiator", 0, one.rate, one.frames));
+        let responder = self.responder.as_ref().map(|one| of("phase2.responder", 1, one.rate, one.frames));
         initiator.into_iter().chain(responder)
     }
 }
@@ -597,8 +614,8 @@ impl Request {
         if phase2.initiator.is_none() && phase2.responder.is_none() {
             return Err(Failure::field("phase2", "{}", "at least one side must send; leave phase2 out otherwise"));
         }
-        for (name, rate, frames) in phase2.streams() {
-            check_stream(name, rate, frames)?;
+        for stream in phase2.streams() {
+            check_stream(stream.name, stream.rate, stream.frames)?;
         }
         if let Some(step) = &phase2.step {
             check_step(step, phase2)?;
@@ -676,7 +693,7 @@ impl Request {
     fn longest_stream(&self) -> u64 {
         let Some(phase2) = &self.phase2 else { return self.connections };
         let after = |rate| phase2.step.as_ref().map_or(0, |step| step.frames(rate));
-        phase2.streams().map(|(_, rate, frames)| frames + after(rate)).chain([self.connections]).max().unwrap_or(0)
+        phase2.streams().map(|stream| stream.frames + after(stream.rate)).chain([self.connections]).max().unwrap_or(0)
     }
 
     fn check_host_parts(&self) -> Outcome<()> {
@@ -725,7 +742,7 @@ fn check_step(step: &Step, phase2: &Phase2) -> Outcome<()> {
     if !(step.seconds > 0.0 && step.seconds <= 3600.0) {
         return Err(Failure::field("phase2.step.seconds", step.seconds, "must be above 0 and at most 3600"));
     }
-    for (name, rate, frames) in phase2.streams() {
+    for Stream { name, rate, frames, .. } in phase2.streams() {
         check_stream(&format!("phase2.step ({name})"), rate * step.share, step.frames(rate))?;
         let seconds = frames as f64 / rate + step.seconds;
         if seconds > LONGEST_PHASE_SECONDS {
@@ -737,8 +754,8 @@ fn check_step(step: &Step, phase2: &Phase2) -> Outcome<()> {
 }
 
 fn check_samples(samples: &DelaySamples, phase2: &Phase2) -> Outcome<()> {
-    for (name, rate, frames) in phase2.streams() {
-        let left = frames.saturating_sub((samples.from_ms as f64 / 1e3 * rate).ceil() as u64);
+    for Stream { name, rate, frames, .. } in phase2.streams() {
+        let left = frames.saturating_sub(samples.first(rate));
         if samples.frames == 0 || samples.frames > left {
             let rule = format!("must be from 1 to {left}, the frames of {name} that are due from then on");
             return Err(Failure::field("delay_samples.frames", samples.frames, &rule));

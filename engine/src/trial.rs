@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
 use crate::host::{self, Stalls, Steps, Watcher};
-use crate::plan::{self, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
+use crate::plan::{self, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER};
 use crate::port::{self, Drops, Port};
 use crate::programs::{Offered, Programs, Received};
 use crate::report::{
     Clock, Counts, Cpu, Delay, Frame, Line, Phase2, Ports, Silence, StateTable, TrialResult, Variation,
 };
-use crate::request::Request;
+use crate::request::{self, Request};
 use crate::selftest;
 use crate::sender::{self, Flow, Sender, Step};
 use crate::table::Table;
@@ -102,14 +102,12 @@ impl Trial<'_> {
         }
         let Some(phase2) = &request.phase2 else { return Ok((first, None)) };
         self.rest(Duration::from_millis(request.gap_ms))?;
-        let flow = |side, stream, rate, frames| {
+        let flow = |request::Stream { side, rate, frames, .. }| {
             let step = phase2.step.as_ref();
             let step = step.map(|step| Step { frames: step.frames(rate), rate: rate * step.share });
-            Flow { side, stream, frames, rate, step }
+            Flow { side, stream: PHASE2[side], frames, rate, step }
         };
-        let initiator = phase2.initiator.as_ref().map(|one| flow(0, PHASE2_INITIATOR, one.rate, one.frames));
-        let responder = phase2.responder.as_ref().map(|one| flow(1, PHASE2_RESPONDER, one.rate, one.frames));
-        let flows = initiator.into_iter().chain(responder).collect();
+        let flows = phase2.streams().map(flow).collect();
         let second = self.phase("phase2", flows, phase2.grace_ms)?;
         Ok((first, Some(second)))
     }

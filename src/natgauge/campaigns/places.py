@@ -168,8 +168,7 @@ def _idle_ticks() -> dict[int, int]:
 
 def background_hosts() -> tuple[Addresses, Addresses]:
     """The tester's hosts of native IPv6, one on the Initiator's side and one on the Responder's."""
-    ends = (addresses.BACKGROUND_INSIDE.host(0), addresses.BACKGROUND_OUTSIDE.host(0))
-    return Addresses(ends[0], ends[0]), Addresses(ends[1], ends[1])
+    return Addresses(*addresses.BACKGROUND_INSIDE.range(1)), Addresses(*addresses.BACKGROUND_OUTSIDE.range(1))
 
 
 def refuse_background(around: Surroundings) -> None:

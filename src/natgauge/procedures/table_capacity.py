@@ -330,9 +330,10 @@ class _Capacity:
         slower = None
         if outcome.failed_phase == 2 and (outcome.table_count is None or outcome.table_count >= count):
             # All are there by the device's own count, or it has none: the asking may be what fails.
-            slower = self._valid(validation.slower(plan), rate)
+            slow = validation.slower(plan)
+            slower = self._valid(slow, rate)
             if _holds_all(slower, count):
-                slower = self._asked_again(validation.slower(plan), slower)
+                slower = self._asked_again(slow, slower)
         why = validation.cause(outcome, slower, count)
         if why == "r too high" and plan.phase2 is not None:
             most = plan.phase2.responder_rate * validation.SLOWER_SHARE

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from natgauge.campaigns.store import SUMMARY_SCHEMA, read_document
 from natgauge.errors import UsageError
 from natgauge.procedures.search import CONTRADICTION
 from natgauge.reports import comparison
+from natgauge.reports.comparison import Document
 
-Document = Mapping[str, Any]
 Row = Mapping[str, float | str | None]
 
 #: What limited a result, in words.
