@@ -10,30 +10,27 @@ Names are loaded when they are first used, so `import natgauge` costs next to no
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
+
+from natgauge.version import VERSION
 
 if TYPE_CHECKING:
     from natgauge.campaigns.measure import Answer, measure
-    from natgauge.campaigns.selftest import SelfTest
-    from natgauge.campaigns.selftest import run_selftest as selftest
-    from natgauge.host.doctor import examine as doctor
+    from natgauge.tester.doctor import examine as doctor
+    from natgauge.tester.selftest import SelfTest
+    from natgauge.tester.selftest import run_selftest as selftest
+
+__version__ = VERSION
 
 __all__ = ["Answer", "SelfTest", "__version__", "doctor", "measure", "selftest"]
-
-try:
-    __version__ = version("natgauge")
-except PackageNotFoundError:
-    # Used from a checkout that was never installed.
-    __version__ = "0+unknown"
 
 #: Public name -> the module that has it, and its name there.
 _LAZY: Final = {
     "Answer": ("natgauge.campaigns.measure", "Answer"),
-    "SelfTest": ("natgauge.campaigns.selftest", "SelfTest"),
-    "doctor": ("natgauge.host.doctor", "examine"),
+    "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
+    "doctor": ("natgauge.tester.doctor", "examine"),
     "measure": ("natgauge.campaigns.measure", "measure"),
-    "selftest": ("natgauge.campaigns.selftest", "run_selftest"),
+    "selftest": ("natgauge.tester.selftest", "run_selftest"),
 }
 
 

@@ -20,15 +20,12 @@ from typing import IO, Annotated, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.labs import programs
+from natgauge.host import programs
+from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, ReadingOrder, Side
 
 REQUEST_VERSION: Final = 1
 RESULT_VERSION: Final = 1
 
-Family = Literal["ipv4", "ipv6"]
-Side = Literal["initiator", "responder"]
-Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
-ReadingOrder = Literal["pseudorandom", "increasing", "once"]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, le=200_000_000, allow_inf_nan=False)]
 StreamFrames = Annotated[int, Field(ge=1, le=1_099_511_627_775)]
@@ -201,7 +198,7 @@ class TrialRequest(_Model):
     responder: ResponderSide
     translation: Translation
     stateless: bool = False
-    connections: Annotated[int, Field(ge=1, le=2**31)]
+    connections: Annotated[int, Field(ge=1, le=MAXIMUM_CONNECTIONS)]
     order: Order = "permutation"
     frame: Frame
     phase1: Phase1 | None = None

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from natgauge.procedures.measurer import Counts, Direction, Verdict
+from natgauge.measurer import Counts, Direction, Verdict
+from natgauge.words import Placement
 
-Placement = Literal["shared", "isolated", "external"]
 Role = Literal["sender", "watched"]
 
 #: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a

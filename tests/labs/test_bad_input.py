@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from natgauge.labs import namespaces, programs
+from natgauge.host import programs
+from natgauge.labs import namespaces
 
 EXAMPLE = json.loads((Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json").read_text())
 

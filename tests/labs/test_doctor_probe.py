@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 
-from natgauge.host.doctor import examine
-from natgauge.host.probe import send_over_a_cable
 from natgauge.labs import namespaces
+from natgauge.tester.doctor import examine
+from natgauge.tester.probe import send_over_a_cable
 
 
 def test_a_thousand_frames_go_over_a_cable_that_is_gone_afterwards() -> None:

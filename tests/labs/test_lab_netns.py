@@ -21,9 +21,9 @@ import pytest
 from pyroute2 import IPRoute
 
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host import capabilities
+from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
-from natgauge.labs import links, namespaces, programs
+from natgauge.labs import links, namespaces
 from natgauge.labs import register as registers
 from natgauge.labs.base import Port
 from natgauge.labs.cable import CableLab

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 import natgauge
-from natgauge.campaigns.places import PlaceOptions, WirePort, with_placement
-from natgauge.campaigns.selftest import cable_name
+from natgauge.bench.places import PlaceOptions, WirePort, with_placement
 from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError
 from natgauge.labs import namespaces, register
 from natgauge.labs.netns import NetnsLab
+from natgauge.tester.selftest import cable_name
 
 GATEWAYS = [
     "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64", "tayga-siit",

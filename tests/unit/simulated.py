@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan
 from natgauge.procedures.delays import recorded
-from natgauge.procedures.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan
-from natgauge.procedures.settings import Placement
 from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
+from natgauge.words import Placement
 
 #: No more delays than these are recorded; enough for any percentile.
 MOST_TIMED = 2000

@@ -11,11 +11,11 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
 
+from natgauge.bench.places import PlaceOptions, WirePort, background_hosts
 from natgauge.campaigns.measure import Question, check
-from natgauge.campaigns.places import PlaceOptions, WirePort, background_hosts
 from natgauge.errors import UsageError
 from natgauge.labs.netns import NetnsLab
-from natgauge.procedures.measurer import Ability
+from natgauge.measurer import Ability
 
 ROUTED = replace(SETTINGS, background=background_hosts())
 

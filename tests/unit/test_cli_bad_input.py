@@ -135,7 +135,7 @@ def test_a_results_folder_that_cannot_be_made_is_refused_before_any_work(
 def test_without_the_engine_the_line_says_how_to_build_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("natgauge.labs.programs._candidates", lambda _name: iter(()))
+    monkeypatch.setattr("natgauge.host.programs._candidates", lambda _name: iter(()))
     assert run([*MEASURE, "--results", str(tmp_path / "results")]) == 3
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
@@ -146,7 +146,7 @@ def test_without_the_engine_the_line_says_how_to_build_it(
 def test_without_capabilities_the_line_names_them(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("natgauge.labs.programs.find", Path)
+    monkeypatch.setattr("natgauge.host.programs.find", Path)
     monkeypatch.setattr("natgauge.host.capabilities.missing", lambda *names: names)
     assert run([*MEASURE, "--results", str(tmp_path / "results")]) == 3
     shown = capsys.readouterr().err

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from natgauge.cli import run
-from natgauge.host.doctor import Finding
+from natgauge.tester.doctor import Finding
 
 GOOD = Finding("kernel", "ok", "Linux 6.18")
 SLOW = Finding("clock", "warning", "clock source hpet is slow", "boot with clocksource=tsc")
@@ -27,7 +27,7 @@ def test_the_worst_finding_decides_the_exit_status_but_for_single_gateways(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("natgauge.host.doctor.examine", lambda: findings)
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: findings)
     assert run(["doctor", "--json"]) == status
     document = json.loads(capsys.readouterr().out)
     assert document["state"] == state
@@ -37,7 +37,7 @@ def test_the_worst_finding_decides_the_exit_status_but_for_single_gateways(
 def test_what_mends_stands_below_what_was_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("natgauge.host.doctor.examine", lambda: [GOOD, ABSENT])
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: [GOOD, ABSENT])
     assert run(["doctor"]) == 3
     lines = capsys.readouterr().out.splitlines()
     assert "Linux 6.18" in lines[0]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natgauge.measurer import Delays, Variation
 from natgauge.procedures import summary
 from natgauge.procedures.delays import (
     delay_variation,
@@ -16,7 +17,6 @@ from natgauge.procedures.delays import (
     percentile_within,
     recorded,
 )
-from natgauge.procedures.measurer import Delays, Variation
 
 #: RFC 5481 section 4: delays in milliseconds.
 EXAMPLE = [20.0, 10.0, 20.0, 25.0, 20.0]

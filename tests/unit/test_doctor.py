@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import HostError
-from natgauge.host import capabilities, doctor
-from natgauge.host.doctor import Finding, Host, examine, worst_state
-from natgauge.host.probe import CableProof
-from natgauge.labs import programs, register
+from natgauge.host import capabilities, programs
+from natgauge.labs import register
+from natgauge.tester import doctor
+from natgauge.tester.doctor import Finding, Host, examine, worst_state
+from natgauge.tester.probe import CableProof
 
 FILES = {
     "sys/kernel/btf/vmlinux": "",

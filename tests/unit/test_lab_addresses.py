@@ -16,7 +16,7 @@ from natgauge.labs.addresses import (
     MAPPED,
     NAT64_PREFIX,
     OUTSIDE,
-    Side,
+    LinkSide,
     destinations,
     embed,
     inner_link,
@@ -33,14 +33,14 @@ from natgauge.labs.addresses import (
         (OUTSIDE["ipv6"], "2001:2:0:8000::1", "2001:2:0:8000::2", "2001:2:0:8000:ffff:ffff:ffff:fffe"),
     ],
 )
-def test_sides(side: Side, device: str, first: str, last: str) -> None:
+def test_sides(side: LinkSide, device: str, first: str, last: str) -> None:
     assert side.device.ip == ip_address(device)
     assert side.range(side.hosts) == (ip_address(first), ip_address(last))
 
 
 @pytest.mark.parametrize("side", [*INSIDE.values(), *OUTSIDE.values(), MAPPED])
 @pytest.mark.parametrize("beyond", [-1, 0])
-def test_no_host_beyond_the_network(side: Side, beyond: int) -> None:
+def test_no_host_beyond_the_network(side: LinkSide, beyond: int) -> None:
     index = side.hosts if beyond == 0 else beyond
     with pytest.raises(UsageError, match="use fewer addresses"):
         side.host(index)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import HostError
-from natgauge.labs import programs
+from natgauge.host import programs
 
 
 def _program(directory: Path, name: str = "natgauge-test-program") -> Path:

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
-from natgauge.campaigns.measurer import LabMeasurer, Settings
-from natgauge.campaigns.plan import LinkAddresses, Surroundings, TrafficOptions, make_plan
+from natgauge.bench.lab_measurer import LabMeasurer, TrialConstants
+from natgauge.bench.traffic import LinkAddresses, Surroundings, TrafficOptions, make_plan
 from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, UsageError
-from natgauge.labs.base import Placement, Port
-from natgauge.procedures.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.labs.base import Port
+from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.words import Placement
 
 
 class FakeLab:
@@ -79,7 +80,7 @@ def link(network: str, device: str, tester: str) -> LinkAddresses:
 AROUND = Surroundings(
     link("10.0.0.0/16", "10.0.0.1", "10.0.0.2"), link("198.19.0.0/16", "198.19.0.1", "198.19.0.2"), mtu=3498
 )
-SETTINGS = Settings(
+SETTINGS = TrialConstants(
     initiator_family="ipv4",
     responder_family="ipv4",
     translated=True,

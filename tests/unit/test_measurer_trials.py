@@ -13,12 +13,12 @@ import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 
-from natgauge.campaigns.measurer import LabMeasurer
-from natgauge.campaigns.plan import Addresses, TrafficOptions, make_plan
-from natgauge.campaigns.restart import RestartInTrial
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.restart import RestartInTrial
+from natgauge.bench.traffic import Addresses, TrafficOptions, make_plan
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.measurer import Direction, Phase2Plan, RateStep, TrialPlan, Verdict
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
-from natgauge.procedures.measurer import Direction, Phase2Plan, RateStep, TrialPlan, Verdict
 from natgauge.trials import AddressRange, Phase2, Progress, TrialRequest, TrialResult
 
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER

@@ -11,15 +11,15 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
 
+from natgauge.bench.lab_measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer
+from natgauge.bench.places import PlaceOptions, WirePort
+from natgauge.bench.traffic import TrafficOptions, make_plan
 from natgauge.campaigns.measure import Question, check, plan_facts
-from natgauge.campaigns.measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer
-from natgauge.campaigns.places import PlaceOptions, WirePort
-from natgauge.campaigns.plan import TrafficOptions, make_plan
-from natgauge.campaigns.selftest import CableTester, Profile
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
+from natgauge.tester.selftest import CableTester, FrameKind
 
 
 class Played(FakeTable):
@@ -126,7 +126,7 @@ def test_the_cable_is_asked_for_delays_and_must_give_some() -> None:
     engine = FakeEngine()
     cable = CableTester(FakeCable(), (0,), engine)
     with pytest.raises(BrokenError, match="the cable gave no delays"):
-        cable.delays(Profile("ipv4", 64, delays=True), 50_000.0, 0.5)
+        cable.delays(FrameKind("ipv4", 64, delays=True), 50_000.0, 0.5)
     (request,) = engine.requests
     assert request.record_delays
     assert request.phase2 is not None
@@ -138,7 +138,7 @@ def test_the_cable_is_asked_for_delays_and_must_give_some() -> None:
 def test_the_cable_tells_the_testers_own_variation_where_it_is_asked() -> None:
     engine = FakeEngine(delays_ns=(2_000, 2_500))
     cable = CableTester(FakeCable(), (0,), engine)
-    found = cable.delays(Profile("ipv4", 64, delays=True, variation=True), 50_000.0, 0.5)
+    found = cable.delays(FrameKind("ipv4", 64, delays=True, variation=True), 50_000.0, 0.5)
     assert found.variation is not None
     assert (found.variation.minimum, found.variation.maximum) == (-500e-9, 500e-9)
     assert engine.requests[0].record_variation

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from natgauge.campaigns import places
-from natgauge.campaigns.places import PlaceOptions, WirePort, choose_cores, idlest_core, surroundings, with_idle_core
+from natgauge.bench import places
+from natgauge.bench.places import PlaceOptions, WirePort, choose_cores, idlest_core, surroundings, with_idle_core
 from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.host.cpus import usable_cpus

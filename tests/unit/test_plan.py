@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.campaigns.plan import (
+from natgauge.bench.traffic import (
     DEFAULT_CONNECTIONS,
-    MAXIMUM_CONNECTIONS,
     Addresses,
     LinkAddresses,
     Range,
@@ -24,6 +23,7 @@ from natgauge.campaigns.plan import (
     parse_ports,
 )
 from natgauge.errors import UsageError
+from natgauge.words import MAXIMUM_CONNECTIONS
 
 
 def link(network: str, device: str, tester: str) -> LinkAddresses:

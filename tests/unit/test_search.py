@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from natgauge.procedures.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.procedures.progress import Bounds
 from natgauge.procedures.results import Measurement
 from natgauge.procedures.search import TESTER_REPEATS, SearchPlan, search

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
-from natgauge.campaigns import selftest
-from natgauge.campaigns.selftest import BEYOND_REACH, CableTester, HighestRates, Profile, highest_rates, run_selftest
 from natgauge.errors import UsageError
-from natgauge.labs import programs
+from natgauge.host import programs
 from natgauge.labs.base import Port
+from natgauge.tester import selftest
+from natgauge.tester.selftest import BEYOND_REACH, CableTester, FrameKind, HighestRates, highest_rates, run_selftest
 
-PROFILE = Profile("ipv6", 84, delays=True)
+PROFILE = FrameKind("ipv6", 84, delays=True)
 
 
 class FakeCable:
@@ -59,7 +59,7 @@ def test_highest_rates_are_remembered_for_the_same_setting_only(
     engine_file.write_text("one build")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(programs, "find", lambda _name: engine_file)
-    measured: list[Profile] = []
+    measured: list[FrameKind] = []
 
     class Lab(FakeCable):
         def __init__(self, _name: str) -> None: ...
@@ -68,7 +68,7 @@ def test_highest_rates_are_remembered_for_the_same_setting_only(
 
         def __exit__(self, *_exception: object) -> None: ...
 
-    def highest(_self: CableTester, profile: Profile, _pick: object) -> tuple[float, float]:
+    def highest(_self: CableTester, profile: FrameKind, _pick: object) -> tuple[float, float]:
         measured.append(profile)
         return 1e6 * len(measured), 2e6
 

@@ -11,7 +11,7 @@ import pytest
 
 from natgauge.campaigns.store import TRIAL_SCHEMA, Store, plain, read_lines
 from natgauge.errors import UsageError
-from natgauge.procedures.measurer import Counts, Direction, Verdict
+from natgauge.measurer import Counts, Direction, Verdict
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
 

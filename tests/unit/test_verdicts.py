@@ -10,17 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.procedures.measurer import Counts, Direction, Verdict
-from natgauge.verdicts import (
-    LAG_SHARE,
-    LEAST_LAG_SECONDS,
-    CpuStalls,
-    Placement,
-    PortFacts,
-    TrialEvidence,
-    judge,
-    lag_tolerance,
-)
+from natgauge.measurer import Counts, Direction, Verdict
+from natgauge.verdicts import LAG_SHARE, LEAST_LAG_SECONDS, CpuStalls, PortFacts, TrialEvidence, judge, lag_tolerance
+from natgauge.words import Placement
 
 N = 100_000
 SECOND = Counts(intended=N, offered=N, received=N, nominal_seconds=1.0, sending_seconds=1.0)

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge import procedures
-from natgauge.campaigns import environment
-from natgauge.campaigns.measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer, Settings, refuse_stateless
-from natgauge.campaigns.places import (
+from natgauge.bench.lab_measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer, TrialConstants, refuse_stateless
+from natgauge.bench.places import (
     LabKind,
     PlaceOptions,
     WirePort,
@@ -33,26 +32,24 @@ from natgauge.campaigns.places import (
     with_idle_core,
     with_placement,
 )
-from natgauge.campaigns.plan import LEAST_FRAME, Order, Surroundings, TrafficOptions, TrafficPlan, check_rate, make_plan
-from natgauge.campaigns.selftest import HighestRates, Profile, highest_rates, own_delays
+from natgauge.bench.traffic import LEAST_FRAME, Surroundings, TrafficOptions, TrafficPlan, check_rate, make_plan
+from natgauge.bench.watch import Silent, Watch
 from natgauge.campaigns.store import Store, plain
-from natgauge.campaigns.watch import Silent, Watch
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
-from natgauge.duts.gateway import Gateway
-from natgauge.duts.gateway import Settings as DeviceSettings
+from natgauge.duts.gateway import DeviceSettings, Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
-from natgauge.host import capabilities
-from natgauge.host.doctor import LEAST_KERNEL
-from natgauge.labs import programs
-from natgauge.labs.base import Family
+from natgauge.host import capabilities, machine, programs
 from natgauge.labs.netns import NetnsLab
 from natgauge.labs.wire import WireLab
+from natgauge.measurer import Ability, Delays
 from natgauge.procedures import connection_rate, profiles
-from natgauge.procedures.measurer import Ability, Delays
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
+from natgauge.tester.doctor import LEAST_KERNEL
+from natgauge.tester.selftest import FrameKind, HighestRates, highest_rates, own_delays
+from natgauge.words import Family, Order
 
 #: RFC 2544 section 23: on a wire, receivers stay open 2 s after the last frame.
 WIRE_GRACE_SECONDS: Final = 2.0
@@ -394,7 +391,7 @@ class _Run:
             parameters = self._parameters(device, rates)
             self._store.write_plan(parameters)
             self._store.write_environment(
-                {"machine": environment.machine(), "device": None if device is None else device.as_dict()}
+                {"machine": machine.facts(), "device": None if device is None else device.as_dict()}
             )
             self._watch.stage(f"measuring {checked.procedure.metric} of {checked.recipe.name}")
             result = checked.procedure.run(measurer, checked.settings, self._watch.event)
@@ -409,7 +406,7 @@ class _Run:
         families = {checked.around.inside.family, checked.around.outside.family}
         found = [
             highest_rates(
-                Profile(family, octets_on(checked.traffic, checked.around, family), delays, variation), senders
+                FrameKind(family, octets_on(checked.traffic, checked.around, family), delays, variation), senders
             )
             for family in sorted(families)
         ]
@@ -433,7 +430,7 @@ class _Run:
             place=checked.lab,
             device=gateway,
             traffic=checked.traffic,
-            settings=Settings(
+            settings=TrialConstants(
                 initiator_family=checked.around.inside.family,
                 responder_family=checked.around.outside.family,
                 translated=checked.around.translated,
@@ -459,7 +456,7 @@ class _Run:
         checked = self._checked
         family = checked.around.inside.family
         octets = octets_on(checked.traffic, checked.around, family)
-        profile = Profile(family, octets, delays=True, variation=variation)
+        profile = FrameKind(family, octets, delays=True, variation=variation)
         return own_delays(profile, sender_cpus(checked.lab, checked.question.place), rate, seconds)
 
     def _parameters(self, device: DeviceSettings | None, rates: HighestRates) -> dict[str, Any]:

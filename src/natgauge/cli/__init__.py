@@ -37,9 +37,9 @@ class _Subcommands(click.Group):
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        import natgauge
+        from natgauge.version import VERSION
 
-        click.echo(f"natgauge {natgauge.__version__}")
+        click.echo(f"natgauge {VERSION}")
         ctx.exit()
 
 

@@ -21,9 +21,9 @@ _INVALID_REPEATS: Final = 4
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
 def command(results: Path) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
+    from natgauge.bench.places import PlaceOptions
+    from natgauge.bench.traffic import TrafficOptions
     from natgauge.campaigns.measure import Answer, Question, answer
-    from natgauge.campaigns.places import PlaceOptions
-    from natgauge.campaigns.plan import TrafficOptions
     from natgauge.cli.measure import show
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.text import table

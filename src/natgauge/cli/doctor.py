@@ -14,7 +14,7 @@ def command(context: click.Context, as_json: bool) -> None:
 
     Exit status 3 when something is missing without which nothing can be measured.
     """
-    from natgauge.host.doctor import examine, worst_state
+    from natgauge.tester.doctor import examine, worst_state
 
     findings = examine()
     # A gateway whose package is missing takes nothing from the others.

@@ -18,7 +18,7 @@ def command() -> None:
 @click.option("--cores", metavar="LIST", help="The device's cores, e.g. 0,2-3.")
 def up(name: str, dut: str | None, placement: str, cores: str | None) -> None:
     """Make a lab of network namespaces and keep it; `natgauge lab down` takes it down."""
-    from natgauge.campaigns.places import keep_lab
+    from natgauge.bench.places import keep_lab
 
     lab = keep_lab(name, dut=dut, placement=placement, cores=cores)
     click.echo(f"lab {lab.name} is up: tester namespace {lab.initiator.netns}")

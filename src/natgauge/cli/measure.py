@@ -113,9 +113,9 @@ def command(metric: str, dut: str, results: Path, as_json: bool, allow_addresses
 
 
 def _question(metric: str, dut: str, results: Path, values: dict[str, Any], *, allow_addresses: bool) -> Question:
+    from natgauge.bench.places import PlaceOptions
+    from natgauge.bench.traffic import TrafficOptions
     from natgauge.campaigns.measure import Question
-    from natgauge.campaigns.places import PlaceOptions
-    from natgauge.campaigns.plan import TrafficOptions
 
     place = _given(_PLACE, values)
     for side in ("initiator", "responder"):
@@ -134,7 +134,7 @@ def _question(metric: str, dut: str, results: Path, values: dict[str, Any], *, a
 
 
 def _wire_port(side: str, values: dict[str, Any]) -> object:
-    from natgauge.campaigns.places import WirePort
+    from natgauge.bench.places import WirePort
     from natgauge.errors import UsageError
 
     interface, gateway, netns = (values[f"{side}_{part}"] for part in ("port", "gateway", "netns"))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from natgauge.procedures.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.progress import Bounds, Event
 from natgauge.trials import Progress
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from natgauge.campaigns.selftest import CableFigures, SelfTest
+    from natgauge.tester.selftest import CableFigures, SelfTest
 
 
 @click.command("selftest")
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(frames_at_90: int | None, cores: str | None, quick: bool, as_json: bool) -> None:
     """Measure the tester on a cable of its own: highest rate, loss at 90 % of it, clock, pacing."""
-    from natgauge.campaigns.selftest import run_selftest
     from natgauge.host.cpus import parse_cpus
+    from natgauge.tester.selftest import run_selftest
 
     test = run_selftest(
         frames_at_90=frames_at_90,

@@ -14,6 +14,7 @@ from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refu
 from natgauge.duts.recipe import Knob, Recipe
 from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.host.knobs import MachineKnob, Remembers
+from natgauge.host.machine import memory_octets
 from natgauge.labs.base import CommandResult, Device
 
 _VERB_SECONDS: Final = 60.0
@@ -29,7 +30,7 @@ _How = Literal["must", "may fail", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DeviceSettings:
     """What runs and how it is set: what RFC 9693 section 6 wants reported beside every result.
 
     Attributes:
@@ -298,7 +299,7 @@ class Gateway:
             self._version = tuple(line.strip() for line in text.splitlines() if line.strip())
         return self._version
 
-    def settings(self) -> Settings:
+    def settings(self) -> DeviceSettings:
         """What runs and how it is set, read back from the device.
 
         Raises:
@@ -309,7 +310,7 @@ class Gateway:
             raise RuntimeError("prepare the gateway before its settings are read")
         files = self._read_files()
         knobs = self._read_knobs()
-        return Settings(self.recipe.name, self.version(), self._plan.connections, knobs, files, dict(self._found))
+        return DeviceSettings(self.recipe.name, self.version(), self._plan.connections, knobs, files, dict(self._found))
 
     def stop(self) -> None:
         """Leave nothing of the gateway, and put its knobs back; nothing happens when it was not started.
@@ -485,7 +486,7 @@ def _last_line(result: CommandResult) -> str:
 
 def _memory_available() -> int:
     """MemAvailable of this machine, in octets."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")
+    octets = memory_octets("MemAvailable")
+    if octets is None:
+        raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")
+    return octets

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from natgauge.errors import UsageError
+from natgauge.words import Family
 
 #: Folders with recipes of the user's own, separated like PATH.
 VARIABLE: Final = "NATGAUGE_DUTS"
@@ -26,7 +27,6 @@ _COMMON: Final = "common"
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
 Kind = Literal["routing", "nat44", "nat66", "nat64", "siit"]
-Family = Literal["ipv4", "ipv6"]
 Snippet = Annotated[str, Field(min_length=1)]
 Pieces = tuple[Snippet, ...]
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]

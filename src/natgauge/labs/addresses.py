@@ -13,17 +13,14 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6
 from typing import Final
 
 from natgauge.errors import UsageError
-from natgauge.labs.base import Family
-
-Address = IPv4Address | IPv6Address
-Interface = IPv4Interface | IPv6Interface
+from natgauge.words import Address, Family, Interface
 
 #: Links between devices that the plan has addresses for.
 INNER_LINKS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LinkSide:
     """One family on one side of the chain: the device's own address and the tester's hosts behind the port.
 
     Attributes:
@@ -58,21 +55,21 @@ class Side:
         return self.host(0), self.host(count - 1)
 
 
-INSIDE: Final[dict[Family, Side]] = {
-    "ipv4": Side(IPv4Interface("10.0.0.1/16")),
-    "ipv6": Side(IPv6Interface("2001:2::1/64")),
+INSIDE: Final[dict[Family, LinkSide]] = {
+    "ipv4": LinkSide(IPv4Interface("10.0.0.1/16")),
+    "ipv6": LinkSide(IPv6Interface("2001:2::1/64")),
 }
-OUTSIDE: Final[dict[Family, Side]] = {
-    "ipv4": Side(IPv4Interface("198.19.0.1/16")),
-    "ipv6": Side(IPv6Interface("2001:2:0:8000::1/64")),
+OUTSIDE: Final[dict[Family, LinkSide]] = {
+    "ipv4": LinkSide(IPv4Interface("198.19.0.1/16")),
+    "ipv6": LinkSide(IPv6Interface("2001:2:0:8000::1/64")),
 }
 
 #: Where a stateless translator finds the IPv6 hosts of the inside: host k there is host k here (RFC 7757).
-MAPPED: Final = Side(IPv4Interface("198.18.0.1/16"))
+MAPPED: Final = LinkSide(IPv4Interface("198.18.0.1/16"))
 
 #: Native IPv6 beside the frames under test, from the same block (RFC 8219 section 5.3).
-BACKGROUND_INSIDE: Final = Side(IPv6Interface("2001:2:0:b1::1/64"))
-BACKGROUND_OUTSIDE: Final = Side(IPv6Interface("2001:2:0:b2::1/64"))
+BACKGROUND_INSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b1::1/64"))
+BACKGROUND_OUTSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b2::1/64"))
 
 #: Where a NAT64 finds the IPv4 hosts of the outside (RFC 6052 section 2.2, a prefix of 96 bits).
 NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 
-Family = Literal["ipv4", "ipv6"]
-Placement = Literal["shared", "isolated", "external"]
+from natgauge.words import Placement
 
 
 @dataclass(frozen=True, slots=True)

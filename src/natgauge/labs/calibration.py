@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.labs import programs
+from natgauge.host import programs
 
 #: The program behind this module.
 PROGRAM: Final = "natgauge-calibrator"

@@ -20,8 +20,8 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.cpus import online_cpus
-from natgauge.labs.addresses import Interface
 from natgauge.labs.namespaces import inside, write_sysctls
+from natgauge.words import Interface
 
 #: Octets of an IP packet on every cable. A live frame has at most 3408 octets with its Ethernet header, a translator
 #: adds up to 20 to that, and XDP on a veth wants at most 3504.

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self
 
 from natgauge.host import capabilities
 from natgauge.labs import namespaces
-from natgauge.labs.base import Device, Placement, Port
+from natgauge.labs.base import Device, Port
 from natgauge.labs.links import Cable, drop_counters, make, prepare_namespace
 from natgauge.labs.register import Register
+from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.
 INITIATOR_PORT = "ng0i"

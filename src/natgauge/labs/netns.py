@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, format_cpus, usable_cpus
-from natgauge.labs import programs
 from natgauge.labs.addresses import (
     BACKGROUND_INSIDE,
     BACKGROUND_OUTSIDE,
@@ -21,16 +21,16 @@ from natgauge.labs.addresses import (
     MAPPED,
     NAT64_PREFIX,
     OUTSIDE,
-    Interface,
-    Side,
+    LinkSide,
     inner_link,
 )
-from natgauge.labs.base import Family, Port
+from natgauge.labs.base import Port
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.links import Cable, End
 from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.namespaces import PREFIX
 from natgauge.labs.register import Register, check_name, directory_of
+from natgauge.words import FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
 INSIDE_INTERFACE: Final = "inside"
@@ -56,7 +56,6 @@ done
 
 _NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
-_FAMILIES: Final[tuple[Family, Family]] = ("ipv4", "ipv6")
 _FRONT_SECONDS = 20.0
 
 
@@ -105,7 +104,7 @@ class NetnsLab(MadeLab):
         """
         check_name(name)
         for family in (initiator_family, responder_family):
-            if family not in _FAMILIES:
+            if family not in FAMILIES:
                 raise UsageError(f'family "{family}": choose ipv4 or ipv6')
         self.families: tuple[Family, Family] = (initiator_family, responder_family)
         self._names = _check_devices(devices)
@@ -184,9 +183,9 @@ class NetnsLab(MadeLab):
             return (INSIDE[self.families[0]].device, *self._native(BACKGROUND_INSIDE))
         if link == len(self._names):
             return (OUTSIDE[self.families[1]].device, *self._native(BACKGROUND_OUTSIDE))
-        return tuple(inner_link(link - 1, family)[end] for family in _FAMILIES)
+        return tuple(inner_link(link - 1, family)[end] for family in FAMILIES)
 
-    def _native(self, side: Side) -> tuple[Interface, ...]:
+    def _native(self, side: LinkSide) -> tuple[Interface, ...]:
         return (side.device,) if self.background else ()
 
     def _netns(self, device: str) -> str:
@@ -301,7 +300,7 @@ def _port(own: End, peer: End) -> Port:
     return Port(own.interface, own.netns, peer.mac, str(peer.addresses[0].ip))
 
 
-def _network(variable: str, side: Side) -> Mapping[str, str]:
+def _network(variable: str, side: LinkSide) -> Mapping[str, str]:
     return {f"{variable}{side.device.version}": str(side.device.network)}
 
 

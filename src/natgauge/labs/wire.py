@@ -11,10 +11,11 @@ from pyroute2 import IPRoute
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.labs import xdp
-from natgauge.labs.base import Device, Placement, Port
+from natgauge.labs.base import Device, Port
 from natgauge.labs.links import drop_counters
 from natgauge.labs.namespaces import exists, inside
 from natgauge.labs.register import Lock
+from natgauge.words import Placement
 
 _UP = 0x1  # IFF_UP
 

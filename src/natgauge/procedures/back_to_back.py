@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import UsageError
+from natgauge.measurer import Measurer, TrialOutcome
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings
-from natgauge.procedures.measurer import Measurer, TrialOutcome
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Bounds, Observer, ignore
 from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note, top_rate

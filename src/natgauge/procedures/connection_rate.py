@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from natgauge.procedures.measurer import Measurer, TrialOutcome, TrialPlan
+from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
 from natgauge.procedures.rates import (

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from natgauge.procedures.measurer import Delays, Variation
+from natgauge.measurer import Delays, Variation
 
 Buckets = Sequence[tuple[float, float, int]]
 

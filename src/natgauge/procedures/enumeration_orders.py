@@ -18,15 +18,16 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from natgauge.errors import BrokenError
+from natgauge.measurer import Measurer, TrialOutcome
 from natgauge.procedures import connection_rate
 from natgauge.procedures.loaded import Loaded
-from natgauge.procedures.measurer import Measurer, Order, TrialOutcome
 from natgauge.procedures.preparation import SAFE_SHARE, EstablishingSettings, Preparation
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, TrialRunner, ignore
 from natgauge.procedures.rates import disturbed_note, repeat
 from natgauge.procedures.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.settings import RateSettings, about, inner, refuse_unable, whole
+from natgauge.words import Order
 
 METRIC = "enumeration-orders"
 UNIT = "%"

@@ -16,9 +16,9 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from natgauge.measurer import Measurer, TrialOutcome, Verdict
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings, lost_share, shortfall, worst
-from natgauge.procedures.measurer import Measurer, TrialOutcome, Verdict
 from natgauge.procedures.preparation import phase2_notes
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore

@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from natgauge.measurer import Ability, Delays, Measurer, TrialPlan
 from natgauge.procedures import timed
 from natgauge.procedures.delays import TYPICAL, WORST_CASE, percentile_within
-from natgauge.procedures.measurer import Ability, Delays, Measurer, TrialPlan
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
 from natgauge.procedures.results import MeasurementResult

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError
+from natgauge.measurer import Counts, Direction, Measurer, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import throughput
-from natgauge.procedures.measurer import Counts, Direction, Measurer, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.preparation import EstablishingSettings, Preparation, PreparedSettings, prepare
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner
 from natgauge.procedures.rates import disturbed_note, repeat

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from natgauge.procedures.measurer import Counts, TrialOutcome, Verdict
+from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.procedures.progress import Bounds
 from natgauge.procedures.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.search import TESTER_SHARE

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natgauge.measurer import Delays, Measurer
 from natgauge.procedures import timed
 from natgauge.procedures.delays import WORST_CASE, delay_variation, percentile_within
-from natgauge.procedures.measurer import Delays, Measurer
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
 from natgauge.procedures.results import MeasurementResult

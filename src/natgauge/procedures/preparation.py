@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from natgauge.measurer import Ability, Measurer, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
-from natgauge.procedures.measurer import Ability, Measurer, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.progress import Observer
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.search import FULL

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from natgauge.procedures.measurer import Measurer
+from natgauge.measurer import Measurer
 from natgauge.procedures.progress import Observer
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import TrialSettings

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from natgauge.procedures.measurer import Measurer, TrialOutcome, TrialPlan
+from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
 
 
 @dataclass(frozen=True, slots=True)

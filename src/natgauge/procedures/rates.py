@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from natgauge.errors import BrokenError
-from natgauge.procedures.measurer import Counts, Measurer, TrialOutcome, Verdict
+from natgauge.measurer import Counts, Measurer, TrialOutcome, Verdict
 from natgauge.procedures.progress import TrialRunner
 from natgauge.procedures.results import Measurement
 from natgauge.procedures.search import NEAR, SearchPlan

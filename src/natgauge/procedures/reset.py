@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability, Counts, Measurer, TrialPlan
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings
-from natgauge.procedures.measurer import Ability, Counts, Measurer, TrialPlan
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore
 from natgauge.procedures.rates import disturbed_note, repeat

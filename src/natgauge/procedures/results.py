@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.procedures.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.summary import Summary, summarize
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from natgauge.procedures.measurer import TrialOutcome, Verdict
+from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.progress import Bounds
 from natgauge.procedures.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.settings import SearchError

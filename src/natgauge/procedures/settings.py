@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeVar, get_args
 
 from natgauge.errors import UsageError
-from natgauge.procedures.measurer import Ability, Measurer, Order
+from natgauge.measurer import Ability, Measurer
+from natgauge.words import MAXIMUM_CONNECTIONS, Order, Placement
 
-Placement = Literal["shared", "isolated", "external"]
 Profile = Literal["default", "quick", "standard", "rfc"]
 VerbT = TypeVar("VerbT")
 SettingsT = TypeVar("SettingsT", bound="TrialSettings")
 #: How often to repeat; "auto" = until the median is known well enough (see `natgauge.procedures.rates.repeat`).
 Repeat = int | Literal["auto"]
 
-MOST_CONNECTIONS = 2**31
 MOST_REPETITIONS = 1000
 #: `repeat` "auto" ends after so many at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
@@ -155,7 +154,7 @@ class TrialSettings:
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
-        whole("connections", self.connections, 1, MOST_CONNECTIONS)
+        whole("connections", self.connections, 1, MAXIMUM_CONNECTIONS)
         one_of("placement", self.placement, get_args(Placement))
         one_of("order", self.order, get_args(Order))
         if isinstance(self.repeat, str):

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability, Direction, Measurer, RateStep, TrialOutcome, TrialPlan
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings
-from natgauge.procedures.measurer import Ability, Direction, Measurer, RateStep, TrialOutcome, TrialPlan
 from natgauge.procedures.preparation import phase2_notes
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore

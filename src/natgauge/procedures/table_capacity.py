@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability, Measurer, Restarts, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import validation
 from natgauge.procedures.connection_rate import FIRST_TRIAL_SECONDS
-from natgauge.procedures.measurer import Ability, Measurer, Restarts, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
 from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note, top_rate

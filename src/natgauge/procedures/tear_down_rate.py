@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from natgauge.errors import BrokenError
+from natgauge.measurer import Ability, Measurer, TearDown, TimesEmptying
 from natgauge.procedures.loaded import Loaded, measure_standing
-from natgauge.procedures.measurer import Ability, Measurer, TearDown, TimesEmptying
 from natgauge.procedures.preparation import EstablishingSettings
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Observer, ignore

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from natgauge.errors import UsageError
+from natgauge.measurer import Measurer, TrialOutcome
 from natgauge.procedures import mlr
-from natgauge.procedures.measurer import Measurer, TrialOutcome
 from natgauge.procedures.preparation import (
     SAFE_SHARE,
     Preparation,

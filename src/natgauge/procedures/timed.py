@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError
+from natgauge.measurer import Ability, Delays, Direction, KnowsOwnDelays, Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures import loaded
 from natgauge.procedures.loaded import Loaded, LoadedSettings, lost_share, worst
-from natgauge.procedures.measurer import Ability, Delays, Direction, KnowsOwnDelays, Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.preparation import phase2_notes
 from natgauge.procedures.progress import Observer
 from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from natgauge.measurer import Measurer, TrialOutcome, Verdict
 from natgauge.procedures import validation
 from natgauge.procedures.connection_rate import FIRST_TRIAL_SECONDS, LEAST_SPAN, LONGEST_TRIAL_SECONDS
-from natgauge.procedures.measurer import Measurer, TrialOutcome, Verdict
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
 from natgauge.procedures.rates import (

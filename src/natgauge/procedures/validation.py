@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from natgauge.procedures.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.settings import TrialSettings
 
 Cause = Literal["R too high", "r too high", "table full", "unknown"]

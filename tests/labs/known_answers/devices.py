@@ -20,22 +20,23 @@ from typing import Any, Literal
 
 from pyroute2 import IPRoute
 
-from natgauge.campaigns.measurer import LabMeasurer, Settings
-from natgauge.campaigns.places import PlaceOptions, surroundings
-from natgauge.campaigns.plan import TrafficOptions, make_plan
-from natgauge.campaigns.watch import Silent
+from natgauge.bench.lab_measurer import LabMeasurer, TrialConstants
+from natgauge.bench.places import PlaceOptions, surroundings
+from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.watch import Silent
 from natgauge.duts.fitness import PlanFacts, Wishes
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE
-from natgauge.labs.base import Placement, Port
+from natgauge.labs.base import Port
 from natgauge.labs.calibration import Mode, calibrator, forwarder
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
-from natgauge.procedures.measurer import TrialPlan
+from natgauge.measurer import TrialPlan
 from natgauge.trials import Progress
+from natgauge.words import Placement
 
 LAB_NAME = "known-answers"
 RECIPES = Path(__file__).parent / "recipes"
@@ -174,7 +175,7 @@ class Device:
                 place=lab,
                 device=gateway,
                 traffic=traffic,
-                settings=Settings(
+                settings=TrialConstants(
                     initiator_family="ipv4",
                     responder_family="ipv4",
                     translated=recipe.source == "translated",

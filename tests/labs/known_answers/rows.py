@@ -26,12 +26,12 @@ from tests.labs.known_answers.devices import (
     SlowToEmpty,
 )
 
-from natgauge.campaigns.plan import FIRST_SOURCE_PORT
+from natgauge.bench.traffic import FIRST_SOURCE_PORT
 from natgauge.duts.fitness import Wishes
 from natgauge.labs.calibration import Mode
+from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.connection_rate import QUEUE_TIMEOUT_SECONDS
 from natgauge.procedures.enumeration_orders import expected_connections
-from natgauge.procedures.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import SearchError
 from natgauge.verdicts import LAG_SHARE, STALL_BOUND_SECONDS

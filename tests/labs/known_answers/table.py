@@ -12,7 +12,7 @@ from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
 
 from natgauge import procedures
 from natgauge.errors import BrokenError
-from natgauge.procedures.measurer import TrialPlan, Verdict
+from natgauge.measurer import TrialPlan, Verdict
 from natgauge.procedures.progress import ignore
 
 #: Whatever was disturbed is measured again until this time is over, in seconds.

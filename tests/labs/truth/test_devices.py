@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
-from natgauge.labs import namespaces, programs
+from natgauge.host import programs
+from natgauge.labs import namespaces
 from natgauge.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from natgauge.labs import namespaces, programs
+from natgauge.host import programs
+from natgauge.labs import namespaces
 
 if TYPE_CHECKING:
     from tests.labs.truth.conftest import Datagram, Programs, Wire

@@ -19,11 +19,11 @@ from typing import Final, Literal
 
 from natgauge.duts.recipe import Need, available, load
 from natgauge.errors import NatgaugeError, UsageError
-from natgauge.host import capabilities
+from natgauge.host import capabilities, programs
 from natgauge.host.cpus import format_cpus, usable_cpus
-from natgauge.host.probe import CableProof, send_over_a_cable
-from natgauge.labs import programs, register, xdp
+from natgauge.labs import register, xdp
 from natgauge.labs.namespaces import PREFIX, names
+from natgauge.tester.probe import CableProof, send_over_a_cable
 
 State = Literal["ok", "warning", "missing"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On what a measurement ran: machine, kernel, CPU, memory, clock, versions; RFC 9693 section 6 wants all of it told."""
+"""This machine: kernel, CPU, memory, clock, versions; RFC 9693 section 6 wants all of it told with a result."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import natgauge
 from natgauge.host.cpus import online_cpus
+from natgauge.version import VERSION
 
 _CPUINFO: Final = {"model name": "model", "cache size": "cache", "microcode": "microcode", "flags": "flags"}
 
 
-def machine() -> Mapping[str, object]:
+def facts() -> Mapping[str, object]:
     """Facts about this machine; what cannot be read is absent."""
     facts: dict[str, object] = {
-        "natgauge": natgauge.__version__,
+        "natgauge": VERSION,
         "python": platform.python_version(),
         "host": platform.node(),
         "system": _system(),
@@ -35,8 +35,8 @@ def machine() -> Mapping[str, object]:
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "smt": _read("/sys/devices/system/cpu/smt/active"),
         "mitigations": _mitigations(),
-        "memory_octets": _memory("MemTotal"),
-        "memory_available_octets": _memory("MemAvailable"),
+        "memory_octets": memory_octets("MemTotal"),
+        "memory_available_octets": memory_octets("MemAvailable"),
         "load_average": list(os.getloadavg()),
     }
     return {name: fact for name, fact in facts.items() if fact not in (None, "", {})}
@@ -60,6 +60,11 @@ def _cpuinfo() -> dict[str, str]:
     return {_CPUINFO[key.strip()]: value.strip() for key, value in pairs if key.strip() in _CPUINFO}
 
 
+def cpu_model() -> str:
+    """The CPU's name; the architecture's where it has none."""
+    return _cpuinfo().get("model") or platform.machine()
+
+
 def _cpu() -> dict[str, str]:
     return {name: value for name, value in _cpuinfo().items() if name != "flags"}
 
@@ -71,6 +76,7 @@ def _mitigations() -> dict[str, str]:
     return {name: text for name, text in found.items() if text and text != "Not affected"}
 
 
-def _memory(name: str) -> int | None:
+def memory_octets(name: str) -> int | None:
+    """A figure of /proc/meminfo in octets, for example of "MemAvailable"; None where there is none (proc(5))."""
     match = re.search(rf"^{name}:\s+(\d+) kB$", _read("/proc/meminfo") or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else None

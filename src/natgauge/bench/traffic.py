@@ -14,22 +14,15 @@ import ipaddress
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from natgauge.errors import UsageError
-
-Family = Literal["ipv4", "ipv6"]
-Side = Literal["initiator", "responder"]
-Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from natgauge.words import MAXIMUM_CONNECTIONS, Address, Family, Network, Order, Side
 
 #: RFC 4814 section 4.5: pseudorandom source ports leave the well-known ones out.
 FIRST_SOURCE_PORT = 1024
 LAST_PORT = 65535
 #: Ports a NAT may give out on one outside address, for one remote endpoint.
 OUTSIDE_PORTS = LAST_PORT - FIRST_SOURCE_PORT + 1
-MAXIMUM_CONNECTIONS = 2**31
 DEFAULT_CONNECTIONS = 100_000
 
 #: Octets with FCS. 64 is Ethernet's least; an IPv6 header is 20 octets longer than an IPv4 one, so the IPv6 frame with

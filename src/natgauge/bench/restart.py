@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Self
 
 from natgauge.errors import BrokenError
-from natgauge.procedures.measurer import Restart
+from natgauge.measurer import Restart
 from natgauge.trials import Progress
 
 

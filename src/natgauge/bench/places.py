@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, Protocol, get_args
 
-from natgauge.campaigns.plan import Address, Addresses, LinkAddresses, Surroundings, TrafficPlan
+from natgauge.bench.traffic import Addresses, LinkAddresses, Surroundings, TrafficPlan
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, parse_cpus, usable_cpus
 from natgauge.labs import addresses
-from natgauge.labs.base import Device, Family, Placement, Port
+from natgauge.labs.base import Device, Port
 from natgauge.labs.links import MTU
 from natgauge.labs.netns import NetnsLab
 from natgauge.labs.wire import WireLab
+from natgauge.words import Address, Family, Placement
 
 LabKind = Literal["netns", "wire"]
 
@@ -270,7 +271,7 @@ def surroundings(options: PlaceOptions, recipe: Recipe) -> Surroundings:
     )
 
 
-def _link(side: addresses.Side, port: WirePort | None) -> LinkAddresses:
+def _link(side: addresses.LinkSide, port: WirePort | None) -> LinkAddresses:
     """A link of our own labs, or one we know only the device's address of."""
     device: Address = side.device.ip
     if port is None:

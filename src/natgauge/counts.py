@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from natgauge.procedures.measurer import Counts, Delays, Direction, Variation
+from natgauge.measurer import Counts, Delays, Direction, Variation
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
 from natgauge.verdicts import CpuStalls, PortFacts
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol, runtime_checkable
 
-ReadingOrder = Literal["pseudorandom", "increasing", "once"]
-Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
+from natgauge.words import Order, ReadingOrder
 
 
 class Verdict(StrEnum):

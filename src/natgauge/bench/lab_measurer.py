@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Protocol, runtime_checkable
 
-from natgauge.campaigns.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
-from natgauge.campaigns.plan import Addresses, TrafficPlan
-from natgauge.campaigns.restart import RestartInTrial
-from natgauge.campaigns.watch import Silent, Watch
+from natgauge.bench.restart import RestartInTrial
+from natgauge.bench.traffic import Addresses, TrafficPlan
+from natgauge.bench.watch import Silent, Watch
+from natgauge.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
-from natgauge.labs.base import Family, Placement, Port
-from natgauge.procedures.measurer import (
+from natgauge.labs.base import Port
+from natgauge.measurer import (
     Ability,
     CountAt,
     Counts,
@@ -54,6 +54,7 @@ from natgauge.trials import (
     run,
 )
 from natgauge.verdicts import Judgement, TrialEvidence, judge
+from natgauge.words import Family, Placement
 
 #: Frames each way that prove that the device forwards at all, and their rate: slow enough for any device.
 _PROBES: Final = 8
@@ -147,7 +148,7 @@ class PlayedDevice(TableControl, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrialConstants:
     """What is the same for every trial of a measurement.
 
     Attributes:
@@ -245,7 +246,7 @@ class LabMeasurer:
     place: Place
     device: TableControl | None
     traffic: TrafficPlan
-    settings: Settings
+    settings: TrialConstants
     recorder: Recorder
     watch: Watch = field(default_factory=Silent)
     phase1_only: bool = False

@@ -20,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from natgauge.campaigns.counts import delays_of, stalls_of
+from natgauge.counts import delays_of, stalls_of
 from natgauge.errors import BrokenError, UsageError
+from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.labs import addresses, programs
-from natgauge.labs.base import Family, Port
+from natgauge.host.machine import cpu_model
+from natgauge.labs import addresses
+from natgauge.labs.base import Port
 from natgauge.labs.cable import CableLab
-from natgauge.procedures.measurer import Delays
+from natgauge.measurer import Delays
 from natgauge.trials import (
     AddressRange,
     Frame,
@@ -45,6 +47,7 @@ from natgauge.trials import (
     phase1_of,
     run,
 )
+from natgauge.words import Family
 
 #: Rate asked for when the highest is sought: beyond what any core does, within what the engine accepts.
 BEYOND_REACH: Final = 60_000_000.0
@@ -72,7 +75,7 @@ class Cable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class FrameKind:
     """What the frames of one cell are like; `frame_size` in octets with FCS.
 
     `delays`: every frame is timed; `variation`: and held against the one before.
@@ -169,9 +172,9 @@ def cable_name() -> str:
     return f"selftest-{os.getpid()}"
 
 
-def _profiles(*, quick: bool) -> list[Profile]:
+def _profiles(*, quick: bool) -> list[FrameKind]:
     return [
-        Profile(family, size, delays)
+        FrameKind(family, size, delays)
         for family, sizes in SIZES.items()
         for size in (sizes[:1] if quick else sizes)
         for delays in (False, True)
@@ -194,7 +197,7 @@ class CableTester:
         self.clock_source = ""
         self.disturbed = False
 
-    def figures(self, profile: Profile, frames_at_90: int | None = None) -> CableFigures:
+    def figures(self, profile: FrameKind, frames_at_90: int | None = None) -> CableFigures:
         """All figures of one profile."""
         phase1, phase2 = self.highest(profile)
         rate = SAFE_SHARE * phase2
@@ -214,7 +217,7 @@ class CableTester:
         )
 
     def highest(
-        self, profile: Profile, pick: Callable[[Iterable[float]], float] = statistics.median
+        self, profile: FrameKind, pick: Callable[[Iterable[float]], float] = statistics.median
     ) -> tuple[float, float]:
         """Highest rates of phase 1 and of phase 2, frames/s: the medians of a few trials, or what `pick` takes."""
         guess = _rate_of(self._sent(self._trial(profile, BEYOND_REACH, CONNECTIONS)))
@@ -224,7 +227,7 @@ class CableTester:
         phase2 = pick([_rate_of(self._sent(result)) for result in results])
         return phase1, phase2
 
-    def delays(self, profile: Profile, rate: float, seconds: float) -> Delays:
+    def delays(self, profile: FrameKind, rate: float, seconds: float) -> Delays:
         """One-way delays on the cable at this rate, in frames/s, over so many seconds.
 
         Raises:
@@ -244,7 +247,7 @@ class CableTester:
             raise BrokenError("selftest: the engine left phase 2 out of its result")
         return result.phase2.initiator
 
-    def _trial(self, profile: Profile, rate: float, frames: int) -> TrialResult:
+    def _trial(self, profile: FrameKind, rate: float, frames: int) -> TrialResult:
         result = self._run(self._request(profile, rate, frames))
         self.clock_source = result.clock.source
         self.disturbed |= any(cpu.disturbed for cpu in stalls_of(result))
@@ -256,7 +259,7 @@ class CableTester:
             )
         return result
 
-    def _request(self, profile: Profile, rate: float, frames: int) -> TrialRequest:
+    def _request(self, profile: FrameKind, rate: float, frames: int) -> TrialRequest:
         source = str(addresses.INSIDE[profile.family].host(0))
         destination = str(addresses.OUTSIDE[profile.family].host(0))
         one, other = self._cable.initiator, self._cable.responder
@@ -307,7 +310,7 @@ class HighestRates:
     phase2: float
 
 
-def highest_rates(profile: Profile, sender_cpus: Sequence[int]) -> HighestRates:
+def highest_rates(profile: FrameKind, sender_cpus: Sequence[int]) -> HighestRates:
     """The tester's own highest rates, measured in seconds once per host and setting, then remembered.
 
     The best of a few trials counts, and disturbed ones are not remembered: as a search's ceiling, a figure that a busy
@@ -330,7 +333,7 @@ def highest_rates(profile: Profile, sender_cpus: Sequence[int]) -> HighestRates:
     return rates
 
 
-def own_delays(profile: Profile, sender_cpus: Sequence[int], rate: float, seconds: float) -> Delays:
+def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seconds: float) -> Delays:
     """What the tester itself adds to every delay, measured on a cable of its own at this rate.
 
     Raises:
@@ -347,20 +350,12 @@ def _rates_from(entry: object) -> HighestRates | None:
     return None
 
 
-def _cache_key(profile: Profile, sender_cpus: Sequence[int]) -> str:
+def _cache_key(profile: FrameKind, sender_cpus: Sequence[int]) -> str:
     """Everything a highest rate depends on."""
     engine = hashlib.sha256(programs.find("natgauge-engine").read_bytes()).hexdigest()[:16]
-    parts = (platform.node(), platform.release(), _cpu_model(), engine, *map(str, sender_cpus))
+    parts = (platform.node(), platform.release(), cpu_model(), engine, *map(str, sender_cpus))
     timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"
     return "|".join((*parts, profile.family, str(profile.frame_size), timed))
-
-
-def _cpu_model() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 def _cache_path() -> Path:

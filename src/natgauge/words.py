@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words all storeys share, each defined once: families, sides, orders, placements, the most connections."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+from typing import Final, Literal
+
+#: What one side of a device speaks.
+Family = Literal["ipv4", "ipv6"]
+FAMILIES: Final[tuple[Family, ...]] = ("ipv4", "ipv6")
+
+#: The tester's two ends (RFC 9693 section 3): the Initiator opens connections, the Responder answers.
+Side = Literal["initiator", "responder"]
+
+#: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
+Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
+
+#: How the Responder reads its state table in phase 2 (RFC 9693 section 4.10); "once": one frame per connection.
+ReadingOrder = Literal["pseudorandom", "increasing", "once"]
+
+#: Where the device's work is done: on the sender's core, on cores of its own, or on a machine of its own.
+Placement = Literal["shared", "isolated", "external"]
+
+#: N of RFC 9693 section 4: what an index of 31 bits counts.
+MAXIMUM_CONNECTIONS: Final = 2**31
+
+Address = IPv4Address | IPv6Address
+Interface = IPv4Interface | IPv6Interface
+Network = IPv4Network | IPv6Network

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrows run one way: which package of natgauge may import which, as docs/architecture.md draws it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import natgauge
+
+ROOT = Path(natgauge.__file__).parent
+
+#: What each package or module may import of the others; whatever stands in no line is on no floor.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "version": set(),
+    "words": set(),
+    "host": {"errors", "version", "words"},
+    "measurer": {"errors", "words"},
+    "verdicts": {"measurer", "words"},
+    "procedures": {"errors", "measurer", "words"},
+    "trials": {"errors", "host", "words"},
+    "counts": {"measurer", "trials", "verdicts"},
+    "labs": {"errors", "host", "words"},
+    "duts": {"errors", "host", "labs", "words"},
+    "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "trials", "words"},
+    "bench": {
+        "counts", "duts", "errors", "host", "labs", "measurer", "procedures", "tester", "trials", "verdicts", "words",
+    },
+    "campaigns": {"bench", "duts", "errors", "host", "labs", "measurer", "procedures", "tester", "words"},
+    "reports": {"campaigns", "errors", "procedures", "words"},
+}  # fmt: skip
+# Whatever can be done can be asked for on the command line.
+MAY_IMPORT["cli"] = set(MAY_IMPORT)
+
+#: The public face hands names on from anywhere; nothing of natgauge may import it.
+FACE = ROOT / "__init__.py"
+
+
+def place_of(path: Path) -> str:
+    """The package or module of natgauge that a file belongs to."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Full names of all modules of natgauge that a file imports anywhere, also late and for types only."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "natgauge")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports would hide what is imported"
+            module = node.module or ""
+            if module == "natgauge":
+                yield from (f"natgauge.{alias.name}" for alias in node.names)
+            elif module.startswith("natgauge."):
+                yield module
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(ROOT.glob("**/*.py")) - {FACE}), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_each_file_imports_only_what_its_package_may(path: Path) -> None:
+    place = place_of(path)
+    allowed = MAY_IMPORT[place] | {place}
+    assert [name for name in imported(path) if name.split(".")[1] not in allowed] == []
+
+
+def test_every_package_stands_on_a_floor() -> None:
+    assert {place_of(path) for path in ROOT.glob("**/*.py") if path != FACE} == set(MAY_IMPORT)
+
+
+def test_the_floors_have_no_circle() -> None:
+    assert list(TopologicalSorter(MAY_IMPORT).static_order())
+
+
+def test_procedures_touch_nothing_of_the_machine() -> None:
+    """They are tested in milliseconds against simulated gateways, so they may ask nobody but their measurer."""
+    for path in (ROOT / "procedures").glob("**/*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert not {"subprocess", "socket", "os"} & {name.split(".")[0] for name in names}, path
