@@ -26,8 +26,8 @@ from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.host.machine import cpu_model
 from natgauge.labs import addresses
-from natgauge.labs.base import Port
 from natgauge.labs.cable import CableLab
+from natgauge.labs.contract import Port
 from natgauge.measurer import Delays
 from natgauge.trials import (
     AddressRange,
