@@ -23,7 +23,7 @@ from natgauge.duts.recipe import load
 from natgauge.errors import HostError
 from natgauge.labs import namespaces, register
 from natgauge.labs.netns import NetnsLab
-from natgauge.tester.selftest import cable_name
+from natgauge.tester.highest import cable_name
 
 GATEWAYS = [
     "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64", "tayga-siit",

@@ -19,7 +19,7 @@ from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
-from natgauge.tester.selftest import CableTester, FrameKind
+from natgauge.tester.cable import CableTester, FrameKind
 
 
 class Played(FakeTable):

@@ -12,7 +12,9 @@ from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.contract import Port
 from natgauge.tester import selftest
-from natgauge.tester.selftest import BEYOND_REACH, CableTester, FrameKind, HighestRates, highest_rates, run_selftest
+from natgauge.tester.cable import BEYOND_REACH, CableTester, FrameKind
+from natgauge.tester.highest import HighestRates, highest_rates
+from natgauge.tester.selftest import run_selftest
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
 

@@ -35,8 +35,9 @@ from natgauge.procedures import connection_rate, profiles
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
+from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
-from natgauge.tester.selftest import FrameKind, HighestRates, highest_rates, own_delays
+from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.words import Family
 
 LONGEST_GRACE_SECONDS: Final = 60.0

@@ -36,7 +36,7 @@ from natgauge.labs.contract import Device as LabDevice
 from natgauge.labs.contract import Lab, Port
 from natgauge.labs.device import NamespaceDevice
 from natgauge.measurer import TrialPlan
-from natgauge.tester.selftest import HighestRates
+from natgauge.tester.highest import HighestRates
 from natgauge.trials import Progress
 from natgauge.words import Placement
 
