@@ -187,8 +187,8 @@ def test_an_isolated_device_works_on_its_own_core(tmp_path: Path) -> None:
     answer = natgauge.measure(
         "connection-rate", "linux-ipv4", placement="isolated", results=tmp_path, lab_name="e2e", **QUICK
     )
-    parameters = answer.document["parameters"]
-    assert answer.document["placement"] == "isolated"
+    parameters = answer.document["parameters"]["place"]
+    assert parameters["placement"] == "isolated"
     assert not set(parameters["sender_cpus"]) & set(parameters["device_cpus"])
     request = next(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))["request"]
     assert request["watch_cpus"] == parameters["device_cpus"]
@@ -255,7 +255,7 @@ def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path:
             for side, port in (("initiator", lab.initiator), ("responder", lab.responder))
         }
         answer = natgauge.measure("connection-rate", "linux-ipv4", lab="wire", results=tmp_path, **ports, **QUICK)
-    assert answer.document["placement"] == "external"
+    assert answer.document["parameters"]["place"]["placement"] == "external"
     assert answer.document["median"] > 0
     trials = valid_trials(answer.folder)
     assert trials

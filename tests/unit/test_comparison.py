@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.made_results import made
 
 from natgauge.reports.comparison import percent_of_forwarding, relative_scale_up
 from natgauge.reports.text import table
+from natgauge.results.model import Result
 
 CORES = (1, 2, 4, 8, 16)
 
@@ -39,38 +41,27 @@ def test_the_share_of_forwarding_is_as_published() -> None:
     assert found == pytest.approx([45.5, 48.8, 45.7, 39.5, 39.4], abs=0.07)
 
 
-def document(dut: str, median: float, cores: int, **parameters: Any) -> dict[str, Any]:
+def result(dut: str, median: float, cores: int, **parameters: Any) -> Result:
     kind = "routing" if dut.startswith("linux") else "nat44"
-    common = {"dut": dut, "kind": kind, "connections": 1000, "frame_size": 64, "device_cpus": list(range(cores))}
-    return {
-        "metric": "throughput",
-        "unit": "frames/s",
-        "placement": "shared",
-        "median": median,
-        "p1": median,
-        "p99": median,
-        "error": None,
-        "limited_by": "device",
-        "repetitions": [median],
-        "parameters": {**common, **parameters},
-    }
+    common = {"dut": dut, "kind": kind, "device_cores": cores, "sender_cores": cores}
+    return made([median], parameters={**common, **parameters})
 
 
-def row(name: str, *documents: dict[str, Any]) -> list[str] | None:
-    lines = table(documents).splitlines()
+def row(name: str, *results: Result) -> list[str] | None:
+    lines = table(results).splitlines()
     return next((line.removeprefix(name).split() for line in lines if line.startswith(name)), None)
 
 
 def test_the_table_compares_cores_and_plain_forwarding() -> None:
-    columns = (document("nat", 400.0, 1), document("nat", 600.0, 2), document("linux-ipv4", 800.0, 1))
+    columns = (result("nat", 400.0, 1), result("nat", 600.0, 2), result("linux-ipv4", 800.0, 1))
     assert row("device cores", *columns) == ["1", "2", "1"]
     assert row("relative scale-up", *columns) == ["-", "0.750", "-"]
     assert row("percent of forwarding", *columns) == ["50.0", "-", "-"]
 
 
 def test_what_was_measured_otherwise_is_not_compared() -> None:
-    assert row("relative scale-up", document("nat", 400.0, 1, connections=2000), document("nat", 600.0, 2)) is None
-    assert row("percent of forwarding", document("nat", 4.0, 1), document("linux-ipv4", 8.0, 1, frame_size=84)) is None
+    assert row("relative scale-up", result("nat", 400.0, 1, connections=2000), result("nat", 600.0, 2)) is None
+    assert row("percent of forwarding", result("nat", 4.0, 1), result("linux-ipv4", 8.0, 1, frame_size=84)) is None
 
 
 @pytest.mark.parametrize(
@@ -83,4 +74,4 @@ def test_what_was_measured_otherwise_is_not_compared() -> None:
     ],
 )
 def test_sessions_per_hash_are_those_of_rfc_9693_table_1(sessions: int, hash_size: int, printed: str) -> None:
-    assert row("sessions per hash", document("nat", 1.0, 1, connections=sessions, hash_size=hash_size)) == [printed]
+    assert row("sessions per hash", result("nat", 1.0, 1, connections=sessions, hash_size=hash_size)) == [printed]

@@ -34,7 +34,8 @@ from natgauge.bench.places import (
 )
 from natgauge.bench.traffic import LEAST_FRAME, Surroundings, TrafficOptions, TrafficPlan, check_rate, make_plan
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.store import Store, plain
+from natgauge.campaigns.recording import Conditions, record
+from natgauge.campaigns.store import Store
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
 from natgauge.duts.gateway import DeviceSettings, Gateway
 from natgauge.duts.recipe import Recipe, load
@@ -47,6 +48,8 @@ from natgauge.procedures import connection_rate, profiles
 from natgauge.procedures.procedure import Procedure
 from natgauge.procedures.results import MeasurementResult
 from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.selftest import FrameKind, HighestRates, highest_rates, own_delays
 from natgauge.words import Family, Order
@@ -389,7 +392,7 @@ class _Run:
             self._watch.stage("checking that the device forwards")
             measurer.check_forwarding()
             parameters = self._parameters(device, rates)
-            self._store.write_plan(parameters)
+            self._store.write_plan(parameters.flat())
             self._store.write_environment(
                 {"machine": machine.facts(), "device": None if device is None else device.as_dict()}
             )
@@ -459,63 +462,41 @@ class _Run:
         profile = FrameKind(family, octets, delays=True, variation=variation)
         return own_delays(profile, sender_cpus(checked.lab, checked.question.place), rate, seconds)
 
-    def _parameters(self, device: DeviceSettings | None, rates: HighestRates) -> dict[str, Any]:
-        """All that decides the figures (RFC 9693 section 6), defaults filled in."""
+    def _parameters(self, device: DeviceSettings | None, rates: HighestRates) -> Parameters:
+        """All that decides the figures."""
         checked = self._checked
-        traffic = checked.traffic
-        return {
-            **checked.settings.parameters(),
-            "dut": checked.recipe.name,
-            "kind": checked.recipe.kind,
-            "lab": checked.lab.name,
-            "source_addresses": str(traffic.source_addresses),
-            "source_address_count": traffic.source_addresses.count,
-            "source_ports": f"{traffic.source_ports.first}-{traffic.source_ports.last}",
-            "source_port_count": traffic.source_ports.count,
-            "destination_addresses": str(traffic.responder_addresses),
-            "destination_address_count": traffic.responder_addresses.count,
-            "destination_ports": f"{traffic.destination_ports.first}-{traffic.destination_ports.last}",
-            "destination_port_count": traffic.destination_ports.count,
-            "frame_size": traffic.frame_size,
-            "frame_side": traffic.frame_side,
-            "frame_octets": {
-                "initiator": octets_on(traffic, checked.around, checked.around.inside.family),
-                "responder": octets_on(traffic, checked.around, checked.around.outside.family),
-            },
-            "seed": checked.seed,
-            "grace_seconds": checked.grace_seconds,
-            "sender_cpus": list(sender_cpus(checked.lab, checked.question.place)),
-            "device_cpus": list(device_cpus(checked.lab)),
-            "tester_highest_phase1_rate": rates.phase1,
-            "tester_highest_phase2_rate": rates.phase2,
-            **({} if device is None else {**device.knobs, "version": list(device.version)}),
-        }
-
-    def _keep(self, result: MeasurementResult, parameters: Mapping[str, Any]) -> Answer:
-        for number, one in enumerate(result.measurements, start=1):
-            self._store.add_measurement(
-                {
-                    "metric": result.metric,
-                    "unit": result.unit,
-                    "repetition": number,
-                    "value": one.value,
-                    "upper": one.upper,
-                    "error": one.error,
-                    "limited_by": one.limited_by,
-                    "trials": one.trials,
-                    "figures": one.figures,
-                    "notes": one.notes,
-                    "series": one.series,
-                }
+        around, traffic = checked.around, checked.traffic
+        return record(
+            Conditions(
+                settings=checked.settings,
+                recipe=checked.recipe,
+                traffic=traffic,
+                frame_octets={
+                    "initiator": octets_on(traffic, around, around.inside.family),
+                    "responder": octets_on(traffic, around, around.outside.family),
+                },
+                asked=checked.question.place,
+                placement=checked.lab.placement,
+                lab=checked.lab.name,
+                sender_cpus=sender_cpus(checked.lab, checked.question.place),
+                device_cpus=device_cpus(checked.lab),
+                grace_seconds=checked.grace_seconds,
+                seed=checked.seed,
+                rates=rates,
+                machine=machine.facts(),
+                device=device,
             )
-        document = {
-            **result.as_document(),
-            "placement": self._checked.lab.placement,
-            "parameters": plain(parameters),
-            "results": str(self._store.folder),
-        }
+        )
+
+    def _keep(self, measured: MeasurementResult, parameters: Parameters) -> Answer:
+        found = make(measured, parameters, str(self._store.folder))
+        for number, one in enumerate(found.repetitions, start=1):
+            self._store.add_measurement(
+                {"metric": found.metric, "unit": found.unit, "repetition": number, **one.model_dump(mode="json")}
+            )
+        document = found.document()
         self._store.write_summary(document)
-        return Answer(result, document, self._store.folder)
+        return Answer(measured, document, self._store.folder)
 
 
 def octets_on(traffic: TrafficPlan, around: Surroundings, family: Family) -> int:
