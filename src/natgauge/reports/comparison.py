@@ -87,15 +87,13 @@ def _compare(
         for number, other in enumerate(results, start=1)
         if other is not result and other.metric == result.metric and is_reference(other)
     ]
-    found = next((other for _, other, differences in candidates if not differences), None)
-    if found is not None and found.median > 0:
-        return Comparison(compute(found.median))
-    if found is not None:
-        return Comparison(doubt=f"{found.dut} has a median of 0")
     if not candidates:
         return Comparison()
     number, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
-    return Comparison(doubt=f"not compared with column {number}, {other.dut}: {_told(differences)}")
+    if not differences and other.median > 0:
+        return Comparison(compute(other.median))
+    why = _told(differences) if differences else "its median is 0"
+    return Comparison(doubt=f"not compared with column {number}, {other.dut}: {why}")
 
 
 def _told(differences: Sequence[Difference]) -> str:

@@ -2,14 +2,14 @@
 """The rows of a report, described once: what they are called, in which unit, how they are read from a result.
 
 First what RFC 9693 section 6 shows and what else must be known to read the figures, then every parameter that moves a
-figure and is not the same for all results shown, then the comparisons.
+figure and differs between results of one metric, then the comparisons.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 from pydantic import JsonValue
@@ -22,6 +22,9 @@ from natgauge.results.model import Result
 from natgauge.results.parameters import describe
 
 Cell = str | float | None
+
+#: The most characters of a parameter in a table for people.
+_WIDEST: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,19 @@ def number(value: Cell) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:,.3g}"
 
 
+def whole(value: Cell | JsonValue) -> str:
+    """A number in groups of three; what is none as it is."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _decimals(digits: int) -> Callable[[Cell], str]:
     return lambda value: f"{value:.{digits}f}"
+
+
+def _clipped(value: Cell) -> str:
+    """A text that would make the table too wide is cut; CSV has all of it."""
+    shown = str(value)
+    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
 
 
 def _parameter(name: str) -> Callable[[Result], Cell]:
@@ -106,7 +120,7 @@ _FIXED: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
-    _Described("number of sessions", _parameter("connections"), text=lambda value: f"{value:,}"),
+    _Described("number of sessions", _parameter("connections"), text=whole),
     _Described("source addresses", _parameter("source_address_count")),
     _Described("source ports", _parameter("source_port_count")),
     _Described("destination addresses", _parameter("destination_address_count")),
@@ -129,7 +143,7 @@ _FIXED: Final = (
 _SHOWN: Final = frozenset(
     {
         "dut", "placement", "connections", "source_address_count", "source_port_count", "destination_address_count",
-        "destination_port_count", "frame_size", "hash_size", "table_size", "device_cores", "kind", "recipe_digest",
+        "destination_port_count", "frame_size", "hash_size", "table_size", "device_cores",
     }
 )  # fmt: skip
 
@@ -168,16 +182,19 @@ def _compared(
 
 
 def _differing(results: Sequence[Result]) -> list[Row]:
-    """Parameters that move a figure and that two of the results have with different values."""
+    """Parameters that move a figure and that differ between results that one would take for alike."""
     names = dict.fromkeys(name for result in results for _, name, _ in result.parameters.items())
     return [
-        _Described(describe(name).label, _parameter(name), describe(name).unit).filled(results)
+        _Described(describe(name).heading, _parameter(name), text=_clipped).filled(results)
         for name in names
-        if name not in _SHOWN and _differs(name, results)
+        if name not in _SHOWN and any(_differs(name, one, other) for one, other in combinations(results, 2))
     ]
 
 
-def _differs(name: str, results: Sequence[Result]) -> bool:
-    moved = [result for result in results if describe(name).moves_figure_of(result.metric)]
-    flat = [result.parameters.flat() for result in moved]
-    return len({json.dumps(values[name]) for values in flat if name in values}) > 1
+def _differs(name: str, one: Result, other: Result) -> bool:
+    """Whether two results of a metric have different values; what belongs to the device, of the same device."""
+    if one.metric != other.metric or not describe(name).moves_figure_of(one.metric):
+        return False
+    mine, its = one.parameter(name), other.parameter(name)
+    ours = name in {**one.parameters.device, **other.parameters.device}
+    return mine != its and (not ours or one.dut == other.dut)

@@ -11,7 +11,7 @@ from natgauge.campaigns.store import PLAN, SUMMARY, read_document
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.search import CONTRADICTION
-from natgauge.reports.rows import number, rows, uncompared
+from natgauge.reports.rows import number, rows, uncompared, whole
 from natgauge.results.model import SUMMARY_SCHEMA, Result
 from natgauge.words import LimitedBy
 
@@ -40,11 +40,17 @@ def read_summary(folder: Path) -> Result:
         UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
     """
     path = folder / SUMMARY
-    if not path.exists():
-        begun = (folder / PLAN).exists()
-        why = "its measurement did not end, so there is no result" if begun else f"it has no {SUMMARY}"
-        raise UsageError(f"report: {folder} is no results folder of a whole measurement: {why}; name another")
+    if not path.is_file():
+        raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
+
+
+def _missing(folder: Path) -> str:
+    if not folder.is_dir():
+        return "it is no folder" if folder.exists() else "there is no such folder"
+    if (folder / PLAN).exists():
+        return f"it has no {SUMMARY}, for its measurement did not end"
+    return f"it has no {SUMMARY}"
 
 
 def verdict(result: Result) -> str:
@@ -57,7 +63,7 @@ def verdict(result: Result) -> str:
     lines.append(f"  Limited by {_LIMITS[result.limited_by]}.")
     lines.append(f"  Trials: {_trials(result.trials)}.")
     if result.doubts:
-        lines.append(f"  Doubts: {'; '.join(doubt.text for doubt in result.doubts)}.")
+        lines.append(f"  Doubts: {_doubts(result)}.")
     lines += [f"  Note: {note}." for note in _notes(result.notes)]
     return "\n".join([*lines, *_series(result)])
 
@@ -127,7 +133,7 @@ def _certainty(result: Result) -> str:
 
 def _conditions(result: Result) -> str:
     parameters = result.parameters.flat()
-    parts = [f"{parameters.get('connections', '-'):,} connections"]
+    parts = [f"{whole(parameters.get('connections', '-'))} connections"]
     if "frame_size" in parameters:
         side = str(parameters.get("frame_side")).capitalize()
         parts.append(f"{parameters['frame_size']}-octet frames on the {side}'s side")
@@ -136,6 +142,10 @@ def _conditions(result: Result) -> str:
         parts.append(f"device on CPU {', '.join(map(str, cpus))}")
     parts.append(f"placement {result.placement}")
     return ", ".join(parts) + "."
+
+
+def _doubts(result: Result) -> str:
+    return ", ".join(doubt.word for doubt in result.doubts)
 
 
 def _trials(trials: Mapping[Verdict, int]) -> str:
@@ -165,5 +175,5 @@ def _below(results: Sequence[Result]) -> Iterator[str]:
     for number_, result in enumerate(results, start=1):
         where = f"Column {number_}, {result.dut}"
         if result.doubts:
-            yield f"{where}: doubts: {', '.join(doubt.word for doubt in result.doubts)}."
+            yield f"{where}: doubts: {_doubts(result)}."
         yield from (f"{where}: {why}." for why in uncompared(result, results))

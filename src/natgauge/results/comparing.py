@@ -29,8 +29,12 @@ class Difference:
     second: JsonValue
 
     def __str__(self) -> str:
-        """As in "trial seconds 2 against 60"."""
-        return f"{self.label} {shown(self.first)} against {shown(self.second)}"
+        """As in "trial seconds 2 against 60"; of tables only what differs."""
+        first, second = self.first, self.second
+        if isinstance(first, dict) and isinstance(second, dict):
+            names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+            first, second = ({name: one.get(name) for name in names} for one in (first, second))
+        return f"{self.label} {shown(first)} against {shown(second)}"
 
 
 def comparable(first: Result, second: Result, *, except_for: Collection[str] = ()) -> list[Difference]:
@@ -52,12 +56,8 @@ def comparable(first: Result, second: Result, *, except_for: Collection[str] = (
         described = describe(name)
         about = name in except_for or group in except_for
         if not about and described.moves_figure_of(first.metric) and mine.get(name) != its.get(name):
-            found.append(Difference(name, _label(described.label, described.unit), mine.get(name), its.get(name)))
+            found.append(Difference(name, described.heading, mine.get(name), its.get(name)))
     return found
-
-
-def _label(label: str, unit: str) -> str:
-    return f"{label} ({unit})" if unit and unit != "s" and unit not in label else label
 
 
 def shown(value: JsonValue) -> str:

@@ -171,9 +171,11 @@ class Result(_Model):
         return self.parameters.get(name)
 
     def number(self, name: str) -> float | None:
-        """A parameter that is a number; None where it is none."""
+        """A parameter that is a number, no larger than a seed may be; None where it is none."""
         told = self.parameters.get(name)
-        return told if isinstance(told, int | float) and not isinstance(told, bool) else None
+        if isinstance(told, bool) or not isinstance(told, int | float) or abs(told) >= 2**64:
+            return None
+        return float(told)
 
 
 def _first(error: ValidationError) -> str:

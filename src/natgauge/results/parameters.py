@@ -38,6 +38,12 @@ class Description:
     moves: bool = True
     but: frozenset[str] = frozenset()
 
+    @property
+    def heading(self) -> str:
+        """The label, and the unit where it does not say it itself."""
+        said = not self.unit or self.unit in self.label or (self.unit == "s" and self.label.endswith("seconds"))
+        return self.label if said else f"{self.label} ({self.unit})"
+
     def moves_figure_of(self, metric: str) -> bool:
         """Whether two results of this metric are alike only where they share its value."""
         return self.moves != (metric in self.but)
