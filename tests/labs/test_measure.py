@@ -22,6 +22,7 @@ from natgauge.duts.recipe import load
 from natgauge.errors import HostError
 from natgauge.labs import namespaces, register
 from natgauge.labs.netns import NetnsLab
+from natgauge.reports.text import read_summary
 from natgauge.tester.selftest import cable_name
 
 GATEWAYS = [
@@ -161,6 +162,12 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     values = [line["value"] for line in read_lines(answer.folder / "measurements.jsonl", MEASUREMENT_SCHEMA)]
     assert values == list(answer.result.summary.repetitions)
     assert len(values) == 2
+    assert json.loads((answer.folder / "summary.json").read_text()) == answer.document
+    parameters = read_summary(answer.folder).parameters
+    assert plan == {"schema": "natgauge-plan-1", **parameters.flat()}
+    assert parameters.place["kernel"] == os.uname().release
+    assert parameters.device["version"] == device["version"]
+    assert parameters.device["table_size"] == device["knobs"]["table_size"]
     counted = sum(answer.document["trials"].values())
     assert counted == len(list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)))
 
@@ -190,8 +197,12 @@ def test_an_isolated_device_works_on_its_own_core(tmp_path: Path) -> None:
     parameters = answer.document["parameters"]["place"]
     assert parameters["placement"] == "isolated"
     assert not set(parameters["sender_cpus"]) & set(parameters["device_cpus"])
-    request = next(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))["request"]
-    assert request["watch_cpus"] == parameters["device_cpus"]
+    requests = [trial["request"] for trial in read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)]
+    assert requests[0]["watch_cpus"] == parameters["device_cpus"]
+    assert parameters["ring"] == 512
+    told = answer.document["parameters"]["settings"]["frame_timeout_seconds"]
+    assert told > 0
+    assert {request["frame_timeout_ms"] for request in requests} == {told * 1000}
 
 
 def command(*arguments: str) -> list[str]:
