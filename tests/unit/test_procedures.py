@@ -16,6 +16,8 @@ from natgauge.procedures import connection_rate, get, latency, procedures, throu
 from natgauge.procedures.progress import Bounds, Event, TrialRunner
 from natgauge.procedures.rates import forwarding_rate
 from natgauge.procedures.settings import TrialSettings, inner
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
 
 
 def test_the_metrics_of_this_release_are_there() -> None:
@@ -67,7 +69,8 @@ def test_each_procedure_measures_a_simulated_gateway(metric: str) -> None:
         return
     result = procedure.run(gateway, settings, events.append)
     assert (result.metric, result.unit) == (metric, procedure.unit)
-    assert json.loads(json.dumps(result.as_document(), allow_nan=False))["parameters"]["profile"] == "default"
+    document = json.loads(json.dumps(make(result, Parameters()).document(), allow_nan=False))
+    assert document["parameters"]["settings"]["profile"] == "default"
     assert sum(result.trials.values()) > 0
     assert events
 

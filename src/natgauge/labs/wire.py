@@ -100,7 +100,7 @@ class WireLab:
 
     def parameters(self) -> Mapping[str, Any]:
         """Both ports."""
-        return {"initiator_port": self.initiator.interface, "responder_port": self.responder.interface}
+        return {"ports": [self.initiator.interface, self.responder.interface]}
 
     def up(self) -> Self:
         """Examine and lock both ports.

@@ -14,6 +14,7 @@ A short trial flatters a device with queues before it: what waits in them at the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.procedure import Procedure
@@ -56,6 +57,11 @@ class Settings(RateSettings):
         if self.placement == "shared" or self.frame_timeout_seconds is not None:
             return self
         return replace(self, frame_timeout_seconds=QUEUE_TIMEOUT_SECONDS)
+
+    def parameters(self) -> dict[str, Any]:
+        """As run: with the time limit that frames really have."""
+        bounded = self.with_queue_bound()
+        return {**super().parameters(), "frame_timeout_seconds": bounded.frame_timeout_seconds}
 
 
 def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:

@@ -9,7 +9,7 @@ slower. A stateless measurement has no phase 1 at all.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from natgauge.measurer import Ability, Measurer, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
@@ -57,6 +57,18 @@ class EstablishingSettings(TrialSettings):
     def has_phase1(self) -> bool:
         """Whether connections are established at all."""
         return True
+
+    @property
+    def measures_connection_rate(self) -> bool:
+        """Whether the connection rate is measured on the way."""
+        return self.has_phase1 and self.connection_rate is None
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings, and the time limit that frames have where the connection rate is measured on the way."""
+        limit = None
+        if self.measures_connection_rate:
+            limit = inner(connection_rate.Settings, self).with_queue_bound().frame_timeout_seconds
+        return {**super().parameters(), "connection_rate_timeout_seconds": limit}
 
     def phase1_plan(self, rate: float) -> TrialPlan:
         """A trial that establishes the connections at this rate and leaves them in the device's table."""
