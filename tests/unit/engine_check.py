@@ -35,7 +35,7 @@ def changed(request: Any, *changes: tuple[str, object]) -> Any:
 def check(text: str | bytes) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a check of one request."""
     octets = text if isinstance(text, bytes) else text.encode()
-    command = [programs.find("natgauge-engine"), "--check"]
+    command = [str(programs.find("natgauge-engine")), "--check"]
     done = subprocess.run(command, input=octets, capture_output=True, check=False, timeout=60)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -43,7 +43,7 @@ def check(text: str | bytes) -> tuple[int, str, str]:
 def refusals(requests: Iterable[Any]) -> list[str | None]:
     """What the engine says of each request; None where it accepts it."""
     text = "".join(json.dumps(request) + "\n" for request in requests)
-    command = [programs.find("natgauge-engine"), "--check-lines"]
+    command = [str(programs.find("natgauge-engine")), "--check-lines"]
     done = subprocess.run(command, input=text, capture_output=True, check=True, text=True, timeout=60)
     return [_verdict(line) for line in done.stdout.splitlines()]
 
@@ -53,7 +53,7 @@ class Judge:
 
     def __enter__(self) -> Self:
         """Start it."""
-        command = [programs.find("natgauge-engine"), "--check-lines"]
+        command = [str(programs.find("natgauge-engine")), "--check-lines"]
         self._engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
@@ -77,5 +77,5 @@ def _verdict(line: str) -> str | None:
 
 def published(name: str) -> str:
     """The schema of `request` or `result` as the engine prints it."""
-    command = [programs.find("natgauge-engine"), "--schema", name]
-    return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
+    command = [str(programs.find("natgauge-engine")), "--schema", name]
+    return str(subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout)
