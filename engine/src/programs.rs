@@ -12,7 +12,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 use crate::failure::{Failure, Outcome};
 use crate::netns;
 use crate::port::Port;
-use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, SIDES, STREAMS, WINDOW_WORDS, WORD_FRAMES};
+use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, SIDES, SIGNS, STREAMS, WINDOW_WORDS, WORD_FRAMES};
 use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
 
@@ -305,15 +305,14 @@ impl<'obj> Programs<'obj> {
         })
     }
 
-    /// Frames in each delay bucket of one of the two histograms (1: the Responder's frames).
-    pub fn delays(&self, histogram: u32) -> Vec<u64> {
-        histogram_of(&self.skel.maps.delays, histogram)
+    /// Frames a side sent, by delay bucket.
+    pub fn delays(&self, side: usize) -> Vec<u64> {
+        histogram_of(&self.skel.maps.delays, side as u32)
     }
 
-    /// Pairs in each bucket of one of the four histograms of differences (the Initiator's frames above and below 0,
-    /// the Responder's).
-    pub fn variations(&self, histogram: u32) -> Vec<u64> {
-        histogram_of(&self.skel.maps.variations, histogram)
+    /// Pairs of frames a side sent, by bucket of the difference between their delays; one sign's differences.
+    pub fn variations(&self, side: usize, sign: u32) -> Vec<u64> {
+        histogram_of(&self.skel.maps.variations, side as u32 * SIGNS + sign)
     }
 
     /// The longest silence of a stream, ns of the monotonic clock; None where fewer than two frames came.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use natgauge_engine::host::now_ns;
 use natgauge_engine::shared::{
-    INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIGNS, WINDOW_WORDS, WORD_FRAMES,
+    INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, WINDOW_WORDS, WORD_FRAMES,
 };
 use natgauge_engine::tester::types::tally;
 
@@ -48,7 +48,7 @@ fn differences_are_of_neighbours_in_the_order_of_sending_whichever_came_first() 
     assert!(close(tally.variation_maximum, 11), "{tally:?}");
     let tally = receive(&loaded, &[(4, 9), (3, 1)]);
     assert_eq!((tally.pairs, tally.duplicates), (4, 2), "a frame that came twice makes no pair twice");
-    let pairs = |side: usize, sign| -> u64 { loaded.programs.variations(side as u32 * SIGNS + sign).iter().sum() };
+    let pairs = |side: usize, sign| -> u64 { loaded.programs.variations(side, sign).iter().sum() };
     let both = |side| [pairs(side, NOT_NEGATIVE), pairs(side, NEGATIVE)];
     assert_eq!([both(INITIATOR), both(RESPONDER)], [[3, 1], [0, 0]]);
 }

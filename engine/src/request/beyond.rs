@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
 use super::model::{
-    Background, DelaySamples, Family, Frames, Order, Phase2, Rate, Request, Step, Stream, FCS, LIVE_FRAME_OCTETS,
+    Background, DelaySamples, Family, Frames, Order, Phase2, Rate, Reading, Request, Step, Stream, FCS,
+    LIVE_FRAME_OCTETS, LONGEST_NAME,
 };
 use crate::failure::{Failure, Outcome};
 use crate::shared::TAG_OCTETS;
@@ -45,13 +46,11 @@ beyond_schema! {
 
 const ETHERNET_IPV4_UDP: u32 = 14 + 20 + 8;
 const ETHERNET_IPV6_UDP: u32 = 14 + 40 + 8;
-/// The kernel's IFNAMSIZ, less the end of the text.
-const LONGEST_NAME: usize = 15;
 const MOST_SPACE: u64 = 1 << 62;
 /// `with-replacement` draws 32-bit positions.
 const MOST_DRAWN_FROM: u64 = 1 << 32;
 const MOST_NUMBERED: u64 = 1 << 32;
-/// Sending times are kept as 2^-20 ns in 64 bits: 4.8 hours.
+/// Sending times have 64 bits, `DUE_FRACTION` of them below 1 ns: 4.8 hours.
 const LONGEST_PHASE_SECONDS: f64 = 17_000.0;
 
 /// Refuse what breaks one of the rules. Those that JSON schema can say have been checked.
@@ -99,10 +98,10 @@ fn check_sides(request: &Request) -> Outcome<()> {
 }
 
 fn check_ports(field: &str, ports: &PortRange) -> Outcome<()> {
-    match ports.first > ports.last {
-        true => broken(field, format!("{}-{}", ports.first, ports.last), RISING, ""),
-        false => Ok(()),
+    if ports.first > ports.last {
+        return broken(field, format!("{}-{}", ports.first, ports.last), RISING, "");
     }
+    Ok(())
 }
 
 fn check_range(field: &str, range: &AddressRange, family: Family) -> Outcome<()> {
@@ -137,13 +136,11 @@ fn check_address(field: &str, address: IpAddr, family: Family) -> Outcome<()> {
 }
 
 fn check_as_many(field: &str, range: &AddressRange, other_field: &str, other: &AddressRange) -> Outcome<()> {
-    match range.count() == other.count() {
-        true => Ok(()),
-        false => {
-            let more = format!(" {other_field}, {}", other.count());
-            broken(field, format!("{} addresses", range.count()), AS_MANY, &more)
-        }
+    let (here, there) = (range.count(), other.count());
+    if here != there {
+        return broken(field, format!("{here} addresses"), AS_MANY, &format!(" {other_field}, {there}"));
     }
+    Ok(())
 }
 
 fn check_gateway(field: &str, gateway: &Gateway, own: &AddressRange) -> Outcome<()> {
@@ -193,22 +190,23 @@ fn check_phases(request: &Request) -> Outcome<()> {
     if let Some(step) = &phase2.step {
         check_step(step, phase2)?;
     }
-    match &phase2.responder {
-        Some(stream) if phase2.reads_once() && stream.frames != request.connections => {
-            broken("phase2.responder.frames", stream.frames, ONCE, &format!(": must be {}", request.connections))
+    if let Some(stream) = phase2.responder.as_ref().filter(|stream| stream.reading_order == Reading::Once) {
+        if stream.frames != request.connections {
+            let more = format!(": must be {}", request.connections);
+            return broken("phase2.responder.frames", stream.frames, ONCE, &more);
         }
-        _ => match &request.delay_samples {
-            Some(samples) => check_samples(samples, phase2),
-            None => Ok(()),
-        },
+    }
+    match &request.delay_samples {
+        Some(samples) => check_samples(samples, phase2),
+        None => Ok(()),
     }
 }
 
 fn check_paced(field: &str, value: f64, seconds: f64) -> Outcome<()> {
-    match seconds > LONGEST_PHASE_SECONDS {
-        true => broken(field, value, PACED, &format!(": {seconds:.0} s, at most {LONGEST_PHASE_SECONDS} s")),
-        false => Ok(()),
+    if seconds > LONGEST_PHASE_SECONDS {
+        return broken(field, value, PACED, &format!(": {seconds:.0} s, at most {LONGEST_PHASE_SECONDS} s"));
     }
+    Ok(())
 }
 
 fn check_step(step: &Step, phase2: &Phase2) -> Outcome<()> {
@@ -256,8 +254,9 @@ fn check_numbered(request: &Request) -> Outcome<()> {
     });
     let longest = streams.chain([request.connections]).max().unwrap_or(0);
     let numbered = request.delay_samples.is_some() || request.record_loss_times || request.record_variation;
-    match numbered && longest >= MOST_NUMBERED {
-        true => broken("phase2", format!("{longest} frames"), NUMBERED, &format!(": at most {}", MOST_NUMBERED - 1)),
-        false => Ok(()),
+    if numbered && longest >= MOST_NUMBERED {
+        let more = format!(": at most {}", MOST_NUMBERED - 1);
+        return broken("phase2", format!("{longest} frames"), NUMBERED, &more);
     }
+    Ok(())
 }

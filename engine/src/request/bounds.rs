@@ -66,9 +66,10 @@ fn whole(value: f64) -> Option<u64> {
 }
 
 impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
-    schema_in_place!(match LEAST == MOST {
-        true => json_schema!({"const": MOST}),
-        false => json_schema!({"type": "integer", "minimum": LEAST, "maximum": MOST}),
+    schema_in_place!(if LEAST == MOST {
+        json_schema!({"const": MOST})
+    } else {
+        json_schema!({"type": "integer", "minimum": LEAST, "maximum": MOST})
     });
 }
 

@@ -17,7 +17,7 @@ pub use model::{
     Background, DelaySamples, Family, Frame, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading,
     Request, Responder, ResponderStream, Senders, SideName, Source, Step, Stream, Translation, FCS, VERSION,
 };
-pub use rules::WRITTEN as RULES;
+pub use rules::RULES;
 
 /// Most octets a request may have; a valid one has about 2 thousand.
 pub const LONGEST: usize = 1 << 20;

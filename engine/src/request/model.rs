@@ -16,6 +16,8 @@ pub const VERSION: u64 = 1;
 pub const FCS: u32 = 4;
 /// What a page leaves for a live frame (kernel: net/bpf/test_run.c).
 pub const LIVE_FRAME_OCTETS: u32 = 3408;
+/// The kernel's IFNAMSIZ, less the end of the text.
+pub const LONGEST_NAME: usize = 15;
 const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
 const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
 const HIGHEST_RATE: u64 = 200_000_000;
@@ -40,7 +42,7 @@ pub enum Family {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Initiator {
-    #[serde(with = "Text::<1, 15>")]
+    #[serde(with = "Text::<1, LONGEST_NAME>")]
     pub interface: String,
     /// Name below /run/netns; absent = the engine's own namespace.
     pub netns: Option<String>,
@@ -60,7 +62,7 @@ pub struct Initiator {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Responder {
-    #[serde(with = "Text::<1, 15>")]
+    #[serde(with = "Text::<1, LONGEST_NAME>")]
     pub interface: String,
     /// Name below /run/netns; absent = the engine's own namespace.
     pub netns: Option<String>,

@@ -20,7 +20,7 @@ pub struct Rule {
 }
 
 /// All of them, in the order in which they are checked.
-pub const WRITTEN: [Rule; 15] = [
+pub const RULES: [Rule; 15] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -156,7 +156,7 @@ pub const WRITTEN: [Rule; 15] = [
 
 /// Refuse what breaks one of the rules.
 pub fn check(request: &Request) -> Outcome<()> {
-    let broken = WRITTEN.iter().find_map(|rule| (rule.broken)(request).map(|value| (rule, value)));
+    let broken = RULES.iter().find_map(|rule| (rule.broken)(request).map(|value| (rule, value)));
     match broken {
         Some((rule, value)) => Err(Failure::field(rule.field, value, rule.text)),
         None => Ok(()),

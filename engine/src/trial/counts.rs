@@ -11,7 +11,6 @@ use crate::request::FCS;
 use crate::sender::Flow;
 use crate::shared::{
     DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES,
-    SIGNS,
 };
 use crate::tester::types;
 use crate::trial::{Phase, Trial};
@@ -148,7 +147,7 @@ impl Trial<'_> {
         if !wanted {
             return None;
         }
-        let side = if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR } as u32;
+        let side = if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR };
         let some = |value| (tally.delays > 0).then_some(value);
         Some(Delay {
             frames: tally.delays,
@@ -161,9 +160,9 @@ impl Trial<'_> {
         })
     }
 
-    fn variation(&self, side: u32, tally: &types::tally) -> Variation {
-        let above = self.programs.variations(side * SIGNS + NOT_NEGATIVE);
-        let below = self.programs.variations(side * SIGNS + NEGATIVE);
+    fn variation(&self, side: usize, tally: &types::tally) -> Variation {
+        let above = self.programs.variations(side, NOT_NEGATIVE);
+        let below = self.programs.variations(side, NEGATIVE);
         let mut buckets: Vec<_> = filled(&below).map(|(lower, upper, pairs)| (-upper, -lower, pairs)).collect();
         buckets.reverse();
         buckets.extend(filled(&above));
