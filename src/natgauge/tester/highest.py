@@ -14,12 +14,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from natgauge.host import programs
 from natgauge.host.machine import cpu_model
 from natgauge.labs.cable import CableLab
 from natgauge.measurer import Delays
 from natgauge.tester.cable import CableTester, FrameKind
+
+#: On a host that is never calm the best of so many measurements is remembered for good.
+DISTURBED_ENOUGH: Final = 3
 
 
 def cable_name() -> str:
@@ -38,8 +42,8 @@ class HighestRates:
 def highest_rates(profile: FrameKind, sender_cpus: Sequence[int]) -> HighestRates:
     """The tester's own highest rates, measured in seconds once per host and setting, then remembered.
 
-    The best of a few trials counts, and disturbed ones are not remembered: as a search's ceiling, a figure that a busy
-    moment made too low would be in the way.
+    The best of a few trials counts: as a search's ceiling, a figure that a busy moment made too low would be in the way.
+    So where one was disturbed they are run again the next times, and the best of all counts.
     Remembered below $XDG_CACHE_HOME (or ~/.cache) and measured anew when kernel, CPU, engine or setting change.
 
     Raises:
@@ -48,14 +52,27 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int]) -> HighestRate
     """
     key = _cache_key(profile, sender_cpus)
     known = _read_cache()
-    if (found := _rates_from(known.get(key))) is not None:
-        return found
+    found = _remembered(known.get(key))
+    if found is not None and not 0 < found.disturbed < DISTURBED_ENOUGH:
+        return found.rates
     with CableLab(cable_name()) as cable:
         tester = CableTester(cable, tuple(sender_cpus))
-        rates = HighestRates(*tester.highest(profile, max))
-    if not tester.disturbed:
-        _write_cache({**known, key: [rates.phase1, rates.phase2]})
-    return rates
+        phase1, phase2 = tester.highest(profile, max)
+    disturbed = 0
+    if tester.disturbed:
+        disturbed = 1 if found is None else found.disturbed + 1
+    if found is not None:
+        phase1, phase2 = max(phase1, found.rates.phase1), max(phase2, found.rates.phase2)
+    _write_cache({**known, key: [phase1, phase2, disturbed]})
+    return HighestRates(phase1, phase2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """Rates, and how often they were measured while the host was disturbed; 0 = once in peace."""
+
+    rates: HighestRates
+    disturbed: int
 
 
 def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seconds: float) -> Delays:
@@ -69,10 +86,13 @@ def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seco
         return CableTester(cable, tuple(sender_cpus)).delays(profile, rate, seconds)
 
 
-def _rates_from(entry: object) -> HighestRates | None:
-    if isinstance(entry, list) and len(entry) == 2 and all(isinstance(rate, float) and rate > 0 for rate in entry):
-        return HighestRates(entry[0], entry[1])
-    return None
+def _remembered(entry: object) -> _Remembered | None:
+    """An entry of the cache; None where it is none of this version."""
+    if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], int):
+        return None
+    if not all(isinstance(rate, float) and rate > 0 for rate in entry[:2]):
+        return None
+    return _Remembered(HighestRates(entry[0], entry[1]), entry[2])
 
 
 def _cache_key(profile: FrameKind, sender_cpus: Sequence[int]) -> str:
