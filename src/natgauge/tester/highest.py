@@ -42,7 +42,7 @@ class HighestRates:
 def highest_rates(profile: FrameKind, sender_cpus: Sequence[int]) -> HighestRates:
     """The tester's own highest rates, measured in seconds once per host and setting, then remembered.
 
-    The best of a few trials counts: as a search's ceiling, a figure that a busy moment made too low would be in the way.
+    The best of a few trials counts: as a search's ceiling, one that a busy moment made too low would be in the way.
     So where one was disturbed they are run again the next times, and the best of all counts.
     Remembered below $XDG_CACHE_HOME (or ~/.cache) and measured anew when kernel, CPU, engine or setting change.
 
