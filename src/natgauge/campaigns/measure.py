@@ -43,10 +43,10 @@ from natgauge.host import capabilities, machine, programs
 from natgauge.labs.netns import NetnsLab
 from natgauge.labs.wire import WireLab
 from natgauge.measurer import Ability, Delays
-from natgauge.procedures import connection_rate, profiles
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.selftest import FrameKind, HighestRates, highest_rates, own_delays
 from natgauge.words import Family, Order
@@ -317,20 +317,15 @@ def make_settings(
     Raises:
         UsageError: the metric has no such setting, or its value is refused.
     """
-    known = {item.name for item in dataclasses.fields(procedure.settings)}
-    for name in asked:
-        if name not in known:
-            raise UsageError(
-                f"{name.replace('_', ' ')}: the metric {procedure.metric} has no such setting; leave it out"
-            )
-    values = profiles.with_defaults(procedure, read_texts(asked))
-    if "four_tuples" in known:
-        values["four_tuples"] = traffic.space
-    settings: TrialSettings = procedure.settings(
-        connections=traffic.connections, placement=lab.placement, order=traffic.order, **values
+    settings: TrialSettings = procedure.make_settings(
+        asked,
+        connections=traffic.connections,
+        placement=lab.placement,
+        order=traffic.order,
+        four_tuples=traffic.space,
     )
-    refuse_unable(ABILITIES if isinstance(lab, NetnsLab) else TESTER_ABILITIES, procedure.metric, settings)
-    for name, value in values.items():
+    procedure.refuse_unable(ABILITIES if isinstance(lab, NetnsLab) else TESTER_ABILITIES, settings)
+    for name, value in settings.parameters().items():
         if name.endswith("_rate") and isinstance(value, float):
             check_rate(name.replace("_", " "), value)
     return settings
@@ -394,7 +389,7 @@ class _Run:
                 {"machine": machine.facts(), "device": None if device is None else device.as_dict()}
             )
             self._watch.stage(f"measuring {checked.procedure.metric} of {checked.recipe.name}")
-            result = checked.procedure.run(measurer, checked.settings, self._watch.event)
+            result = checked.procedure.measure(measurer, checked.settings, self._watch.event)
         return self._keep(result, parameters)
 
     def _tester_rates(self) -> HighestRates:
@@ -536,9 +531,9 @@ def plan_facts(checked: _Checked) -> PlanFacts:
     first trial, and every later one is held against it before it runs. So must those of connections that are to expire.
     """
     connections = checked.traffic.connections
-    longest = connection_rate.FIRST_TRIAL_SECONDS
+    longest = FIRST_TRIAL_SECONDS
     if checked.question.udp_timeout is None and not checked.settings.waits_for_expiry:
-        longest = 2 * connection_rate.LONGEST_TRIAL_SECONDS
+        longest = 2 * LONGEST_TRIAL_SECONDS
     phase2 = checked.settings.phase2_seconds
     return PlanFacts(
         connections=connections,

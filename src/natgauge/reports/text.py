@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge.campaigns.store import SUMMARY_SCHEMA, read_document
 from natgauge.errors import UsageError
-from natgauge.procedures.search import CONTRADICTION
+from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports import comparison
 from natgauge.reports.comparison import Document
 

@@ -13,7 +13,7 @@ from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
 from natgauge import procedures
 from natgauge.errors import BrokenError
 from natgauge.measurer import TrialPlan, Verdict
-from natgauge.procedures.progress import ignore
+from natgauge.procedures.kit.events import ignore
 
 #: Whatever was disturbed is measured again until this time is over, in seconds.
 PATIENCE = 30.0
@@ -96,7 +96,7 @@ def _measured(row: Row, standing: Standing) -> Evidence:
         connections=row.device.connections, placement=standing.measurer.place.placement, **{**common, **row.settings}
     )
     try:
-        result = procedure.run(standing.measurer, settings, ignore)
+        result = procedure.measure(standing.measurer, settings, ignore)
     except BrokenError as error:
         if standing.logbook.trials and standing.logbook.trials[-1]["verdict"] is Verdict.INVALID:
             raise NotOnTimeError(str(error)) from error

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from natgauge.measurer import TrialOutcome, Verdict
-from natgauge.procedures.summary import Summary, summarize
+from natgauge.procedures.kit.summary import Summary, summarize
 
 
 @dataclass(frozen=True, slots=True)
