@@ -13,7 +13,7 @@ and the share by which the sending was too slow is shown instead.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,7 +24,7 @@ from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import top_rate
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
@@ -41,8 +41,6 @@ SHARED_MULTIPLE = 2.0
 #: The series ends here, whatever is lost: less than this share of 100 % is not worth a trial.
 LEAST_SHARE = 0.001
 LOSS_FREE_IN_A_ROW = 2
-
-Row = Mapping[str, float | str | None]
 
 
 @dataclass(frozen=True, kw_only=True)

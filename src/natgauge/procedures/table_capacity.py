@@ -19,7 +19,7 @@ a search for its rate; the rates that these shares refer to stay those that were
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, get_args
@@ -33,7 +33,7 @@ from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.results import Attempt, Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
 from natgauge.procedures.kit.values import in_range, one_of, whole
@@ -50,8 +50,6 @@ LEAST_RATE = 10.0
 COMFORTABLE_SHARE = 0.7
 #: Further validations, after the first and the slower one, where the device's own count has all connections.
 MORE_ASKINGS = 3
-
-Row = Mapping[str, float | str | None]
 
 _CHECK_DROP = partial(in_range, lowest=0.01, highest=0.99)
 
@@ -202,10 +200,9 @@ class _Capacity:
         except _CollapsedError as error:
             raise BrokenError(f"{METRIC}: the device collapsed with C0 = {count} connections; {error}") from None
         if rate == 0:
-            reason = self._attempts[-1].outcome.reason
             raise BrokenError(
                 f"{METRIC}: C0 = {count} connections were not kept at any rate, but C0 must surely fit; "
-                f"give fewer safe connections: {reason}"
+                f"give fewer safe connections: {self._attempts[-1].outcome.reason}"
             )
         self._steps.append(_Step("C0", count, rate, 0.0, "safe"))
         self._safe = count

@@ -13,7 +13,7 @@ from natgauge.procedures.kit.frame_counts import lost_share, worst
 from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.phase2 import Phase2Settings
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
@@ -96,7 +96,7 @@ class _TimedTrials(Standing[DelaySettingsT]):
         self.throughput = throughput_of(self, settings)
 
     def once(self, _known: float | None) -> Measurement:
-        rows: list[Mapping[str, float | str | None]] = []
+        rows: list[Row] = []
         figures: dict[str, float] = {}
         every = shares("loads", self.settings.loads)
         for number, share in enumerate(every):

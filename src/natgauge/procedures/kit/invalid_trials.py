@@ -39,7 +39,7 @@ def in_search(invalid_repeats: int) -> Patience:
 
 
 def at_one_load(invalid_repeats: int) -> Patience:
-    """Where there is no other load to go to: every repeat that the user allows is used, whatever the cause."""
+    """Where this load must be answered for: every repeat that the user allows is used, whatever the cause."""
     return Patience(invalid_repeats, invalid_repeats)
 
 

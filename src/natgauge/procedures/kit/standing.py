@@ -16,7 +16,7 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.results import Attempt, Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 
 Phase1T = TypeVar("Phase1T", bound=Phase1Settings)
@@ -108,7 +108,7 @@ class Standing(Repetitions[Phase1T]):
         limited_by: str = "device",
         figures: Mapping[str, float] | None = None,
         notes: Sequence[str] = (),
-        series: Sequence[Mapping[str, float | str | None]] = (),
+        series: Sequence[Row] = (),
     ) -> Measurement:
         """What the trials since the last one come to; the next repetition begins with none."""
         attempts, self._attempts = tuple(self._attempts), []
