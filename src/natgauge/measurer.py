@@ -280,7 +280,7 @@ class Measurer(ABC):
     @property
     @abstractmethod
     def highest_rate(self) -> float:
-        """The tester's own highest rate for this profile in frames/s, all directions together; the search's ceiling."""
+        """The tester's own highest rate of such frames in frames/s, all directions together; the search's ceiling."""
 
     @abstractmethod
     def measure(self, plan: TrialPlan) -> TrialOutcome:

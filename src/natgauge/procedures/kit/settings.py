@@ -4,7 +4,8 @@
 A metric's settings are one class that names its groups, such as `class Settings(Phase2Settings, Phase1Settings)`. Each
 group inherits `TrialSettings` and nothing else. The groups are `rate_search.SearchSettings`,
 `phase1.Phase1Settings`, `phase2.Phase2Settings`, `throughput_shares.ThroughputShareSettings` and
-`validation.ValidationSettings`. Fields come in the order from the last group named to the first.
+`validation.ValidationSettings`; `delay_metrics.DelaySettings` is the one class of three metrics. Fields come in the
+order from the last group named to the first.
 """
 
 from __future__ import annotations
