@@ -8,10 +8,9 @@ The rate is frames received (each one checked and counted once) over the time of
 from __future__ import annotations
 
 import ipaddress
-import random
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from benchmarks.place import (
     DEVICE_INSIDE_ADDRESS,
@@ -24,15 +23,16 @@ from benchmarks.place import (
     Place,
 )
 from natgauge import trials
+from natgauge.labs.contract import Port
+from natgauge.tester.cable import untranslated_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Family = Literal["ipv4", "ipv6"]
+    from natgauge.words import Family
 
 #: frames/s far above what one core can do, so that the tester is always behind its schedule.
 UNREACHABLE = 100e6
-SOURCE_PORTS = (1024, 65535)
 ADDRESSES: dict[Family, tuple[str, str, str, str]] = {
     "ipv4": (INITIATOR_ADDRESS, DEVICE_INSIDE_ADDRESS, RESPONDER_ADDRESS, DEVICE_OUTSIDE_ADDRESS),
     "ipv6": ("2001:2:0:1::2", "2001:2:0:1::1", "2001:2:0:2::2", "2001:2:0:2::1"),
@@ -94,15 +94,6 @@ class Run:
         return received / (max(stream.sending_ns or 0 for stream in self.streams) / 1e9)
 
 
-def _addresses(first: str, count: int) -> trials.AddressRange:
-    return trials.AddressRange(first=first, last=str(ipaddress.ip_address(first) + count - 1))
-
-
-def _gateway(place: Place, mac: str, address: str) -> trials.GatewaySide:
-    """On the cable nobody holds the gateway's address, so nobody can be asked for it."""
-    return trials.GatewaySide(mac=mac, address=address if place.forwards else None)
-
-
 def _phase2(load: Load, rate: float) -> trials.Phase2:
     return trials.Phase2(
         initiator=trials.InitiatorStream(rate=rate, frames=load.frames),
@@ -114,37 +105,21 @@ def _phase2(load: Load, rate: float) -> trials.Phase2:
 def request(place: Place, load: Load, cpu: int) -> trials.TrialRequest:
     """The trial request for `load` in `place`, sent from `cpu`."""
     source, source_gateway, destination, destination_gateway = ADDRESSES[load.family]
-    ports = SOURCE_PORTS[1] - SOURCE_PORTS[0] + 1
-    destination_ports = min(-(-load.connections // ports), 65535)
-    sources = -(-load.connections // (ports * destination_ports))
     per_direction = load.rate / (2 if load.both else 1)
-    return trials.TrialRequest(
-        mark=random.getrandbits(32) | 1,
-        seed=1,
-        initiator=trials.InitiatorSide(
-            interface=INITIATOR,
-            netns=TESTER,
-            family=load.family,
-            gateway=_gateway(place, place.ends.initiator_gateway, source_gateway),
-            source_addresses=_addresses(source, sources),
-            source_ports=trials.PortRange(first=SOURCE_PORTS[0], last=SOURCE_PORTS[1]),
-            destination_addresses=_addresses(destination, 1),
-            destination_ports=trials.PortRange(first=1, last=destination_ports),
-        ),
-        responder=trials.ResponderSide(
-            interface=RESPONDER,
-            netns=TESTER,
-            family=load.family,
-            gateway=_gateway(place, place.ends.responder_gateway, destination_gateway),
-            addresses=_addresses(destination, 1),
-        ),
-        translation=trials.Translation(source="unchanged"),
+    # On the cable nobody holds the gateway's address, so nobody can be asked for it.
+    gateways = (source_gateway, destination_gateway) if place.forwards else (None, None)
+    return untranslated_request(
+        Port(INITIATOR, TESTER, place.ends.initiator_gateway, gateways[0]),
+        Port(RESPONDER, TESTER, place.ends.responder_gateway, gateways[1]),
+        family=load.family,
+        frame_size=load.size,
         connections=load.connections,
-        frame=trials.Frame(size=load.size, side="initiator"),
         phase1=trials.Phase1(rate=load.rate, grace_ms=200),
         phase2=_phase2(load, per_direction) if load.frames else None,
+        sender_cpus=(cpu,),
         record_delays=load.delays,
-        senders=trials.Senders(cpus=(cpu,)),
+        source=ipaddress.ip_address(source),
+        destination=ipaddress.ip_address(destination),
     )
 
 

@@ -46,6 +46,12 @@ def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
     return {direction: stream for direction, stream in both.items() if stream is not None}
 
 
+def received_in_all(result: TrialResult) -> int:
+    """Frames that came back as they should, in all phases and directions."""
+    streams = [*([] if result.phase1 is None else [result.phase1]), *phase2_streams(result).values()]
+    return sum(stream.received_frames for stream in streams)
+
+
 def phase2_counts(result: TrialResult) -> dict[Direction, Counts]:
     """Counts of each active direction of phase 2; empty when there was none."""
     return {direction: counts_of(stream) for direction, stream in phase2_streams(result).items()}

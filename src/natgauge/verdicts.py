@@ -89,6 +89,7 @@ class TrialEvidence:
         table_count_before: the device's own count before phase 1; None where it cannot tell.
         table_count_after: the same after phase 1.
         table_limit: the most connections the device is set to hold; None where unknown.
+        strays: connections that parts of the device hold which must hold none, by their names.
         cpus: stalls of the senders' and the device's CPUs.
         ports: the tester's own ports by name.
         dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
@@ -111,6 +112,7 @@ class TrialEvidence:
     table_count_before: int | None = None
     table_count_after: int | None = None
     table_limit: int | None = None
+    strays: Mapping[str, int] = field(default_factory=dict)
     cpus: tuple[CpuStalls, ...] = ()
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
     dropped_before: Mapping[str, int] = field(default_factory=dict)
@@ -161,7 +163,7 @@ def judge(evidence: TrialEvidence) -> Judgement:
     intended; then phase 1 and after it phase 2 (wrong frames, loss, lag), because a phase 2 after a failed phase 1
     says nothing.
     """
-    rules = (_gone(evidence), _not_empty(evidence), _refused(evidence), *_streams_judged(evidence))
+    rules = (_gone(evidence), _not_empty(evidence), _refused(evidence), _strayed(evidence), *_streams_judged(evidence))
     decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS))
     return Judgement(
         verdict=decided.verdict,
@@ -210,6 +212,14 @@ def _not_empty(evidence: TrialEvidence) -> Judgement | None:
         return None
     reason = f"the device's table held {evidence.table_count_before} connections before phase 1 instead of none"
     return Judgement(Verdict.INVALID, reason, limited_by="host")
+
+
+def _strayed(evidence: TrialEvidence) -> Judgement | None:
+    """A chain that keeps state where it should have none is not the one that was to be measured."""
+    if not evidence.strays:
+        return None
+    held = ", ".join(f"{count} connections at {name}" for name, count in evidence.strays.items())
+    return Judgement(Verdict.FAIL, f"the device keeps {held}, which must hold none", limited_by="device")
 
 
 def _refused(evidence: TrialEvidence) -> Judgement | None:

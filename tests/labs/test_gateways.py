@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from natgauge.duts.fitness import PlanFacts, Wishes
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.this_machine import ThisMachine
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE, MAPPED, OUTSIDE, destinations
-from natgauge.labs.base import Device
+from natgauge.labs.contract import Device
+from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
 
 HERE = Path(__file__).parent
@@ -45,7 +48,7 @@ class Bench:
 
     def gateway(self, **wishes: int) -> Gateway:
         """A gateway not yet prepared."""
-        return Gateway(self.recipe, self.device, self.lab, wishes=Wishes(**wishes))
+        return Gateway(self.recipe, self.device, Wishes(**wishes))
 
     def introduce(self, initiator: Tap, responder: Tap) -> None:
         """Tell the device the tester's hosts; with the engine they answer for themselves."""
@@ -198,7 +201,11 @@ def test_global_knobs_are_raised_for_the_plan_and_put_back(*, with_register: boo
     plan = PlanFacts(connections=connections, phase1_seconds=1, remote_endpoints=1000)
     bench = make_bench("nftables-nat44")
     with bench.lab as lab:
-        with Gateway(bench.recipe, bench.device, lab if with_register else None) as gateway:
+        (device,) = lab.devices
+        if not with_register:
+            assert isinstance(device, NamespaceDevice)
+            device = replace(device, machine=ThisMachine())
+        with Gateway(bench.recipe, device) as gateway:
             gateway.prepare(plan)
             assert (TABLE_SIZE.read_text(), HASH_SIZE.read_text()) == found, "preparing changes nothing"
             gateway.start()
@@ -253,12 +260,17 @@ def test_what_does_not_fit_is_refused_before_anything_starts(nat44: Bench) -> No
     assert traces(nat44.device) == before
 
 
-def test_a_gateway_that_does_not_forward_says_so_and_stays_broken(nat44: Bench) -> None:
-    with nat44.gateway() as gateway:
+def test_a_gateway_that_does_not_empty_says_so_and_stays_broken(nat44: Bench) -> None:
+    with nat44.gateway() as gateway, Tap(nat44.lab.initiator) as one, Tap(nat44.lab.responder) as other:
         gateway.prepare(PLAN)
         gateway.start()
-        with pytest.raises(BrokenError, match="does not forward") as first:
-            gateway.confirm_forwarding(lambda: False, seconds=0.1)
+        nat44.introduce(one, other)
+        one.send(nat44.datagrams())
+        other.receive(FLOWS)
+        nat44.device.environment = {**nat44.device.environment, "PATH": "/nowhere"}
+        with pytest.raises(BrokenError, match="empty failed") as first:
+            gateway.empty()
+        nat44.device.environment = {**nat44.device.environment, "PATH": os.environ["PATH"]}
         with pytest.raises(BrokenError) as second:
             gateway.count()
         assert str(second.value) == str(first.value)

@@ -25,8 +25,8 @@ from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
 from natgauge.labs import links, namespaces
 from natgauge.labs import register as registers
-from natgauge.labs.base import Port
 from natgauge.labs.cable import CableLab
+from natgauge.labs.contract import Port
 from natgauge.labs.netns import FRONT, NetnsLab
 from natgauge.labs.wire import WireLab
 
@@ -404,7 +404,9 @@ def test_a_kept_lab_can_be_used_again_and_taken_down() -> None:
     with NetnsLab(NAME, initiator_family="ipv6", responder_family="ipv4") as lab:
         lab.keep()
         lab.devices[0].run("echo here > note")
-    with NetnsLab.adopt(NAME) as again:
+    again = NetnsLab.adopt(NAME)
+    assert again is not None
+    with again:
         assert again.families == ("ipv6", "ipv4")
         assert again.devices[0].run("cat note").stdout == "here\n"
     with pytest.raises(UsageError, match="is up and kept"):

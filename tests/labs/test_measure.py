@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 import natgauge
-from natgauge.bench.places import PlaceOptions, WirePort, with_placement
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
 from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError
 from natgauge.labs import namespaces, register
 from natgauge.labs.netns import NetnsLab
-from natgauge.tester.selftest import cable_name
+from natgauge.tester.highest import cable_name
 
 GATEWAYS = [
     "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64", "tayga-siit",
@@ -250,10 +251,11 @@ def test_a_second_run_on_the_same_lab_is_refused_and_leaves_the_first_alone(tmp_
 @pytest.mark.usefixtures("untouched")
 def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path: Path) -> None:
     with NetnsLab("e2e", initiator_family="ipv4", responder_family="ipv4") as lab:
-        ports: dict[str, Any] = {
-            f"{side}_port": WirePort(port.interface, port.gateway_address or "", port.netns)
-            for side, port in (("initiator", lab.initiator), ("responder", lab.responder))
-        }
+        ports: dict[str, Any] = {}
+        for side, port in (("initiator", lab.initiator), ("responder", lab.responder)):
+            ports[f"{side}_port"] = port.interface
+            ports[f"{side}_gateway"] = port.gateway_address
+            ports[f"{side}_netns"] = port.netns
         answer = natgauge.measure("connection-rate", "linux-ipv4", lab="wire", results=tmp_path, **ports, **QUICK)
     assert answer.document["placement"] == "external"
     assert answer.document["median"] > 0
@@ -267,5 +269,5 @@ def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path:
 def test_a_device_with_processes_of_its_own_gets_cores_of_its_own_where_there_are_any() -> None:
     several = len(os.sched_getaffinity(0)) > 1
     for dut, wanted in (("tayga-nat64", "isolated" if several else "shared"), ("nftables-nat44", "shared")):
-        assert with_placement(PlaceOptions(), load(dut)).placement == wanted
-        assert with_placement(PlaceOptions(placement="shared"), load(dut)).placement == "shared"
+        assert Bench(ask("pdv", dut, {}).cell).lab.placement == wanted
+        assert Bench(ask("pdv", dut, {"placement": "shared"}).cell).lab.placement == "shared"

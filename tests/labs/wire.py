@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self
 
-from natgauge.labs.base import Port
+from natgauge.labs.contract import Port
 from natgauge.labs.namespaces import inside
 
 Address = IPv4Address | IPv6Address

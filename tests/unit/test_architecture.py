@@ -18,6 +18,7 @@ ROOT = Path(natgauge.__file__).parent
 #: What each package or module may import of the others; whatever stands in no line is on no floor.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "options": set(),
     "version": set(),
     "words": set(),
     "host": {"errors", "version", "words"},
@@ -26,11 +27,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "procedures": {"errors", "measurer", "words"},
     "trials": {"errors", "host", "words"},
     "counts": {"measurer", "trials", "verdicts"},
-    "labs": {"errors", "host", "words"},
-    "duts": {"errors", "host", "labs", "words"},
+    "labs": {"errors", "host", "options", "words"},
+    "duts": {"errors", "host", "labs", "options", "words"},
     "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "trials", "words"},
     "bench": {
-        "counts", "duts", "errors", "host", "labs", "measurer", "procedures", "tester", "trials", "verdicts", "words",
+        "counts", "duts", "errors", "host", "labs", "measurer", "options", "procedures", "tester", "trials", "verdicts",
+        "words",
     },
     "campaigns": {"bench", "duts", "errors", "host", "labs", "measurer", "procedures", "tester", "words"},
     "reports": {"campaigns", "errors", "procedures", "words"},

@@ -10,14 +10,13 @@ import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
+from tests.unit.test_measurer_verbs import WIRE, check
 
-from natgauge.bench.places import PlaceOptions, WirePort, background_hosts
-from natgauge.campaigns.measure import Question, check
 from natgauge.errors import UsageError
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns import BACKGROUND_HOSTS, NetnsLab
 from natgauge.measurer import Ability
 
-ROUTED = replace(SETTINGS, background=background_hosts())
+ROUTED = replace(SETTINGS, background=BACKGROUND_HOSTS)
 
 
 @pytest.mark.parametrize(("share", "pattern"), [(0.9, (10, 9)), (0.5, (2, 1)), (0.1, (10, 1)), (1 / 3, (3, 1))])
@@ -42,8 +41,8 @@ def test_only_where_the_device_routes_it_the_tester_can_do_it() -> None:
 
 
 def test_a_measurement_makes_a_lab_that_routes_it_only_when_asked() -> None:
-    asked = check(Question(metric="throughput", dut="nftables-nat44", settings={"foreground_share": 0.9})).lab
-    plain = check(Question(metric="throughput", dut="nftables-nat44")).lab
+    asked = check("throughput", "nftables-nat44", foreground_share=0.9)[0].lab
+    plain = check("throughput", "nftables-nat44")[0].lab
     assert isinstance(asked, NetnsLab)
     assert isinstance(plain, NetnsLab)
     assert (asked.background, plain.background) == (True, False)
@@ -51,30 +50,20 @@ def test_a_measurement_makes_a_lab_that_routes_it_only_when_asked() -> None:
     assert asked.devices[0].environment == plain.devices[0].environment
 
 
-WIRE = PlaceOptions(
-    kind="wire", initiator_port=WirePort("eth8", "10.0.0.1"), responder_port=WirePort("eth9", "198.19.0.1")
-)
-
-
 @pytest.mark.parametrize(
     ("others", "says"),
     [
         ({"dut": "nftables-nat66"}, "a NAT66 translates native IPv6, too"),
-        ({"place": WIRE}, "native IPv6 beside the frames under test"),
-        ({"settings": {"foreground_share": 0.0}}, r"foreground share: 0.* 0\.001"),
-        ({"settings": {"foreground_share": 1.5}}, "foreground share: 1.5"),
+        (WIRE, "native IPv6 beside the frames under test"),
+        ({"foreground_share": 0.0}, r"foreground share: 0.* 0\.001"),
+        ({"foreground_share": 1.5}, "foreground share: 1.5"),
         ({"metric": "connection-rate"}, "foreground share: the metric connection-rate has no such setting"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(others: dict[str, Any], says: str) -> None:
-    question: dict[str, Any] = {
-        "metric": "throughput",
-        "dut": "nftables-nat44",
-        "settings": {"foreground_share": 0.9},
-        **others,
-    }
+    question: dict[str, Any] = {"metric": "throughput", "dut": "nftables-nat44", "foreground_share": 0.9, **others}
     with pytest.raises(UsageError, match=says):
-        check(Question(**question))
+        check(**question)
 
 
 def test_a_chain_of_devices_does_not_route_it() -> None:

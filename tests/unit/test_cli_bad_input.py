@@ -83,9 +83,10 @@ WRONG = [
     ([*MEASURE, "--placement", "beside"], "beside"),
     ([*MEASURE, "--ring", "0"], "ring"),
     ([*MEASURE, "--lab", "cloud"], "cloud"),
-    ([*MEASURE, "--initiator-port", "eth0"], "--initiator-gateway"),
+    ([*MEASURE, "--initiator-port", "eth0"], "choose another --lab"),
+    ([*WIRE, "--initiator-port", "eth0"], "--initiator-gateway"),
     (WIRE, "--initiator-port"),
-    ([*WIRE, *PORTS, "--cores", "0"], "not ours"),
+    ([*WIRE, *PORTS, "--cores", "0"], "lab wire has no such option"),
     ([*WIRE, *PORTS, "--table-size", "10"], "not ours"),
     ([*WIRE, *PORTS[:3], "not-an-address", *PORTS[4:]], "not-an-address"),
     # The device's limits.
@@ -122,8 +123,8 @@ def test_a_wrong_question_is_refused_in_one_line(
 def test_a_results_folder_that_cannot_be_made_is_refused_before_any_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("natgauge.campaigns.measure._check_host", lambda: None)
-    monkeypatch.setattr("natgauge.campaigns.measure._Run", None)
+    monkeypatch.setattr("natgauge.campaigns.measure.check_host", lambda: None)
+    monkeypatch.setattr("natgauge.bench.bench.Bench.__enter__", None)
     (tmp_path / "file").write_text("in the way")
     assert run([*MEASURE, "--results", str(tmp_path / "file" / "results")]) == 2
     shown = capsys.readouterr().err

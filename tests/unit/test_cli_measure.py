@@ -16,7 +16,8 @@ from rich.console import Console
 from tests.unit.simulated import Gateway
 
 from natgauge import cli
-from natgauge.campaigns.measure import Answer, Question
+from natgauge.bench.question import Cell, Question
+from natgauge.campaigns.measure import Answer
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, HostError, NatgaugeError
@@ -32,7 +33,7 @@ def answered(question: Question, watch: Any) -> Answer:
     """What a gateway of known rates would have answered."""
     settings = throughput.Settings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
     result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, watch.event)
-    parameters = {**settings.parameters(), "dut": question.dut, "frame_size": 64, "frame_side": "initiator"}
+    parameters = {**settings.parameters(), "dut": question.cell.dut, "frame_size": 64, "frame_side": "initiator"}
     return Answer(result, {**result.as_document(), "parameters": parameters}, Path("results/x"))
 
 
@@ -41,7 +42,8 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
     """Questions that came through; each is answered by a simulated gateway."""
     asked: list[Question] = []
 
-    def answer(question: Question, watch: Any) -> Answer:
+    def answer(question: Question, watch: Any, *, results: Path) -> Answer:
+        assert results == Path("results")
         asked.append(question)
         return answered(question, watch)
 
@@ -66,10 +68,10 @@ def test_options_reach_the_question_and_what_was_not_given_does_not(questions: l
     run([*ASKED, "--error", "2%", "--direction", "up", "--cores", "0", "--udp-timeout", "100", "--seed", "7"])
     (question,) = questions
     assert question.settings == {"error": "2%", "repeat": "2", "directions": "up"}
-    assert question.traffic.connections == 1000
-    assert question.traffic.source_ports is None
-    assert question.place.cores == "0"
-    assert (question.udp_timeout, question.seed, question.table_size) == (100, 7, None)
+    assert question.cell.traffic.connections == 1000
+    assert question.cell.traffic.source_ports is None
+    assert question.cell.place == {"cores": "0"}
+    assert (question.cell.wishes.named(), question.cell.options.seed) == ({"udp_timeout": 100}, 7)
 
 
 def test_the_summary_is_in_words_with_units_and_what_limited_it(
@@ -128,7 +130,7 @@ def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left(
 def test_errors_on_the_way_end_with_their_status_and_line(
     error: NatgaugeError, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_question: Question, _watch: Any) -> Answer:
+    def fail(_question: Question, _watch: Any, **_others: Any) -> Answer:
         raise error
 
     monkeypatch.setattr("natgauge.campaigns.measure.answer", fail)
@@ -144,7 +146,7 @@ import pathlib, sys, time
 import natgauge.campaigns.measure as measure
 from natgauge import cli
 
-def answer(question, watch):
+def answer(question, watch, results):
     try:
         pathlib.Path({str(tmp_path / "began")!r}).touch()
         time.sleep(60)
@@ -186,7 +188,7 @@ def test_every_subcommand_shows_its_help(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
-    question = Question(metric="throughput", dut="nftables-nat44")
+    question = Question(metric="throughput", cell=Cell(dut="nftables-nat44"))
     document: dict[str, Any] = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
     document["parameters"] = {**document["parameters"], "hash_size": 512, "table_size": 2048}
     rows = {line[:22].strip(): line[22:].split() for line in table([document, document]).splitlines()}
@@ -197,7 +199,7 @@ def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
 
 
 def test_a_result_the_tester_limited_says_so() -> None:
-    question = Question(metric="throughput", dut="x")
+    question = Question(metric="throughput", cell=Cell(dut="x"))
     document = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
     assert "the tester, not the device" in verdict({**document, "limited_by": "tester"})
 
@@ -210,7 +212,7 @@ def test_durations_are_said_as_people_do(seconds: float, words: str) -> None:
 def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(_question: Question, watch: Any) -> Answer:
+    def refuse(_question: Question, watch: Any, **_others: Any) -> Answer:
         watch.stage("making lab default")
         raise HostError("lab default: in use by process 1")
 

@@ -10,9 +10,9 @@ import pytest
 from natgauge.errors import UsageError
 from natgauge.host import cpus
 from natgauge.labs import netns
-from natgauge.labs.base import Lab
-from natgauge.labs.cable import CableLab
+from natgauge.labs.contract import Lab, Port
 from natgauge.labs.netns import NetnsLab
+from natgauge.labs.wire import WireLab
 
 
 @pytest.fixture(autouse=True)
@@ -111,8 +111,9 @@ def test_settings_make_the_same_lab_again() -> None:
 
 
 def test_labs_are_what_the_seam_asks_for() -> None:
-    labs: list[Lab] = [_lab(), CableLab()]
-    assert [lab.placement for lab in labs] == ["shared", "shared"]
+    one, other = (Port(name, None, "02:00:00:00:00:01", None) for name in ("ngnone0", "ngnone1"))
+    labs: list[Lab] = [_lab(), WireLab(one, other)]
+    assert [lab.placement for lab in labs] == ["shared", "external"]
 
 
 def test_a_lab_that_is_not_up_has_no_register() -> None:

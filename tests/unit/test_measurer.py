@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
-from natgauge.bench.lab_measurer import LabMeasurer, TrialConstants
-from natgauge.bench.traffic import LinkAddresses, Surroundings, TrafficOptions, make_plan
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.requests import TrialConstants
+from natgauge.bench.traffic import Surroundings, TrafficOptions, make_plan
 from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, UsageError
-from natgauge.labs.base import Port
+from natgauge.labs.contract import Link, Port
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.words import Placement
 
@@ -36,7 +37,10 @@ class FakeLab:
 
 
 class FakeTable:
-    """A device whose table holds what the last request opened."""
+    """A device whose table holds what the last request opened; it can be told to do nothing more."""
+
+    empties = False
+    counts = False
 
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
@@ -48,6 +52,27 @@ class FakeTable:
         """Forget all."""
         self.emptied += 1
         self.held = 0
+
+    def empty_timed(self) -> float:
+        """Not asked for here."""
+        raise NotImplementedError
+
+    def strays(self) -> Mapping[str, int]:
+        """Nothing is where it should not be."""
+        return {}
+
+    def confirm_standing(self) -> None:
+        """It does as long as it is not dead."""
+        if self.dead:
+            raise BrokenError("device: gone")
+
+    def restart(self) -> None:
+        """Not asked for here."""
+        raise NotImplementedError
+
+    def restart_under_load(self) -> None:
+        """Not asked for here."""
+        raise NotImplementedError
 
     def count(self) -> int:
         """What the trial before opened."""
@@ -73,8 +98,8 @@ class Recorder:
         self.trials.append(plain(trial))
 
 
-def link(network: str, device: str, tester: str) -> LinkAddresses:
-    return LinkAddresses(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
+def link(network: str, device: str, tester: str) -> Link:
+    return Link(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
 
 
 AROUND = Surroundings(

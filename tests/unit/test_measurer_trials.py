@@ -15,8 +15,9 @@ from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recor
 
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.restart import RestartInTrial
-from natgauge.bench.traffic import Addresses, TrafficOptions, make_plan
+from natgauge.bench.traffic import TrafficOptions, make_plan
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs.contract import Addresses
 from natgauge.measurer import Direction, Phase2Plan, RateStep, TrialPlan, Verdict
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
 from natgauge.trials import AddressRange, Phase2, Progress, TrialRequest, TrialResult
@@ -56,14 +57,6 @@ class Played(FakeTable):
         """Forget all."""
         self.log.append("empty")
         super().empty()
-
-    def empty_timed(self) -> float:
-        """Not asked for here."""
-        raise NotImplementedError
-
-    def restart(self) -> None:
-        """Not asked for here."""
-        raise NotImplementedError
 
     def restart_under_load(self) -> None:
         """Stop, and come back."""

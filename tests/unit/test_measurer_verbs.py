@@ -11,15 +11,15 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
 
-from natgauge.bench.lab_measurer import ABILITIES, TESTER_ABILITIES, LabMeasurer
-from natgauge.bench.places import PlaceOptions, WirePort
+from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
+from natgauge.bench.question import ask
 from natgauge.bench.traffic import TrafficOptions, make_plan
-from natgauge.campaigns.measure import Question, check, plan_facts
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
-from natgauge.tester.selftest import CableTester, FrameKind
+from natgauge.tester.cable import CableTester, FrameKind
 
 
 class Played(FakeTable):
@@ -46,10 +46,6 @@ class Played(FakeTable):
         self.restarts += 1
         self.holds = [0] * 10
 
-    def restart_under_load(self) -> None:
-        """Not asked for here."""
-        raise NotImplementedError
-
 
 def measurer(device: Any, **others: Any) -> LabMeasurer:
     engine = FakeEngine(**others)
@@ -64,9 +60,8 @@ def measurer(device: Any, **others: Any) -> LabMeasurer:
 
 
 def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_the_testers_own() -> None:
-    assert set(Ability) == ABILITIES
-    assert measurer(Played).abilities == ABILITIES - {Ability.OWN_DELAYS, Ability.BACKGROUND}
-    assert measurer(FakeTable).abilities == TESTER_ABILITIES
+    assert set(Ability) == TESTER_ABILITIES | DEVICE_ABILITIES | {Ability.OWN_DELAYS, Ability.BACKGROUND}
+    assert measurer(Played).abilities == TESTER_ABILITIES | DEVICE_ABILITIES
     assert measurer(None).abilities == TESTER_ABILITIES
     assert Ability.RESTART_IN_TRIAL not in TESTER_ABILITIES
 
@@ -150,9 +145,20 @@ def test_what_is_not_ours_is_not_told_to_do_anything() -> None:
             act()
 
 
-WIRE = PlaceOptions(
-    kind="wire", initiator_port=WirePort("one", "10.0.0.1"), responder_port=WirePort("two", "198.19.0.1")
-)
+WIRE = {
+    "lab": "wire",
+    "initiator_port": "one",
+    "initiator_gateway": "10.0.0.1",
+    "responder_port": "two",
+    "responder_gateway": "198.19.0.1",
+}
+
+
+def check(metric: str, dut: str, **choices: object) -> tuple[Bench, Planned]:
+    """A bench and a procedure on it, as far as they are refused without touching anything."""
+    question = ask(metric, dut, choices)
+    bench = Bench(question.cell)
+    return bench, bench.plan(question.metric, question.settings)
 
 
 @pytest.mark.parametrize(
@@ -167,17 +173,16 @@ def test_what_a_device_that_is_not_ours_cannot_be_told_is_refused_before_anythin
     metric: str, missing: str
 ) -> None:
     with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks {missing}; choose another"):
-        check(Question(metric=metric, dut="nftables-nat44", place=WIRE))
+        check(metric, "nftables-nat44", **WIRE)
 
 
 @pytest.mark.parametrize("metric", ["ipdv", "system-recovery", "throughput"])
 def test_what_the_tester_does_alone_is_not_refused_on_a_wire(metric: str) -> None:
-    assert check(Question(metric=metric, dut="nftables-nat44", place=WIRE)).procedure.metric == metric
+    assert check(metric, "nftables-nat44", **WIRE)[1].procedure.metric == metric
 
 
 def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
-    place = PlaceOptions(placement="shared")
-    assert check(Question(metric="reset", dut="nftables-nat44", place=place)).procedure.metric == "reset"
+    assert check("reset", "nftables-nat44", placement="shared")[1].procedure.metric == "reset"
 
 
 @pytest.mark.parametrize(
@@ -189,19 +194,16 @@ def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
 )
 def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(dut: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        check(Question(metric="throughput", dut=dut, settings={"stateless": True}))
-    check(Question(metric="throughput", dut="linux-ipv6", settings={"stateless": True}))
+        check("throughput", dut, stateless=True)
+    check("throughput", "linux-ipv6", stateless=True)
 
 
 def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_known() -> None:
-    checked = check(Question(metric="throughput", dut="tayga-siit", settings={"stateless": True}))
-    assert str(checked.traffic.mapped_addresses) == "198.18.0.2"
-    check(Question(metric="connection-rate", dut="tayga-siit"))
-    place = PlaceOptions(
-        kind="wire", initiator_port=WirePort("one", "2001:2::1"), responder_port=WirePort("two", "198.19.0.1")
-    )
+    bench, _ = check("throughput", "tayga-siit", stateless=True)
+    assert str(bench.traffic.mapped_addresses) == "198.18.0.2"
+    check("connection-rate", "tayga-siit")
     with pytest.raises(UsageError, match=r"stateless: .* mapped addresses, which are known only of kind siit"):
-        check(Question(metric="throughput", dut="tayga-siit", place=place, settings={"stateless": True}))
+        check("throughput", "tayga-siit", stateless=True, **{**WIRE, "initiator_gateway": "2001:2::1"})
 
 
 def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
@@ -218,15 +220,15 @@ def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
 
 
 def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:
-    checked = check(Question(metric="enumeration-orders", dut="nftables-nat44", traffic=TrafficOptions(connections=10)))
-    assert getattr(checked.settings, "four_tuples", None) == checked.traffic.space >= 64_512
+    bench, planned = check("enumeration-orders", "nftables-nat44", connections=10)
+    assert getattr(planned.settings, "four_tuples", None) == bench.traffic.space >= 64_512
 
 
 def test_a_table_that_is_not_there_is_not_filled() -> None:
     with pytest.raises(UsageError, match="table-capacity: linux-ipv4 keeps no connections, so it has no table to fill"):
-        check(Question(metric="table-capacity", dut="linux-ipv4"))
+        check("table-capacity", "linux-ipv4")
 
 
 def test_connections_that_are_to_expire_get_no_longer_time_outs_than_they_need() -> None:
-    expiring, others = (plan_facts(check(Question(metric=name, dut="nftables-nat44"))) for name in ("expiry", "pdv"))
+    expiring, others = (check(name, "nftables-nat44")[1].facts for name in ("expiry", "pdv"))
     assert expiring.needed_seconds < 10 < others.needed_seconds

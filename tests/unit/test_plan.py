@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from natgauge.bench.traffic import (
     DEFAULT_CONNECTIONS,
-    Addresses,
-    LinkAddresses,
     Range,
     Surroundings,
     TrafficOptions,
@@ -23,11 +21,12 @@ from natgauge.bench.traffic import (
     parse_ports,
 )
 from natgauge.errors import UsageError
+from natgauge.labs.contract import Addresses, Link
 from natgauge.words import MAXIMUM_CONNECTIONS
 
 
-def link(network: str, device: str, tester: str) -> LinkAddresses:
-    return LinkAddresses(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
+def link(network: str, device: str, tester: str) -> Link:
+    return Link(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
 
 
 def pool(first: str, last: str | None = None) -> Addresses:

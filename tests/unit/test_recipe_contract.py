@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,8 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import VARIABLE, VERBS, Knobs, Limits, Recipe, available, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.knobs import MachineKnob
-from natgauge.labs.base import CommandResult
+from natgauge.host.this_machine import ThisMachine
+from natgauge.labs.contract import CommandResult
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "natgauge" / "duts"
@@ -41,6 +42,7 @@ class FakeDevice:
     inside: str = "inside"
     outside: str = "outside"
     environment: Mapping[str, str] = field(default_factory=dict)
+    machine: ThisMachine = field(default_factory=ThisMachine)
     entries: int = 7
     left_after_emptying: int = 0
     answers: dict[str, CommandResult | Exception] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class FakeDevice:
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:
-        """As `natgauge.labs.base.Device.run`."""
+        """As `natgauge.labs.contract.Device.run`."""
         assert timeout > 0
         self.asked.append((snippet, environment or {}))
         for part, answer in self.answers.items():
@@ -86,11 +88,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in files.items():
         (tmp_path / name).write_text(value)
 
-    def elsewhere(name: str, paths: tuple[str, ...], *, module: str | None = None) -> MachineKnob:
-        del module
+    def elsewhere(_machine: ThisMachine, name: str, paths: tuple[str, ...], _module: str | None) -> MachineKnob:
         return MachineKnob(name, [tmp_path / Path(path).name for path in paths])
 
-    monkeypatch.setattr(driver, "MachineKnob", elsewhere)
+    monkeypatch.setattr(ThisMachine, "setting", elsewhere)
     return tmp_path
 
 
@@ -267,6 +268,25 @@ def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(
         assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
+def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_raised_counts_for_nothing(
+    machine: Path,
+) -> None:
+    limit = machine / "nf_conntrack_max"
+    large = PlanFacts(connections=100_000, phase1_seconds=50, remote_endpoints=2)
+    with Gateway(load("nftables-nat44"), FakeDevice()) as gateway:
+        gateway.prepare(large)
+        gateway.start()
+        assert int(limit.read_text()) == 106_250
+        gateway.fit(replace(large, connections=200_000, remote_endpoints=4))
+        assert int(limit.read_text()) == 212_500
+        gateway.fit(replace(large, connections=200_000, remote_endpoints=4, fills_table=True))
+        assert int(limit.read_text()) == 65_536
+        assert gateway.settings().found["table_size"] == 65_536
+        with pytest.raises(UsageError, match="at least 16 remote endpoints"):
+            gateway.fit(replace(large, connections=1_000_000, remote_endpoints=2))
+    assert limit.read_text().strip() == "65536"
+
+
 @pytest.mark.usefixtures("machine")
 def test_wishes_win_and_are_checked() -> None:
     recipe = load("nftables-nat44")
@@ -439,8 +459,8 @@ def test_a_machine_knob_goes_back_to_what_was_found(tmp_path: Path) -> None:
 def test_with_a_memory_the_memory_restores(tmp_path: Path) -> None:
     path, memory = tmp_path / "limit", Memory()
     path.write_text("100\n")
-    knob = MachineKnob("table_size", [path])
-    knob.write(300, memory=memory)
+    knob = MachineKnob("table_size", [path], memory=memory)
+    knob.write(300)
     knob.restore()
     assert path.read_text() == "300"
     assert memory.known == {str(path): "100"}

@@ -10,9 +10,11 @@ from tests.unit.fake_engine import FakeEngine
 
 from natgauge.errors import UsageError
 from natgauge.host import programs
-from natgauge.labs.base import Port
+from natgauge.labs.contract import Port
 from natgauge.tester import selftest
-from natgauge.tester.selftest import BEYOND_REACH, CableTester, FrameKind, HighestRates, highest_rates, run_selftest
+from natgauge.tester.cable import BEYOND_REACH, CableTester, FrameKind
+from natgauge.tester.highest import HighestRates, highest_rates
+from natgauge.tester.selftest import run_selftest
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
 

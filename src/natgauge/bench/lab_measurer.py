@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
+from natgauge.bench.evidence import Evidence
+from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.restart import RestartInTrial
-from natgauge.bench.traffic import Addresses, TrafficPlan
+from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.watch import Silent, Watch
-from natgauge.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
+from natgauge.counts import received_in_all
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
-from natgauge.labs.base import Port
+from natgauge.labs.contract import Port
 from natgauge.measurer import (
     Ability,
     CountAt,
-    Counts,
     Delays,
     Direction,
     Measurer,
@@ -29,59 +28,22 @@ from natgauge.measurer import (
     TrialOutcome,
     TrialPlan,
 )
-from natgauge.trials import (
-    AddressRange,
-    Background,
-    DelaySamples,
-    Frame,
-    GatewaySide,
-    InitiatorSide,
-    InitiatorStream,
-    Limits,
-    Phase1,
-    Phase2,
-    PortCounters,
-    PortRange,
-    Progress,
-    ResponderSide,
-    ResponderStream,
-    Senders,
-    Step,
-    StreamCounts,
-    Translation,
-    TrialRequest,
-    TrialResult,
-    phase1_of,
-    run,
-)
-from natgauge.verdicts import Judgement, TrialEvidence, judge
-from natgauge.words import Family, Placement
+from natgauge.trials import PortCounters, Progress, StreamCounts, TrialRequest, TrialResult, phase1_of, run
+from natgauge.words import Placement
 
 #: Frames each way that prove that the device forwards at all, and their rate: slow enough for any device.
 _PROBES: Final = 8
 _PROBE_RATE: Final = 100.0
-#: Beyond twice its nominal length a trial is broken off after this many seconds more.
-_SLACK_SECONDS: Final = 60.0
-_GAP_MS: Final = 100
 #: The tester's own delay is looked at for no longer than this.
 _OWN_SECONDS: Final = 2.0
 #: What this tester can do beyond plain trials, whatever the device.
 TESTER_ABILITIES: Final = frozenset(
     {Ability.VARIATION, Ability.LOSS_TIMES, Ability.RATE_STEP, Ability.TAGGED_DELAYS, Ability.STATELESS}
 )
-#: And in a lab of ours, where the device is played by a recipe that can.
-ABILITIES: Final = TESTER_ABILITIES | {
-    Ability.EMPTY_TIMED,
-    Ability.WATCH_COUNT,
-    Ability.RESTART,
-    Ability.RESTART_IN_TRIAL,
-    Ability.OWN_DELAYS,
-    Ability.BACKGROUND,
-}
-#: Foreground and background frames alternate in a pattern no longer than this.
-_MOST_MIXED: Final = 1000
-#: Stands for phase 1 in trials that have none.
-_NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
+#: And with a device that is ours.
+DEVICE_ABILITIES: Final = frozenset(
+    {Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART, Ability.RESTART_IN_TRIAL}
+)
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
 
@@ -97,26 +59,8 @@ class Place(Protocol):
         """Frames dropped so far at places of the lab."""
 
 
-class TableControl(Protocol):
-    """What the measurer needs of a device."""
-
-    def empty(self) -> None:
-        """Empty the connection tracking table.
-
-        Raises:
-            BrokenError: it is not empty afterwards.
-        """
-
-    def count(self) -> int | None:
-        """Connections in the table; None where the device cannot tell."""
-
-    def faults(self) -> Mapping[str, int]:
-        """Frames the device refused so far, by its own names of causes; empty when it cannot tell."""
-
-
-@runtime_checkable
-class PlayedDevice(TableControl, Protocol):
-    """A device that a recipe plays: it can be timed and restarted."""
+class DeviceControl(Protocol):
+    """What the measurer needs of a device that is ours."""
 
     @property
     def empties(self) -> bool:
@@ -126,11 +70,34 @@ class PlayedDevice(TableControl, Protocol):
     def counts(self) -> bool:
         """Whether it tells how many it has."""
 
+    def empty(self) -> None:
+        """Empty the connection tracking table.
+
+        Raises:
+            BrokenError: it is not empty afterwards.
+        """
+
     def empty_timed(self) -> float:
         """Empty the table with one command; its seconds, as timed on the device.
 
         Raises:
             BrokenError: the command fails.
+        """
+
+    def count(self) -> int | None:
+        """Connections in the table; None where the device cannot tell."""
+
+    def strays(self) -> Mapping[str, int]:
+        """Connections at parts of the device that must hold none, by their names; only where there are any."""
+
+    def faults(self) -> Mapping[str, int]:
+        """Frames the device refused so far, by its own names of causes; empty when it cannot tell."""
+
+    def confirm_standing(self) -> None:
+        """See that the device still stands.
+
+        Raises:
+            BrokenError: it does not.
         """
 
     def restart(self) -> None:
@@ -146,46 +113,6 @@ class PlayedDevice(TableControl, Protocol):
         Raises:
             BrokenError: it does not come back.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class TrialConstants:
-    """What is the same for every trial of a measurement.
-
-    Attributes:
-        initiator_family: of the Initiator's port.
-        responder_family: of the Responder's port.
-        translated: whether the device replaces the Initiator's source.
-        pool: outside addresses the device may use; None = not checked.
-        sender_cpus: the tester's sending CPUs.
-        watch_cpus: the device's other CPUs, whose stalls are recorded.
-        seed: of all pseudorandom choices: same seed, same frames.
-        first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
-        grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 wants 2 s on a wire).
-        table_limit: the most connections the device is set to hold; None where unknown.
-        udp_timeout: seconds after which the device forgets a connection; None where unknown.
-        highest_phase1_rate: the tester's own, frames/s.
-        highest_phase2_rate: the tester's own, frames/s, all directions together.
-        batch: frames that leave together; None = the engine's choice.
-        background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
-            does not route it.
-    """
-
-    initiator_family: Family
-    responder_family: Family
-    translated: bool
-    pool: Addresses | None
-    sender_cpus: tuple[int, ...]
-    watch_cpus: tuple[int, ...]
-    seed: int
-    first_mark: int
-    grace_seconds: float
-    table_limit: int | None
-    udp_timeout: int | None
-    highest_phase1_rate: float
-    highest_phase2_rate: float
-    batch: int | None = None
-    background: tuple[Addresses, Addresses] | None = None
 
 
 class Recorder(Protocol):
@@ -204,20 +131,6 @@ class OwnDelays(Protocol):
         Raises:
             NatgaugeError: it could not be measured.
         """
-
-
-@dataclass(slots=True)
-class _Evidence:
-    """What one trial left, before it is judged."""
-
-    result: TrialResult
-    count_before: int | None
-    count_after: int | None
-    dropped_before: Mapping[str, int]
-    dropped_after: Mapping[str, int]
-    faults: Mapping[str, int]
-    device_error: str
-    restart: Restart | None
 
 
 Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
@@ -245,7 +158,7 @@ class LabMeasurer(Measurer):
     """
 
     place: Place
-    device: TableControl | None
+    device: DeviceControl | None
     traffic: TrafficPlan
     settings: TrialConstants
     recorder: Recorder
@@ -261,12 +174,12 @@ class LabMeasurer(Measurer):
         device = self.device
         found = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
         found |= set() if self.settings.background is None else {Ability.BACKGROUND}
-        if not isinstance(device, PlayedDevice):
+        if device is None:
             return found
-        found |= {Ability.RESTART, Ability.RESTART_IN_TRIAL}
-        found |= {Ability.EMPTY_TIMED} if device.empties else set()
-        found |= {Ability.WATCH_COUNT} if device.counts else set()
-        return found
+        lacking = (set() if device.empties else {Ability.EMPTY_TIMED}) | (
+            set() if device.counts else {Ability.WATCH_COUNT}
+        )
+        return found | (DEVICE_ABILITIES - lacking)
 
     @property
     def highest_rate(self) -> float:
@@ -286,8 +199,11 @@ class LabMeasurer(Measurer):
         self._refuse_long(request)
         began = time.time()
         evidence = self._perform(request, plan.restart_at_seconds)
-        outcome = self._judged(plan, evidence)
-        self._record(plan, request, evidence, outcome, began)
+        outcome = evidence.judged(plan, self.place.placement, self.settings.table_limit)
+        seconds = time.time() - began
+        self.recorder.add_trial(
+            evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
+        )
         return outcome
 
     def empty_timed(self) -> TearDown:
@@ -347,8 +263,8 @@ class LabMeasurer(Measurer):
         self._played().restart()
         self.check_forwarding()
 
-    def _played(self) -> PlayedDevice:
-        if not isinstance(self.device, PlayedDevice):
+    def _played(self) -> DeviceControl:
+        if self.device is None:
             raise UsageError("this device is not ours, so it cannot be told to do that; choose another metric")
         return self.device
 
@@ -374,84 +290,14 @@ class LabMeasurer(Measurer):
                 raise BrokenError(f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}")
 
     def request(self, plan: TrialPlan) -> TrialRequest:
-        """The engine's request for a trial of this plan; each call's frames carry the next run mark.
+        """The engine's request for a trial of this plan; each trial's frames carry the next run mark.
 
         Raises:
             UsageError: it is stateless, and the device is not.
         """
-        settings = self.settings
-        if plan.stateless:
-            refuse_stateless(
-                settings.initiator_family,
-                settings.responder_family,
-                translated=settings.translated,
-                mapped=self.traffic.mapped_addresses is not None,
-            )
-        grace = round(settings.grace_seconds * 1000)
-        request = TrialRequest(
-            mark=(settings.first_mark - 1 + self.number) % 0xFFFF_FFFF + 1,
-            seed=settings.seed,
-            initiator=self._initiator(),
-            responder=self._responder(self.traffic.mapped_addresses if plan.stateless else None),
-            translation=Translation(
-                source="translated" if settings.translated else "unchanged",
-                pool=_range(settings.pool) if settings.pool is not None else None,
-            ),
-            stateless=plan.stateless,
-            connections=plan.connections,
-            order=plan.order,
-            frame=Frame(size=self.traffic.frame_size, side=self.traffic.frame_side),
-            phase1=None if plan.stateless else Phase1(rate=plan.phase1_rate, grace_ms=grace),
-            gap_ms=None if plan.phase2 is None else _GAP_MS,
-            phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, grace),
-            background=self._background(plan),
-            record_delays=plan.record_delays,
-            delay_samples=_samples(plan),
-            record_variation=plan.record_variation,
-            record_loss_times=plan.record_loss_times,
-            frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
-            senders=Senders(cpus=settings.sender_cpus, batch=settings.batch),
-            watch_cpus=settings.watch_cpus,
-        )
-        return request.model_copy(update={"limits": Limits(seconds=_limit(request))})
+        return Requests(self.settings, self.traffic, self.place.initiator, self.place.responder).of(plan, self.number)
 
-    def _background(self, plan: TrialPlan) -> Background | None:
-        if plan.foreground_share >= 1 or self.settings.background is None:
-            return None
-        share = Fraction(plan.foreground_share).limit_denominator(_MOST_MIXED)
-        initiator, responder = self.settings.background
-        return Background(
-            n=share.denominator,
-            m=share.numerator,
-            initiator_addresses=_range(initiator),
-            responder_addresses=_range(responder),
-        )
-
-    def _initiator(self) -> InitiatorSide:
-        port, traffic = self.place.initiator, self.traffic
-        return InitiatorSide(
-            interface=port.interface,
-            netns=port.netns,
-            family=self.settings.initiator_family,
-            gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
-            source_addresses=_range(traffic.source_addresses),
-            source_ports=PortRange(first=traffic.source_ports.first, last=traffic.source_ports.last),
-            destination_addresses=_range(traffic.destination_addresses),
-            destination_ports=PortRange(first=traffic.destination_ports.first, last=traffic.destination_ports.last),
-        )
-
-    def _responder(self, destinations: Addresses | None) -> ResponderSide:
-        port = self.place.responder
-        return ResponderSide(
-            interface=port.interface,
-            netns=port.netns,
-            family=self.settings.responder_family,
-            gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
-            addresses=_range(self.traffic.responder_addresses),
-            destination_addresses=None if destinations is None else _range(destinations),
-        )
-
-    def _perform(self, request: TrialRequest, restart_at: float | None = None) -> _Evidence:
+    def _perform(self, request: TrialRequest, restart_at: float | None = None) -> Evidence:
         before = self._empty()
         faults_before = self._faults()
         dropped_before = self._dropped()
@@ -460,12 +306,26 @@ class LabMeasurer(Measurer):
         else:
             result, restart, error = self._run_restarting(request, restart_at)
         dropped_after = self._dropped()
-        count, error = (None, error) if error else self._count_after()
+        count: int | None = None
+        strays: dict[str, int] = {}
+        if self.device is not None and not error:
+            count, strays, error = self._look_after(self.device, result)
         faults = {name: number - faults_before.get(name, 0) for name, number in self._faults(alive=not error).items()}
-        return _Evidence(result, before, count, dropped_before, dropped_after, faults, error, restart)
+        return Evidence(
+            request=request,
+            result=result,
+            count_before=before,
+            count_after=count,
+            strays=strays,
+            dropped_before=dropped_before,
+            dropped_after=dropped_after,
+            faults=faults,
+            device_error=None if self.device is None else error,
+            restart=restart,
+        )
 
     def _run(self, request: TrialRequest, told: Callable[[Progress], None]) -> TrialResult:
-        return self.runner(request, told, _limit(request) + _SLACK_SECONDS)
+        return self.runner(request, told, longest_seconds(request) + SLACK_SECONDS)
 
     def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last is what the device said if it did not come back."""
@@ -502,165 +362,19 @@ class LabMeasurer(Measurer):
         self.device.empty()
         return self.device.count()
 
-    def _count_after(self) -> tuple[int | None, str]:
-        """The device's own count, or what it said instead; its timeouts were checked to outlast both phases."""
-        if self.device is None:
-            return None, ""
+    @staticmethod
+    def _look_after(device: DeviceControl, result: TrialResult) -> tuple[int | None, dict[str, int], str]:
+        """The device's own count, that of parts that must hold nothing, and what it said where it does not answer.
+
+        Its time-outs were checked to outlast both phases. One whose controls answer although it is gone shows when
+        nothing comes back.
+        """
         try:
-            return self.device.count(), ""
+            if not received_in_all(result):
+                device.confirm_standing()
+            return device.count(), dict(device.strays()), ""
         except NatgaugeError as error:
-            return None, str(error)
-
-    def _judged(self, plan: TrialPlan, evidence: _Evidence) -> TrialOutcome:
-        result = evidence.result
-        phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
-        phase2 = phase2_counts(result)
-        judgement = judge(
-            TrialEvidence(
-                placement=self.place.placement,
-                connections=0 if plan.stateless else plan.connections,
-                stored=result.state_table.stored,
-                phase1=phase1,
-                phase2=phase2,
-                preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
-                each_once=plan.order != "with-replacement",
-                table_count_before=evidence.count_before,
-                table_count_after=evidence.count_after,
-                table_limit=self.settings.table_limit,
-                cpus=stalls_of(result),
-                ports={
-                    "Initiator": facts_of(result.ports.initiator),
-                    "Responder": facts_of(result.ports.responder),
-                },
-                dropped_before=evidence.dropped_before,
-                dropped_after=evidence.dropped_after,
-                loss_tolerance=plan.loss_tolerance,
-                device_alive=not evidence.device_error if self.device is not None else None,
-                device_error=evidence.device_error,
-                restarted=plan.restart_at_seconds is not None,
-            )
-        )
-        return _outcome(judgement, evidence, phase1, phase2)
-
-    def _record(
-        self, plan: TrialPlan, request: TrialRequest, evidence: _Evidence, outcome: TrialOutcome, began: float
-    ) -> None:
-        self.recorder.add_trial(
-            {
-                "began": began,
-                "seconds": time.time() - began,
-                "verdict": outcome.verdict,
-                "reason": outcome.reason,
-                "limited_by": outcome.limited_by,
-                "disturbed": outcome.disturbed,
-                "notes": outcome.notes,
-                "failed_phase": outcome.failed_phase,
-                "placement": self.place.placement,
-                "plan": plan,
-                "device_count_before": evidence.count_before,
-                "device_count_after": evidence.count_after,
-                "device_faults": evidence.faults,
-                "restart": evidence.restart,
-                "dropped": {
-                    place: count - evidence.dropped_before.get(place, 0)
-                    for place, count in evidence.dropped_after.items()
-                },
-                "request": request,
-                "result": evidence.result,
-            }
-        )
-
-
-def _limit(request: TrialRequest) -> float:
-    return min(86_400.0, request.nominal_seconds * 2 + _SLACK_SECONDS)
-
-
-def _range(addresses: Addresses) -> AddressRange:
-    return AddressRange(first=str(addresses.first), last=str(addresses.last))
-
-
-def _phase2(plan: TrialPlan, phase2: Phase2Plan, grace_ms: int) -> Phase2:
-    """Frames of each direction from rate and seconds; "once" is one frame per connection (RFC 9693 section 4.6)."""
-    initiator = responder = None
-    if phase2.initiator_rate > 0:
-        frames = max(1, round(phase2.initiator_rate * phase2.seconds))
-        initiator = InitiatorStream(rate=phase2.initiator_rate, frames=frames)
-    if phase2.responder_rate > 0:
-        frames = max(1, round(phase2.responder_rate * phase2.seconds))
-        responder = ResponderStream(
-            rate=phase2.responder_rate,
-            frames=plan.connections if phase2.reading_order == "once" else frames,
-            reading_order=phase2.reading_order,
-        )
-    step = None if phase2.step is None else Step(share=phase2.step.share, seconds=phase2.step.seconds)
-    return Phase2(initiator=initiator, responder=responder, grace_ms=grace_ms, step=step)
-
-
-def _samples(plan: TrialPlan) -> DelaySamples | None:
-    """Which frames are timed; None = every one."""
-    phase2, begin = plan.phase2, plan.delays_from_seconds
-    if phase2 is None or (plan.delay_samples is None and begin == 0):
-        return None
-    from_ms = round(begin * 1000)
-    rates = [rate for rate in (phase2.initiator_rate, phase2.responder_rate) if rate > 0]
-    left = min(round(rate * phase2.seconds) - math.ceil(rate * from_ms / 1000) for rate in rates)
-    return DelaySamples(from_ms=from_ms, frames=plan.delay_samples or max(left, 1))
-
-
-def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, mapped: bool) -> None:
-    """Refuse a trial without phase 1 of a device whose outside addresses only phase 1 can tell.
-
-    Args:
-        initiator: family on the Initiator's side.
-        responder: family on the Responder's side.
-        translated: whether the device replaces the Initiator's source.
-        mapped: whether it is known what it makes of the Initiator's addresses.
-
-    Raises:
-        UsageError: it is one.
-    """
-    if initiator != responder and not mapped:
-        raise UsageError(
-            "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which are "
-            "known only of kind siit in a lab of ours; leave stateless out"
-        )
-    if translated:
-        raise UsageError(
-            "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out"
-        )
-
-
-def _outcome(
-    judgement: Judgement, evidence: _Evidence, phase1: Counts, phase2: dict[Direction, Counts]
-) -> TrialOutcome:
-    return TrialOutcome(
-        verdict=judgement.verdict,
-        reason=judgement.reason,
-        phase1=phase1,
-        phase2=phase2,
-        stored=evidence.result.state_table.stored,
-        table_count=evidence.count_after,
-        delays=delays_by_direction(evidence.result),
-        restart=evidence.restart,
-        disturbed=judgement.disturbed,
-        limited_by=judgement.limited_by,
-        failed_phase=judgement.failed_phase,
-        notes=(*judgement.notes, *_fault_notes(evidence.faults), *_background_notes(phase2)),
-    )
-
-
-def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
-    """Which part of a loss was native IPv6."""
-    return [
-        f"{counts.background - counts.background_received} of {counts.background} background frames from the "
-        f"{direction.value.capitalize()} were lost"
-        for direction, counts in phase2.items()
-        if counts.background_received < counts.background
-    ]
-
-
-def _fault_notes(faults: Mapping[str, int]) -> list[str]:
-    return [f"the device counted {number} x {name}" for name, number in faults.items() if number > 0]
+            return None, {}, str(error)
 
 
 def _received_of(counts: StreamCounts) -> str:

@@ -13,10 +13,17 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
+from natgauge.labs.contract import Addresses, Ground, Link
+from natgauge.options import choice
 from natgauge.words import MAXIMUM_CONNECTIONS, Address, Family, Network, Order, Side
+
+if TYPE_CHECKING:
+    # What may be asked is known without what reads recipes.
+    from natgauge.duts.recipe import Recipe
 
 #: RFC 4814 section 4.5: pseudorandom source ports leave the well-known ones out.
 FIRST_SOURCE_PORT = 1024
@@ -69,47 +76,6 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
-    """Neighbouring addresses of one family, both ends included."""
-
-    first: Address
-    last: Address
-
-    @property
-    def count(self) -> int:
-        """How many addresses it holds."""
-        return int(self.last) - int(self.first) + 1
-
-    def __contains__(self, address: Address) -> bool:
-        """Whether the address is one of them."""
-        return address.version == self.first.version and int(self.first) <= int(address) <= int(self.last)
-
-    def __str__(self) -> str:
-        """As the command line takes it."""
-        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
-
-
-@dataclass(frozen=True, slots=True)
-class LinkAddresses:
-    """What one link between tester and device offers.
-
-    Attributes:
-        network: the link's subnet; the tester's own addresses must lie in it.
-        device: the device's own address on the link.
-        tester: the tester's first address when none was asked for.
-    """
-
-    network: Network
-    device: Address
-    tester: Address
-
-    @property
-    def family(self) -> Family:
-        """Of the addresses on this link."""
-        return "ipv4" if self.network.version == 4 else "ipv6"
-
-
-@dataclass(frozen=True, slots=True)
 class Surroundings:
     """What lab and device fix before any traffic is planned.
 
@@ -125,13 +91,29 @@ class Surroundings:
             such device, or they are not known.
     """
 
-    inside: LinkAddresses
-    outside: LinkAddresses
+    inside: Link
+    outside: Link
     prefix: ipaddress.IPv6Network | None = None
     translated: bool = True
     pool: Addresses | None = None
     mtu: int = 1500
     mapped: Addresses | None = None
+
+
+def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
+    """What a lab and the gateway in it fix for the traffic."""
+    mapped = ground.mapped if recipe.source == "mapped" else None
+    # A mapping that is not known is judged like any translation.
+    translated = recipe.source != "unchanged" and mapped is None
+    return Surroundings(
+        inside=ground.inside,
+        outside=ground.outside,
+        prefix=ground.nat64_prefix if recipe.initiator_family != recipe.responder_family else None,
+        translated=translated,
+        pool=ground.pool if translated else None,
+        mtu=ground.mtu,
+        mapped=mapped,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +131,33 @@ class TrafficOptions:
         order: how phase 1 enumerates the four tuples (RFC 9693 section 4.4).
     """
 
-    connections: int | None = None
-    source_addresses: str | None = None
-    source_ports: str | None = None
-    destination_addresses: str | None = None
-    destination_ports: str | None = None
-    frame_size: int | None = None
-    frame_side: Side = "initiator"
-    order: Order = "permutation"
+    connections: int | None = field(
+        default=None, metadata=choice("Connections of phase 1", "N", default="100000, or all the ranges hold")
+    )
+    source_addresses: str | None = field(default=None, metadata=choice("The Initiator's addresses", "A-B"))
+    source_ports: str | None = field(
+        default=None, metadata=choice("The Initiator's ports", "A-B", default="1024-65535")
+    )
+    destination_addresses: str | None = field(default=None, metadata=choice("The Responder's addresses", "A-B"))
+    destination_ports: str | None = field(
+        default=None, metadata=choice("The Responder's ports", "A-B", default="as few as needed")
+    )
+    frame_size: int | None = field(default=None, metadata=choice("With FCS", "OCTETS", default="IPv4 64, IPv6 84"))
+    frame_side: Side = field(default="initiator", metadata=choice("Side the size is of"))
+    order: Order = field(default="permutation", metadata=choice("Order of the four tuples in phase 1"))
+
+
+def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
+    """How many addresses the tester will use on both sides together.
+
+    Raises:
+        UsageError: a range of addresses is none.
+    """
+    named = (
+        ("source addresses", options.source_addresses, families[0]),
+        ("destination addresses", options.destination_addresses, families[1]),
+    )
+    return sum(1 if text is None else parse_addresses(name, text, family).count for name, text, family in named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +344,7 @@ def _spoken(family: Family) -> str:
     return "IPv4" if family == "ipv4" else "IPv6"
 
 
-def _tester_addresses(name: str, text: str | None, link: LinkAddresses) -> Addresses:
+def _tester_addresses(name: str, text: str | None, link: Link) -> Addresses:
     """The tester's own addresses on a link: inside its subnet, never the device's own."""
     if text is None:
         return Addresses(link.tester, link.tester)

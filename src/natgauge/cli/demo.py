@@ -21,27 +21,26 @@ _INVALID_REPEATS: Final = 4
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
 def command(results: Path) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
-    from natgauge.bench.places import PlaceOptions
-    from natgauge.bench.traffic import TrafficOptions
-    from natgauge.campaigns.measure import Answer, Question, answer
+    from natgauge.campaigns.measure import Answer, measure
     from natgauge.cli.measure import show
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.text import table
 
-    traffic = TrafficOptions(connections=_CONNECTIONS)
-    place = PlaceOptions(name="demo")
+    common: dict[str, object] = {
+        "connections": _CONNECTIONS,
+        "lab_name": "demo",
+        "repeat": _REPEAT,
+        "error": _ERROR,
+        "invalid_repeats": _INVALID_REPEATS,
+    }
 
     def ask(metric: str, **settings: object) -> Answer:
-        settings["invalid_repeats"] = _INVALID_REPEATS
         with ProgressDisplay() as display:
-            question = Question(
-                metric=metric, dut=_DUT, traffic=traffic, place=place, settings=settings, results=results
-            )
-            return answer(question, display)
+            return measure(metric, _DUT, results=results, observe=display, **common, **settings)
 
-    rate = ask("connection-rate", repeat=_REPEAT, error=_ERROR)
+    rate = ask("connection-rate")
     known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}
-    found = [rate, ask("throughput", repeat=_REPEAT, error=_ERROR, trial_seconds=_TRIAL_SECONDS, **known)]
+    found = [rate, ask("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
     click.echo()
     for each in found:
         show(each, as_json=False)

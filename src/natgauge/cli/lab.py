@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
+
+from natgauge.cli.choices import options
+from natgauge.labs import kinds
+from natgauge.options import options_of
 
 
 @click.group("lab")
@@ -13,14 +19,17 @@ def command() -> None:
 
 @command.command("up")
 @click.argument("name", default="default")
-@click.option("--dut", metavar="NAME", help="Gateway whose families and chain of devices the lab gets.")
-@click.option("--placement", type=click.Choice(["shared", "isolated"]), default="shared", show_default=True)
-@click.option("--cores", metavar="LIST", help="The device's cores, e.g. 0,2-3.")
-def up(name: str, dut: str | None, placement: str, cores: str | None) -> None:
-    """Make a lab of network namespaces and keep it; `natgauge lab down` takes it down."""
-    from natgauge.bench.places import keep_lab
+@click.option("--dut", metavar="NAME", help="Gateway whose families and cores the lab gets.  [default: IPv4 to IPv4]")
+@click.option("--background", is_flag=True, help="Route native IPv6, too, for --foreground-share.")
+@options(options_of(kinds.get(kinds.DEFAULT).options))
+def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
+    """Make a lab of network namespaces and keep it; `natgauge lab down` takes it down.
 
-    lab = keep_lab(name, dut=dut, placement=placement, cores=cores)
+    `natgauge measure ... --lab-name NAME` then measures in it, as often as you like.
+    """
+    from natgauge.bench.bench import keep_lab
+
+    lab = keep_lab(name, dut, choices, background=background)
     click.echo(f"lab {lab.name} is up: tester namespace {lab.initiator.netns}")
     for port, side in ((lab.initiator, "Initiator"), (lab.responder, "Responder")):
         click.echo(f"  {side} port {port.interface}, the device's side is {port.gateway_address} ({port.gateway_mac})")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from natgauge.tester.selftest import CableFigures, SelfTest
+    from natgauge.tester.cable import CableFigures
+    from natgauge.tester.selftest import SelfTest
 
 
 @click.command("selftest")

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from natgauge.duts.recipe import Knob, Recipe
 from natgauge.errors import HostError, UsageError
+from natgauge.options import choice
+
+if TYPE_CHECKING:
+    # What may be asked is known without what reads recipes.
+    from natgauge.duts.recipe import Knob, Recipe
 
 #: What is left to the rest of the machine when a table is filled.
 RESERVED_OCTETS: Final = 256 * 1024 * 1024
@@ -62,9 +66,11 @@ class Wishes:
         udp_timeout: seconds.
     """
 
-    table_size: int | None = None
-    hash_size: int | None = None
-    udp_timeout: int | None = None
+    table_size: int | None = field(default=None, metadata=choice("Connection limit of the device", "N"))
+    hash_size: int | None = field(default=None, metadata=choice("Buckets of the device's connection table", "N"))
+    udp_timeout: int | None = field(
+        default=None, metadata=choice("UDP timeouts of the device, in seconds", "S", default="longer than any trial")
+    )
 
     def named(self) -> dict[str, int]:
         """Those that were asked for, by knob."""

@@ -13,13 +13,10 @@ from typing import Any, Final, Literal, NoReturn, Self
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.recipe import Knob, Recipe
 from natgauge.errors import BrokenError, HostError, NatgaugeError
-from natgauge.host.knobs import MachineKnob, Remembers
-from natgauge.host.machine import memory_octets
-from natgauge.labs.base import CommandResult, Device
+from natgauge.labs.contract import CommandResult, Device
 
 _VERB_SECONDS: Final = 60.0
 _READY_SECONDS: Final = 10.0
-_FORWARDING_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.05
 _EMPTY_TRIES: Final = 5
 #: Emptying 10^6 connections takes a Linux kernel 1.3 s; this leaves slower devices some room.
@@ -86,21 +83,16 @@ class Gateway:
         device: where.
     """
 
-    def __init__(
-        self, recipe: Recipe, device: Device, register: Remembers | None = None, *, wishes: Wishes | None = None
-    ) -> None:
+    def __init__(self, recipe: Recipe, device: Device, wishes: Wishes | None = None) -> None:
         """Name the gateway; nothing is touched.
 
         Args:
             recipe: what is played.
             device: where.
-            register: remembers global settings before they change and restores them when the lab is undone (a lab
-                or its register); None = `stop` restores them.
             wishes: values of knobs the user asks for.
         """
         self.recipe = recipe
         self.device = device
-        self._register = register
         self._wishes = wishes or Wishes()
         self._plan: PlanFacts | None = None
         self._values: dict[str, int] = {}
@@ -110,7 +102,7 @@ class Gateway:
         self._begun = False
         self._broken: str | None = None
         self._machine = {
-            name: MachineKnob(name, knob.paths, module=knob.module)
+            name: device.machine.setting(name, knob.paths, knob.module)
             for name, knob in recipe.knobs.named().items()
             if knob.scope == "machine"
         }
@@ -157,18 +149,20 @@ class Gateway:
         self._settle()
         self.empty()
 
-    def confirm_forwarding(self, probe: Callable[[], bool], seconds: float = _FORWARDING_SECONDS) -> None:
-        """See that frames come through, whatever the start said; then empty the table again.
-
-        Args:
-            probe: sends a frame each way and says whether both came.
-            seconds: how long it is tried again.
+    def fit(self, plan: PlanFacts) -> None:
+        """Set a gateway that stands for another plan; what an earlier plan had raised counts for nothing.
 
         Raises:
-            BrokenError: they do not.
+            BrokenError: the device does not answer.
+            HostError: memory is short, or a global setting cannot be made.
+            UsageError: a limit or time-out is too small for the plan.
         """
-        self._wait("does not forward", lambda: (probe(), "no frame came through"), seconds)
-        self.empty()
+        present = {name: knob.read() for name, knob in self._machine.items()}
+        self._values = choose(self.recipe, plan, self._wishes, {**self._unset(), **present, **self._machine_found()})
+        self._plan = plan
+        self._refuse_unfit(present)
+        self._set_machine()
+        self._set_device()
 
     def confirm_standing(self) -> None:
         """See that the gateway still stands as it should, e.g. after a trial in which nothing came through.
@@ -179,18 +173,6 @@ class Gateway:
         stands, said = self._stands()
         if not stands:
             self._break(f"does not stand any more: {said}")
-
-    def refuse_unfit(self, plan: PlanFacts) -> None:
-        """Check another plan against the knobs as they are set now, e.g. one trial's longer phases.
-
-        Raises:
-            BrokenError: the device does not answer.
-            HostError: memory is short.
-            UsageError: a limit or time-out is too small.
-        """
-        knobs = self._read_knobs()
-        refuse_unfit(self.recipe, plan, knobs)
-        refuse_short_memory(self.recipe, plan, octets_needed(self.recipe, plan, knobs, knobs), _memory_available())
 
     def empty(self) -> None:
         """Forget all connections, and see by the gateway's own count that it did.
@@ -361,15 +343,22 @@ class Gateway:
         if plan is not None:
             refuse_unfit(self.recipe, plan, self._values)
             needed = octets_needed(self.recipe, plan, self._values, present)
-            refuse_short_memory(self.recipe, plan, needed, _memory_available())
+            refuse_short_memory(self.recipe, plan, needed, self.device.machine.free_octets())
+
+    def _machine_found(self) -> dict[str, int]:
+        """Global settings as they were before natgauge set them."""
+        return {name: self._found[name] for name in self._machine if name in self._found}
 
     def _set_machine(self) -> None:
         for name, knob in self._machine.items():
-            self._found[name] = knob.read()
-            if self._values[name] == self._found[name]:
+            present = knob.read()
+            self._found.setdefault(name, present)
+            # A table that is to be filled has the size that was found.
+            wanted = self._values.get(name, self._found[name])
+            if wanted == present:
                 knob.rely()
             else:
-                knob.write(self._values[name], memory=self._register)
+                knob.write(wanted)
 
     def _set_device(self) -> None:
         for name, knob in self._device_knobs().items():
@@ -482,11 +471,3 @@ class Gateway:
 def _last_line(result: CommandResult) -> str:
     lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
     return lines[-1].strip() if lines else f"exit status {result.status}, and it said nothing"
-
-
-def _memory_available() -> int:
-    """MemAvailable of this machine, in octets."""
-    octets = memory_octets("MemAvailable")
-    if octets is None:
-        raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")
-    return octets

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 from natgauge.errors import UsageError
+
+#: How long cores are watched to find the least busy one: 20 ticks of /proc/stat.
+IDLE_WATCH_SECONDS: Final = 0.2
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
 _PART = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
@@ -36,6 +41,17 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     if len(set(cpus)) != len(cpus):
         raise UsageError(f'cores "{text}": a core is named twice; name each once')
     return tuple(sorted(cpus))
+
+
+def cpu_list(cores: str | Sequence[int] | None) -> tuple[int, ...] | None:
+    """Cores as a user gives them: "0,2-3" or numbers; None stays None.
+
+    Raises:
+        UsageError: malformed.
+    """
+    if cores is None:
+        return None
+    return parse_cpus(cores) if isinstance(cores, str) else tuple(cores)
 
 
 def format_cpus(cpus: Iterable[int]) -> str:
@@ -75,3 +91,18 @@ def check_cpus(cpus: Sequence[int], what: str) -> tuple[int, ...]:
         if cpu not in usable:
             raise UsageError(f"{what}: core {cpu} cannot be used here; choose from {format_cpus(usable)}")
     return tuple(cpus)
+
+
+def idlest_core(cpus: Sequence[int], seconds: float = IDLE_WATCH_SECONDS) -> int:
+    """The core that idled most for `seconds`; the first one of equals."""
+    before = _idle_ticks()
+    time.sleep(seconds)
+    after = _idle_ticks()
+    return max(cpus, key=lambda cpu: (after.get(cpu, 0) - before.get(cpu, 0), -cpu))
+
+
+def _idle_ticks() -> dict[int, int]:
+    """Ticks each core was idle since boot (proc_pid_stat(5): the fourth and fifth figure of its line)."""
+    lines = Path("/proc/stat").read_text().splitlines()
+    cores = [line.split() for line in lines if line.startswith("cpu") and not line.startswith("cpu ")]
+    return {int(words[0].removeprefix("cpu")): int(words[4]) + int(words[5]) for words in cores}

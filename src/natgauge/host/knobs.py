@@ -34,18 +34,26 @@ class MachineKnob:
         name: how messages call it, e.g. "table_size (nf_conntrack_max)".
     """
 
-    def __init__(self, name: str, paths: Sequence[str | Path], *, module: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        paths: Sequence[str | Path],
+        *,
+        module: str | None = None,
+        memory: Remembers | None = None,
+    ) -> None:
         """Name the setting; nothing is touched.
 
         Args:
             name: e.g. "table_size".
             paths: at least one file; all are written, the smallest value counts.
             module: kernel module whose loading makes the files appear.
+            memory: remembers and restores what was found; None = `restore` does.
         """
+        self._memory = memory
         self._paths = tuple(Path(path) for path in paths)
         self._module = module
         self._found: dict[Path, str] = {}
-        self._restored_elsewhere = False
         self._reliance: list[int] = []
         self.name = f"{name} ({', '.join(path.name for path in self._paths)})"
 
@@ -85,12 +93,8 @@ class MachineKnob:
         """
         self._lock(fcntl.LOCK_SH, "has lowered it")
 
-    def write(self, value: int, *, memory: Remembers | None = None) -> None:
+    def write(self, value: int) -> None:
         """Set it, and rely on it.
-
-        Args:
-            value: the new value.
-            memory: remembers and restores the old value; None = `restore` does.
 
         Raises:
             HostError: the kernel refuses it, or another natgauge relies on a higher value.
@@ -99,12 +103,11 @@ class MachineKnob:
             self._lock(fcntl.LOCK_EX, "relies on it")
         else:
             self.rely()
-        self._restored_elsewhere = memory is not None
         for path in self._paths:
             present = path.read_text().strip()
             self._found.setdefault(path, present)
-            if memory:
-                memory.remember_global(path, present)
+            if self._memory:
+                self._memory.remember_global(path, present)
             self._put(path, str(value))
         if (taken := self.read()) < value:
             raise HostError(f"{self.name}: set to {value}, but the kernel made it {taken}; use a smaller value")
@@ -116,7 +119,7 @@ class MachineKnob:
             HostError: the kernel refuses it.
         """
         try:
-            if not self._restored_elsewhere:
+            if self._memory is None:
                 for path, value in self._found.items():
                     self._put(path, value)
             self._found.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from natgauge.labs.base import Device, Port
+from natgauge.labs.contract import Device, Port
 from natgauge.labs.links import Cable, End
 from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.register import check_name

@@ -12,11 +12,12 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Final
 
 from natgauge.errors import BrokenError
-from natgauge.labs.base import CommandResult
+from natgauge.host.this_machine import ThisMachine
+from natgauge.labs.contract import CommandResult
 from natgauge.labs.namespaces import inside
 
 _CLONE_NEWNS = 0x00020000
@@ -28,10 +29,11 @@ _KEPT_OCTETS = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class NamespaceDevice:
-    """A device whose home is a network namespace of this machine (see `natgauge.labs.base.Device`).
+    """A device whose home is a network namespace of this machine (see `natgauge.labs.contract.Device`).
 
     Attributes:
         netns: the namespace's name.
+        machine: what it runs on: ours.
     """
 
     name: str
@@ -39,6 +41,7 @@ class NamespaceDevice:
     inside: str
     outside: str
     environment: Mapping[str, str]
+    machine: ThisMachine = field(default_factory=ThisMachine, compare=False)
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 
 from natgauge.host import capabilities
 from natgauge.labs import namespaces
-from natgauge.labs.base import Device, Port
+from natgauge.labs.contract import Device, Port
 from natgauge.labs.links import Cable, drop_counters, make, prepare_namespace
-from natgauge.labs.register import Register
+from natgauge.labs.register import Register, check_name, kept_settings
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.
@@ -41,24 +41,51 @@ class MadeLab(ABC):
         self.settings = dict(settings)
         self.tester = f"{namespaces.PREFIX}{name}-tester"
         self._register: Register | None = None
+        self._adopts = False
+        self._adopted_length = 0
+
+    @classmethod
+    def adopt(cls, name: str) -> Self | None:
+        """A lab of this kind that was kept under this name (`natgauge lab up`); None = there is none.
+
+        It is taken in its `with` block, and stays up afterwards as it was found.
+
+        Raises:
+            HostError: its register is damaged or of another version.
+        """
+        settings = kept_settings(check_name(name), cls.kind)
+        if settings is None:
+            return None
+        lab = cls(name, **settings)
+        lab._adopts = True
+        return lab
 
     @abstractmethod
     def _cables(self) -> Sequence[Cable]:
         """Every cable, from the Initiator to the Responder."""
 
+    def _prepare(self) -> None:  # noqa: B027 - most labs have nothing to choose
+        """What is left to choose when the lab is about to be made."""
+
     def _finish(self) -> None:  # noqa: B027 - most labs have nothing left to do
         """What is left to do once all cables lie."""
 
+    def _fit(self) -> None:  # noqa: B027 - most labs fit whatever is done in them
+        """What depends on the use that is made of the lab, each time."""
+
     def up(self) -> Self:
-        """Make the lab; when that fails half way, it is undone.
+        """Make the lab, or take the kept one; when that fails half way, it is undone.
 
         Raises:
             HostError: a capability is missing, another process uses the lab, or the kernel refuses something.
-            UsageError: a kept lab has the name.
+            UsageError: a kept lab has the name, or the lab to be adopted is kept no longer.
         """
         capabilities.require(
             "making network namespaces", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_KILL"
         )
+        if self._adopts:
+            return self._take()
+        self._prepare()
         self._register = Register.begin(self.name, self.kind, self.settings)
         try:
             self._make(self._register)
@@ -66,6 +93,28 @@ class MadeLab(ABC):
             self.down()
             raise
         return self
+
+    def _take(self) -> Self:
+        self._register = register = Register.reopen(self.name)
+        try:
+            register.require_kept(self.kind)
+            self._adopted_length = register.length
+            self._fit()
+        except BaseException:
+            self._let_go()
+            raise
+        return self
+
+    def _let_go(self) -> None:
+        """Leave a kept lab as it was found."""
+        register, self._register = self._register, None
+        if register is None:
+            return
+        try:
+            if self._adopts:
+                register.undo_since(self._adopted_length)
+        finally:
+            register.release()
 
     def _make(self, register: Register) -> None:
         cables = self._cables()
@@ -75,6 +124,7 @@ class MadeLab(ABC):
         for cable in cables:
             make(cable)
         self._finish()
+        self._fit()
 
     def _make_directories(self, register: Register) -> None:
         """Give each device the directory its environment names."""
@@ -107,7 +157,12 @@ class MadeLab(ABC):
             register.release()
 
     def keep(self) -> None:
-        """Let the lab stay up when this process ends; `natgauge lab down` takes it down."""
+        """Let the lab stay up when this process ends; `natgauge lab down` takes it down.
+
+        Raises:
+            UsageError: it is kept already.
+        """
+        self.register.refuse_kept()
         self.register.keep()
 
     @property
@@ -156,7 +211,6 @@ class MadeLab(ABC):
 
     def __exit__(self, *exception: object) -> None:
         if self._register and self._register.kept:
-            self._register.release()
-            self._register = None
+            self._let_go()
         else:
             self.down()

@@ -8,11 +8,12 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import programs
-from natgauge.host.cpus import check_cpus, format_cpus, usable_cpus
+from natgauge.host.cpus import check_cpus, format_cpus, idlest_core, usable_cpus
+from natgauge.host.this_machine import ThisMachine
 from natgauge.labs.addresses import (
     BACKGROUND_INSIDE,
     BACKGROUND_OUTSIDE,
@@ -24,12 +25,12 @@ from natgauge.labs.addresses import (
     LinkSide,
     inner_link,
 )
-from natgauge.labs.base import Port
+from natgauge.labs.contract import Addresses, Ground, Link, Port
 from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.links import Cable, End
+from natgauge.labs.links import MTU, Cable, End
 from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.namespaces import PREFIX
-from natgauge.labs.register import Register, check_name, directory_of
+from natgauge.labs.register import check_name, directory_of
 from natgauge.words import FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
@@ -39,6 +40,7 @@ OUTSIDE_INTERFACE: Final = "outside"
 FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
 MAXIMUM_RING: Final = 16384
+DEFAULT_RING: Final = 512
 
 #: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
 #: different flows would overtake each other. A queue for each CPU keeps the device's order
@@ -54,6 +56,10 @@ for interface in "$NG_INSIDE" "$NG_OUTSIDE"; do
 done
 """
 
+BACKGROUND_HOSTS: Final = (Addresses(*BACKGROUND_INSIDE.range(1)), Addresses(*BACKGROUND_OUTSIDE.range(1)))
+#: Between namespaces nothing waits longer than a full ring takes to be worked off.
+GRACE_SECONDS: Final = 0.3
+
 _NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FRONT_SECONDS = 20.0
@@ -68,6 +74,8 @@ class NetnsLab(MadeLab):
     """
 
     kind = "netns"
+    virtual = True
+    grace_seconds = GRACE_SECONDS
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword
         self,
@@ -79,9 +87,10 @@ class NetnsLab(MadeLab):
         placement: Literal["shared", "isolated"] = "shared",
         sender_cpus: Sequence[int] | None = None,
         device_cpus: Sequence[int] | None = None,
-        ring: int = 512,
+        ring: int = DEFAULT_RING,
         hosts: int = 1,
         background: bool = False,
+        idle_core: bool = False,
     ) -> None:
         """Plan a lab; nothing is made before `up` or the `with` block.
 
@@ -97,6 +106,8 @@ class NetnsLab(MadeLab):
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
             background: whether the device routes native IPv6, too, between two networks of its own; one device only.
+            idle_core: the sender gets the least busy core when the lab is made, where no cores are named: whatever
+                else runs on its core stalls it, and stalled trials are void.
 
         Raises:
             UsageError: a name, family, placement, core, ring or number of hosts is wrong, or a chain of devices would
@@ -110,6 +121,7 @@ class NetnsLab(MadeLab):
         self._names = _check_devices(devices)
         self.placement = placement
         self.sender_cpus, self.device_cpus = _choose_cpus(placement, sender_cpus, device_cpus)
+        self._idle_core = idle_core and sender_cpus is None and device_cpus is None
         if not 1 <= ring <= MAXIMUM_RING:
             raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames")
         self.ring = ring
@@ -119,37 +131,45 @@ class NetnsLab(MadeLab):
         if background and len(self._names) > 1:
             raise UsageError(f"background: {len(self._names)} devices in a chain; it is routed by one device only")
         self.background = background
-        settings: Mapping[str, Any] = {
-            "initiator_family": initiator_family,
-            "responder_family": responder_family,
-            "devices": list(self._names),
-            "placement": placement,
-            "sender_cpus": list(self.sender_cpus),
-            "device_cpus": list(self.device_cpus),
-            "ring": ring,
-            "hosts": hosts,
-            "background": background,
-        }
-        super().__init__(name, settings)
+        super().__init__(name, self._settings())
         self._plan()
 
-    @classmethod
-    def adopt(cls, name: str) -> Self:
-        """Use a lab that was kept (`natgauge lab up`); it stays up afterwards.
+    def _settings(self) -> Mapping[str, Any]:
+        return {
+            "initiator_family": self.families[0],
+            "responder_family": self.families[1],
+            "devices": list(self._names),
+            "placement": self.placement,
+            "sender_cpus": list(self.sender_cpus),
+            "device_cpus": list(self.device_cpus),
+            "ring": self.ring,
+            "hosts": self.hosts,
+            "background": self.background,
+        }
 
-        Raises:
-            HostError: another process uses it.
-            UsageError: there is none of this name and kind, or it was left behind by a killed run.
-        """
-        register = Register.reopen(name)
-        try:
-            register.require_kept(cls.kind)
-            lab = cls(name, **register.settings)
-        except BaseException:
-            register.release()
-            raise
-        lab._register = register
-        return lab
+    def _prepare(self) -> None:
+        if self._idle_core:
+            self.sender_cpus, self.device_cpus = _choose_cpus(self.placement, (idlest_core(usable_cpus()),), None)
+            self.settings = dict(self._settings())
+            self._plan()
+
+    @property
+    def ground(self) -> Ground:
+        """The address plan of `natgauge.labs.addresses`."""
+        outside = OUTSIDE[self.families[1]]
+        return Ground(
+            inside=_link(INSIDE[self.families[0]]),
+            outside=_link(outside),
+            mtu=MTU,
+            nat64_prefix=NAT64_PREFIX,
+            pool=Addresses(outside.device.ip, outside.device.ip),
+            mapped=Addresses(*MAPPED.range(MAPPED.hosts)),
+            background=BACKGROUND_HOSTS if self.background else None,
+        )
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The ring, where there is one."""
+        return {"ring": self.ring} if self.placement == "isolated" else {}
 
     def _plan(self) -> None:
         """Name all ends, ports and devices. Pure arithmetic: the same arguments give the same lab."""
@@ -208,10 +228,14 @@ class NetnsLab(MadeLab):
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
             **_plain_addresses("NG_OUTSIDE_PEER", after[1]),
         }
-        return NamespaceDevice(name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment)
+        return NamespaceDevice(
+            name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self)
+        )
+
+    def _fit(self) -> None:
+        self._raise_neighbour_limits()
 
     def _finish(self) -> None:
-        self._raise_neighbour_limits()
         for device in self._homes:
             _bind_queues(device)
         if self.placement == "isolated":
@@ -294,6 +318,10 @@ def _choose_cpus(
             "in the isolated placement a device has cores of its own"
         )
     return senders, chosen
+
+
+def _link(side: LinkSide) -> Link:
+    return Link(side.device.network, side.device.ip, side.host(0))
 
 
 def _port(own: End, peer: End) -> Port:

@@ -223,6 +223,11 @@ class Register:
                 f'lab {self.name}: is no kept {kind} lab; "natgauge lab down {self.name}" removes what is left of it'
             )
 
+    @property
+    def length(self) -> int:
+        """How many things are written down."""
+        return len(self._items)
+
     def keep(self) -> None:
         """Let the lab stay up when this process ends."""
         self.kept = True
@@ -268,11 +273,25 @@ class Register:
         Raises:
             BrokenError: something could not be undone; it stays written down, all else is undone.
         """
+        done = self.undo_since(0)
+        self._path.unlink(missing_ok=True)
+        self._beside.unlink(missing_ok=True)
+        return done
+
+    def undo_since(self, length: int) -> list[str]:
+        """Undo what was written down after the first `length` things, last first; those stay.
+
+        Returns:
+            What was done, one sentence each.
+
+        Raises:
+            BrokenError: something could not be undone; it stays written down, all else is undone.
+        """
         done: list[str] = []
         failed: list[Item] = []
         reasons: list[str] = []
-        while self._items:
-            step = self._last_step()
+        while len(self._items) > length:
+            step = self._last_step(length)
             try:
                 done += _UNDO[step[0]["what"]](self, step)
             except (NatgaugeError, OSError) as error:
@@ -281,16 +300,14 @@ class Register:
             del self._items[-len(step) :]
             self._write(failed)
         if failed:
-            self._items = failed
+            self._items += failed
             raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
-        self._path.unlink(missing_ok=True)
-        self._beside.unlink(missing_ok=True)
         return done
 
-    def _last_step(self) -> list[Item]:
+    def _last_step(self, length: int) -> list[Item]:
         """The last item, with those of the same kind before it: namespaces go together, which is much faster."""
         last = len(self._items) - 1
-        while last and self._items[last - 1]["what"] == self._items[-1]["what"]:
+        while last > length and self._items[last - 1]["what"] == self._items[-1]["what"]:
             last -= 1
         return self._items[last:]
 
@@ -314,7 +331,7 @@ class Register:
             "kept": self.kept,
             "pid": os.getpid(),
             "settings": self.settings,
-            "items": [*failed, *self._items],
+            "items": [*self._items, *failed],
         }
         # Written beside and renamed, so that a kill at any moment leaves a whole register.
         self._beside.write_text(json.dumps(content, indent=1))
@@ -474,6 +491,19 @@ def clean(only: Collection[str] | None = None) -> list[str]:
         done += _delete_strays()
         done += _delete_lock_files()
     return done
+
+
+def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
+    """What a lab of this kind was made from that somebody keeps up under this name; None = there is none.
+
+    Raises:
+        HostError: the register is damaged or of another version.
+    """
+    content = _read(name)
+    if content is None or not content["kept"] or content["kind"] != kind:
+        return None
+    settings: Mapping[str, Any] = content["settings"]
+    return settings
 
 
 def take_down(name: str) -> list[str]:

@@ -4,19 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any, Final, Self
 
 from pyroute2 import IPRoute
 
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
+from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import xdp
-from natgauge.labs.base import Device, Port
+from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
+from natgauge.labs.contract import Device, Ground, Link, Port
 from natgauge.labs.links import drop_counters
 from natgauge.labs.namespaces import exists, inside
 from natgauge.labs.register import Lock
-from natgauge.words import Placement
+from natgauge.words import Address, Family, Placement
 
+#: RFC 2544 section 23: receivers stay open 2 s after the last frame.
+GRACE_SECONDS: Final = 2.0
+ETHERNET_MTU: Final = 1500
 _UP = 0x1  # IFF_UP
 
 
@@ -29,19 +36,33 @@ class WireLab:
 
     placement: Placement = "external"
     devices: Sequence[Device] = ()
+    device_cpus: tuple[int, ...] = ()
+    grace_seconds = GRACE_SECONDS
+    virtual = False
 
-    def __init__(self, initiator: Port, responder: Port, *, name: str = "wire", allow_addresses: bool = False) -> None:
+    def __init__(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
+        self,
+        initiator: Port,
+        responder: Port,
+        *,
+        name: str = "wire",
+        families: tuple[Family, Family] = ("ipv4", "ipv4"),
+        sender_cpus: Sequence[int] | None = None,
+        allow_addresses: bool = False,
+    ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
         Args:
             initiator: the port on the Initiator's side, with the device's MAC or IP address there.
             responder: the port on the Responder's side, likewise.
             name: how results call the lab.
+            families: on the Initiator's and on the Responder's side.
+            sender_cpus: cores of the tester's senders; default: the first usable one.
             allow_addresses: whether ports may carry IP addresses. Their packets would stand beside the test's frames,
                 and while a trial runs the host does not get the packets sent to them.
 
         Raises:
-            UsageError: both ports are the same one, or a port's gateway is missing.
+            UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.
         """
         if (initiator.interface, initiator.netns) == (responder.interface, responder.netns):
             raise UsageError(f"interface {initiator.interface}: is named for both ports; name two different ones")
@@ -54,8 +75,32 @@ class WireLab:
         self.initiator = initiator
         self.responder = responder
         self.notes: tuple[str, ...] = ()
+        self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
+        self._families = families
         self._allow_addresses = allow_addresses
         self._locks: list[Lock] = []
+
+    @property
+    def ground(self) -> Ground:
+        """The address plan of our own labs, as far as the ports' gateways do not say otherwise; no pool is known."""
+        return Ground(
+            inside=_link(INSIDE[self._families[0]], self.initiator),
+            outside=_link(OUTSIDE[self._families[1]], self.responder),
+            mtu=min(_mtu(self.initiator), _mtu(self.responder)),
+            nat64_prefix=NAT64_PREFIX,
+        )
+
+    def keep(self) -> None:
+        """Refused.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Both ports."""
+        return {"initiator_port": self.initiator.interface, "responder_port": self.responder.interface}
 
     def up(self) -> Self:
         """Examine and lock both ports.
@@ -127,6 +172,20 @@ class WireLab:
 
     def __exit__(self, *exception: object) -> None:
         self.down()
+
+
+def _link(side: LinkSide, port: Port) -> Link:
+    """A link of which only the device's address is known, if at all."""
+    device: Address = side.device.ip if port.gateway_address is None else ip_address(port.gateway_address)
+    return Link(ip_network("0.0.0.0/0" if side.device.version == 4 else "::/0"), device, side.host(0))
+
+
+def _mtu(port: Port) -> int:
+    """Ethernet's own where it cannot be read; a missing port is refused when the lab is entered."""
+    try:
+        return int(Path(f"/sys/class/net/{port.interface}/mtu").read_text())
+    except (OSError, ValueError):
+        return ETHERNET_MTU
 
 
 def _refuse_down(interface: str, link: Any) -> None:

@@ -14,27 +14,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
 from pyroute2 import IPRoute
 
-from natgauge.bench.lab_measurer import LabMeasurer, TrialConstants
-from natgauge.bench.places import PlaceOptions, surroundings
-from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.bench import Bench, Planned, Player
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.question import ask
 from natgauge.bench.watch import Silent
-from natgauge.duts.fitness import PlanFacts, Wishes
+from natgauge.duts.fitness import Wishes
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.recipe import load
+from natgauge.duts.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE
-from natgauge.labs.base import Port
 from natgauge.labs.calibration import Mode, calibrator, forwarder
+from natgauge.labs.contract import Device as LabDevice
+from natgauge.labs.contract import Lab, Port
 from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.netns import NetnsLab
 from natgauge.measurer import TrialPlan
+from natgauge.tester.highest import HighestRates
 from natgauge.trials import Progress
 from natgauge.words import Placement
 
@@ -47,8 +49,10 @@ FILLING_SECONDS = 0.2
 WATCH_SECONDS = 0.002
 #: A forwarder whose timer errs by more had no core for itself, in seconds. The 99th percentile matters for few frames.
 CALM_MEDIAN, CALM_P99 = 20e-6, 500e-6
-#: No trial asks a table to hold on for longer than this, in seconds.
-LONGEST_PHASE = 5.0
+#: A stall of the device's core must not lose frames in a short ring: what is known are the device's limits.
+RING = 16384
+#: Plays no part where a row is about a single trial.
+ANY_METRIC = "throughput"
 
 #: What a device did, by name.
 Known = Mapping[str, float]
@@ -88,11 +92,13 @@ class Standing:
     """A device that stands, with the tester in front of it.
 
     Attributes:
+        planned: the procedure that is to be measured, with its settings.
         measurer: the tester.
         logbook: of its trials.
         tell: what the device did; to be asked when the measurement is over. Raises NotOnTimeError.
     """
 
+    planned: Planned
     measurer: LabMeasurer
     logbook: Logbook
     tell: Callable[[], Known]
@@ -102,10 +108,15 @@ class Standing:
 class Home:
     """What a device of known truth acts on."""
 
-    lab: NetnsLab
+    lab: Lab
     device: NamespaceDevice
     gateway: Gateway
+    planned: Planned
     logbook: Logbook
+
+    def standing(self, measurer: LabMeasurer, tell: Callable[[], Known]) -> Standing:
+        """The device, when it does what it should."""
+        return Standing(self.planned, measurer, self.logbook, tell)
 
     def must(self, snippet: str) -> None:
         """Run a snippet on the device that has to succeed."""
@@ -129,7 +140,6 @@ class Device:
         connections: N.
         source_ports: of the four tuples, "A-B"; None = the tester's choice.
         wishes: its knobs.
-        fills_table: more connections than its table holds.
         highest_rate: what the tester is told to be its own highest, in frames/s.
         grace_seconds: how long the tester waits for the last frames of a phase.
     """
@@ -140,73 +150,49 @@ class Device:
     connections: int = 500
     source_ports: str | None = None
     wishes: Wishes = field(default_factory=Wishes)
-    fills_table: bool = False
     highest_rate: float = 200_000.0
     grace_seconds: float = 0.1
 
     @contextmanager
-    def stand(self) -> Iterator[Standing]:
-        """Make the lab, start the device, and undo both at the end."""
-        recipe = load(self.recipe)
-        options = PlaceOptions(name=LAB_NAME, placement=self.placement)
-        asked = TrafficOptions(connections=self.connections, source_ports=self.source_ports)
-        traffic = make_plan(asked, surroundings(options, recipe))
-        facts = PlanFacts(
-            connections=self.connections,
-            phase1_seconds=self.wishes.udp_timeout - 1 if self.wishes.udp_timeout else LONGEST_PHASE,
-            remote_endpoints=traffic.destination_ports.count,
-            fills_table=self.fills_table,
+    def stand(self, metric: str, settings: Mapping[str, object]) -> Iterator[Standing]:
+        """Make a bench for this metric and start the device on it; both are undone at the end."""
+        question = ask(
+            metric,
+            self.recipe,
+            {
+                "connections": self.connections,
+                "source_ports": self.source_ports,
+                "lab_name": LAB_NAME,
+                "placement": self.placement,
+                "ring": RING,
+                "seed": 1,
+                "grace_seconds": self.grace_seconds,
+                **self.wishes.named(),
+                **settings,
+            },
         )
         logbook = Logbook()
-        lab = NetnsLab(
-            LAB_NAME,
-            initiator_family="ipv4",
-            responder_family="ipv4",
-            placement=self.placement,
-            # A stall of the device's core must not lose frames in a short ring: what is known are the device's limits.
-            ring=16384,
-        )
-        with lab, self.gateway(lab) as gateway:
-            gateway.prepare(facts)
-            gateway.start()
-            knobs = gateway.settings().knobs
-            home = Home(lab, _device_of(lab), gateway, logbook)
-            measurer = LabMeasurer(
-                place=lab,
-                device=gateway,
-                traffic=traffic,
-                settings=TrialConstants(
-                    initiator_family="ipv4",
-                    responder_family="ipv4",
-                    translated=recipe.source == "translated",
-                    pool=surroundings(options, recipe).pool,
-                    sender_cpus=lab.sender_cpus,
-                    watch_cpus=lab.device_cpus if self.placement == "isolated" else (),
-                    seed=1,
-                    first_mark=1,
-                    grace_seconds=self.grace_seconds,
-                    table_limit=knobs.get("table_size"),
-                    udp_timeout=knobs.get("udp_timeout"),
-                    highest_phase1_rate=self.highest_rate,
-                    highest_phase2_rate=self.highest_rate,
-                ),
-                recorder=logbook,
-                watch=logbook,
-            )
+        rates = HighestRates(self.highest_rate, self.highest_rate)
+        bench = Bench(question.cell, logbook, play=self.player(), rates=rates)
+        planned = bench.plan(question.metric, question.settings)
+        with bench:
+            measurer = bench.ready(planned, logbook).measurer
+            assert bench.device is not None
+            home = Home(bench.lab, _device_of(bench.lab), bench.device.holder, planned, logbook)
             with self.acting(home, measurer) as standing:
                 yield standing
 
-    def gateway(self, lab: NetnsLab) -> Gateway:
+    def player(self) -> Player:
         """What plays the recipe."""
-        return Gateway(load(self.recipe), _device_of(lab), lab, wishes=self.wishes)
+        return Gateway
 
     @contextmanager
     def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
         """Do to the frames what this device does."""
-        yield Standing(measurer, home.logbook, _nothing)
+        yield home.standing(measurer, _nothing)
 
 
-def _device_of(lab: NetnsLab) -> NamespaceDevice:
+def _device_of(lab: Lab) -> NamespaceDevice:
     (device,) = lab.devices
     assert isinstance(device, NamespaceDevice)
     return device
@@ -236,7 +222,7 @@ class Changing(Device):
         with calibrator(
             home.device.netns, interface, self.mode, every=self.every, offset=self.offset, octet=13, source=private
         ) as tally:
-            yield Standing(measurer, home.logbook, lambda: {"acted_frames": float(tally().acted)})
+            yield home.standing(measurer, lambda: {"acted_frames": float(tally().acted)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +252,7 @@ table ip known {{
 }}
 RULES
 """)
-        yield Standing(measurer, home.logbook, _nothing)
+        yield home.standing(measurer, _nothing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,7 +274,7 @@ class Queueing(Device):
         """Tells nothing: the settings say it."""
         bits, burst, limit = (self.rate * FRAME_OCTETS * 8, self.burst * FRAME_OCTETS, self.queue * FRAME_OCTETS)
         home.must(f'tc qdisc add dev "$NG_OUTSIDE" root tbf rate {bits}bit burst {burst}b limit {limit}b')
-        yield Standing(measurer, home.logbook, _nothing)
+        yield home.standing(measurer, _nothing)
 
 
 @dataclass(slots=True)
@@ -352,7 +338,7 @@ class Holding(Device):
                     "error_maximum_us": error.maximum * 1e6,
                 }
 
-            yield Standing(replace(measurer, place=place, device=None), home.logbook, tell)
+            yield home.standing(replace(measurer, place=place, device=None), tell)
 
 
 def _mac_of(port: Port) -> str:
@@ -367,9 +353,10 @@ def _mac_of(port: Port) -> str:
 class _PausingGateway(Gateway):
     """Forwards nothing for a known time when it is restarted under load."""
 
-    def __init__(self, lab: NetnsLab, recipe: str | Path, seconds: float) -> None:
-        super().__init__(load(recipe), _device_of(lab), lab)
-        self._netns = _device_of(lab).netns
+    def __init__(self, seconds: float, recipe: Recipe, device: LabDevice, wishes: Wishes) -> None:
+        super().__init__(recipe, device, wishes)
+        assert isinstance(device, NamespaceDevice)
+        self._netns = device.netns
         self._seconds = seconds
         #: Shortest and longest possible time, by the clock before and after each switching.
         self.pauses: list[tuple[float, float]] = []
@@ -401,9 +388,9 @@ class Pausing(Device):
 
     pause_seconds: float
 
-    def gateway(self, lab: NetnsLab) -> Gateway:
+    def player(self) -> Player:
         """One that pauses."""
-        return _PausingGateway(lab, self.recipe, self.pause_seconds)
+        return partial(_PausingGateway, self.pause_seconds)
 
     @contextmanager
     def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
@@ -419,7 +406,7 @@ class Pausing(Device):
             shortest, longest = (1000 * seconds for seconds in home.gateway.pauses[-1])
             return {"pause_ms": (shortest + longest) / 2, "pause_doubt_ms": (longest - shortest) / 2}
 
-        yield Standing(measurer, home.logbook, tell)
+        yield home.standing(measurer, tell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -437,7 +424,7 @@ class Expiring(Device):
             assert book.phase1_began is not None
             return {"watched_from_s": book.trial_ended - book.phase1_began}
 
-        yield Standing(measurer, home.logbook, tell)
+        yield home.standing(measurer, tell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -473,7 +460,7 @@ class SlowToEmpty(Device):
                 empty.append(emptied())
             return {"difference_s": median(full) - median(empty)}
 
-        yield Standing(measurer, home.logbook, tell)
+        yield home.standing(measurer, tell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -509,4 +496,4 @@ class FallingOver(Device):
             watching.start()
             undo.callback(watching.join)
             undo.callback(ended.set)
-            yield Standing(measurer, home.logbook, lambda: {"falls": float(len(falls))})
+            yield home.standing(measurer, lambda: {"falls": float(len(falls))})

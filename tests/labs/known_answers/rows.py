@@ -576,7 +576,6 @@ TABLES = (
             words=f"keeps {CAPACITY:,} connections",
             wishes=Wishes(table_size=CAPACITY),
             connections=CAPACITY + 500,
-            fills_table=True,
             highest_rate=100_000.0,
         ),
         "table-capacity",

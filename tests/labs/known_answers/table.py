@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tests.labs.known_answers.devices import NotOnTimeError, Standing
+from tests.labs.known_answers.devices import ANY_METRIC, NotOnTimeError, Standing
 from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
 
-from natgauge import procedures
 from natgauge.errors import BrokenError
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.procedures.kit.events import ignore
@@ -74,8 +73,10 @@ def run(row: Row) -> list[Finding]:
 
 
 def _once(row: Row) -> list[Finding]:
-    with row.device.stand() as standing:
-        evidence = _single(row.trial, standing) if row.trial is not None else _measured(row, standing)
+    metric = ANY_METRIC if row.trial is not None else row.metric.partition(",")[0]
+    common = {} if row.trial is not None else {"repeat": 1, "invalid_repeats": INVALID_REPEATS}
+    with row.device.stand(metric, {**common, **row.settings}) as standing:
+        evidence = _measured(standing) if row.trial is None else _single(row.trial, standing)
     findings = [_finding(row, look, evidence) for look in row.looks]
     if not all(one.within for one in findings) and evidence.limited_by in LIMITS_OF_THE_HOST:
         raise NotOnTimeError(f"limited by the {evidence.limited_by}: {'; '.join(map(str, findings))}")
@@ -89,14 +90,10 @@ def _single(trial: TrialPlan, standing: Standing) -> Evidence:
     return Evidence(outcome, standing.tell())
 
 
-def _measured(row: Row, standing: Standing) -> Evidence:
-    procedure = procedures.get(row.metric.partition(",")[0])
-    common = {"repeat": 1, "invalid_repeats": INVALID_REPEATS}
-    settings = procedure.settings(
-        connections=row.device.connections, placement=standing.measurer.place.placement, **{**common, **row.settings}
-    )
+def _measured(standing: Standing) -> Evidence:
+    planned = standing.planned
     try:
-        result = procedure.measure(standing.measurer, settings, ignore)
+        result = planned.procedure.measure(standing.measurer, planned.settings, ignore)
     except BrokenError as error:
         if standing.logbook.trials and standing.logbook.trials[-1]["verdict"] is Verdict.INVALID:
             raise NotOnTimeError(str(error)) from error

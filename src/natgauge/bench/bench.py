@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench: one lab, its started devices and a measurer, on which many procedures run one after the other.
+
+The order is: refuse all that can be refused without touching anything; see that this host can do it; make the lab;
+start the device. Then, for each procedure: fit the device to it, prove that it forwards, run. At the end all is undone.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from natgauge import procedures
+from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder
+from natgauge.bench.question import Cell
+from natgauge.bench.requests import TrialConstants, refuse_stateless
+from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, surroundings
+from natgauge.bench.watch import Silent, Watch
+from natgauge.duts.chain import Chain
+from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
+from natgauge.duts.gateway import DeviceSettings, Gateway
+from natgauge.duts.recipe import Recipe, load
+from natgauge.errors import HostError, UsageError
+from natgauge.host import capabilities, programs
+from natgauge.labs import kinds
+from natgauge.labs.contract import Device, Lab, Need
+from natgauge.measurer import Ability, Delays
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.tester.cable import FrameKind
+from natgauge.tester.doctor import LEAST_KERNEL
+from natgauge.tester.highest import HighestRates, highest_rates, own_delays
+from natgauge.words import Family
+
+LONGEST_GRACE_SECONDS: Final = 60.0
+
+#: Makes what plays a recipe on a device with these wishes.
+Player = Callable[[Recipe, Device, Wishes], Gateway]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One procedure with settings that nothing speaks against on its bench.
+
+    Attributes:
+        procedure: what is run.
+        settings: its own.
+        facts: what the device must be fit for.
+    """
+
+    procedure: Procedure[Any]
+    settings: TrialSettings
+    facts: PlanFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A procedure about to run on its bench: the device is fit for it, and was seen to forward.
+
+    Attributes:
+        planned: the procedure and its settings.
+        measurer: performs its trials.
+        device: what runs and how it is set; None when the device is not ours.
+        rates: the tester's own highest.
+    """
+
+    planned: Planned
+    measurer: LabMeasurer
+    device: DeviceSettings | None
+    rates: HighestRates
+
+    def run(self) -> MeasurementResult:
+        """Measure.
+
+        Raises:
+            NatgaugeError: something broke on the way.
+        """
+        return self.planned.procedure.measure(self.measurer, self.planned.settings, self.measurer.watch.event)
+
+
+class Bench:
+    """One cell, ready to be measured. Use it as a context manager.
+
+    Attributes:
+        cell: what was asked for.
+        recipe: of the device.
+        lab: where it stands.
+        around: what lab and device fix for the traffic.
+        traffic: of every trial.
+        seed: of all pseudorandom choices.
+        grace_seconds: wait for the last frames of each phase.
+        device: the started devices; None before the `with` block, and when they are not ours.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        watch: Watch | None = None,
+        *,
+        lab: Lab | None = None,
+        play: Player = Gateway,
+        rates: HighestRates | None = None,
+    ) -> None:
+        """Plan the bench; nothing is touched.
+
+        Args:
+            cell: what is to stand on it.
+            watch: is told what happens.
+            lab: a lab that was planned already; None = planned from the cell.
+            play: what plays a recipe on a device.
+            rates: the tester's own highest; None = measured once per host and setting, then remembered.
+
+        Raises:
+            UsageError: the first thing that is wrong.
+        """
+        self.cell = cell
+        self.recipe: Recipe = load(cell.dut)
+        self.lab: Lab = self._planned_lab() if lab is None else lab
+        self.around = surroundings(self.lab.ground, self.recipe)
+        self.traffic = make_plan(cell.traffic, self.around)
+        self.seed = _check_seed(cell.options.seed)
+        self.grace_seconds = _check_grace(cell.options.grace_seconds, self.lab)
+        self.device: Chain | None = None
+        self._watch = watch if watch is not None else Silent()
+        self._play = play
+        self._rates = rates
+        self._made = ExitStack()
+        self._fitted: PlanFacts | None = None
+        if not self.lab.devices and cell.wishes.named():
+            raise UsageError(
+                f"lab {cell.options.lab}: the device is not ours, so its table and time-outs cannot be set; leave them "
+                "out"
+            )
+
+    def _planned_lab(self) -> Lab:
+        hosts = hosts_of(self.cell.traffic, (self.recipe.initiator_family, self.recipe.responder_family))
+        kind = kinds.get(self.cell.options.lab)
+        need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
+        return kind.plan(self.cell.options.lab_name, kind.options(**self.cell.place), need)
+
+    # Before anything is touched
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What can be asked of a measurer here, as far as lab and recipe tell."""
+        found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else frozenset())
+        found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
+        return found | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
+
+    def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
+        """A procedure for this bench.
+
+        Args:
+            metric: the procedure's name.
+            asked: its settings, by name.
+
+        Raises:
+            UsageError: the metric or a setting is unknown, a value is refused, or it cannot be measured here.
+        """
+        procedure = procedures.get(metric)
+        settings = self._settings(procedure, asked)
+        around = self.around
+        if Ability.STATELESS in settings.needs():
+            refuse_stateless(
+                around.inside.family,
+                around.outside.family,
+                translated=around.translated,
+                mapped=self.traffic.mapped_addresses is not None,
+            )
+        if Ability.BACKGROUND in settings.needs() and around.translated and around.outside.family == "ipv6":
+            raise UsageError("foreground share: a NAT66 translates native IPv6, too; leave it out")
+        if settings.fills_table and not self.recipe.stateful:
+            raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
+        planned = Planned(procedure, settings, self._facts(settings))
+        wishes = self.cell.wishes
+        # As far as the device's limits were chosen; what it has of itself is checked when it can be asked.
+        choose(self.recipe, planned.facts, wishes, {})
+        refuse_unfit(self.recipe, planned.facts, wishes.named())
+        return planned
+
+    def _settings(self, procedure: Procedure[Any], asked: Mapping[str, object]) -> TrialSettings:
+        settings: TrialSettings = procedure.make_settings(
+            asked,
+            connections=self.traffic.connections,
+            placement=self.lab.placement,
+            order=self.traffic.order,
+            four_tuples=self.traffic.space,
+        )
+        procedure.refuse_unable(self.abilities, settings)
+        for name, value in settings.parameters().items():
+            if name.endswith("_rate") and isinstance(value, float):
+                check_rate(name.replace("_", " "), value)
+        return settings
+
+    def _facts(self, settings: TrialSettings) -> PlanFacts:
+        """What the device must be fit for.
+
+        Its time-outs, unless the user chose them, outlast the slowest trial a search may try; a chosen one must outlast
+        the first trial, and every later one is held against it before it runs. So must those of connections that are to
+        expire.
+        """
+        longest = FIRST_TRIAL_SECONDS
+        if self.cell.wishes.udp_timeout is None and not settings.waits_for_expiry:
+            longest = 2 * LONGEST_TRIAL_SECONDS
+        phase2 = settings.phase2_seconds
+        return PlanFacts(
+            connections=self.traffic.connections,
+            phase1_seconds=longest,
+            after_seconds=phase2 + 2 * self.grace_seconds if phase2 else 0.0,
+            source_addresses=self.traffic.source_addresses.count,
+            remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
+            outside_addresses=1 if self.around.pool is None else self.around.pool.count,
+            fills_table=settings.fills_table,
+        )
+
+    # The way up and down
+
+    def __enter__(self) -> Self:
+        """Make the lab. The device is started for the first procedure.
+
+        Raises:
+            HostError: this host cannot measure, or the lab cannot be made.
+            UsageError: a port or a kept lab is not as named.
+        """
+        check_host()
+        self._watch.stage(f"making lab {self.lab.name}")
+        self._made.enter_context(self.lab)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.device, self._fitted = None, None
+        self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
+
+    def ready(self, planned: Planned, recorder: Recorder) -> Ready:
+        """Make all ready for a procedure: the device is started, or fit anew, and seen to forward.
+
+        Args:
+            planned: by `plan`.
+            recorder: keeps every trial as it ends.
+
+        Raises:
+            BrokenError: the device does not come up or does not forward.
+            HostError: a program is missing, memory is short, or a global setting cannot be made.
+            UsageError: a limit or time-out of the device is too small.
+        """
+        rates = self._tester_rates(planned.settings)
+        device = self._fit(planned.facts)
+        knobs: Mapping[str, int] = {} if device is None else device.knobs
+        ground, around = self.lab.ground, self.around
+        measurer = LabMeasurer(
+            place=self.lab,
+            device=self.device,
+            traffic=self.traffic,
+            settings=TrialConstants(
+                initiator_family=around.inside.family,
+                responder_family=around.outside.family,
+                translated=around.translated,
+                pool=around.pool or self.traffic.mapped_addresses,
+                sender_cpus=self.lab.sender_cpus,
+                watch_cpus=tuple(cpu for cpu in self.lab.device_cpus if cpu not in self.lab.sender_cpus),
+                seed=self.seed,
+                first_mark=secrets.randbelow(0xFFFF_FFFF) + 1,
+                grace_seconds=self.grace_seconds,
+                table_limit=knobs.get("table_size"),
+                udp_timeout=knobs.get("udp_timeout"),
+                highest_phase1_rate=rates.phase1,
+                highest_phase2_rate=rates.phase2,
+                background=ground.background if Ability.BACKGROUND in planned.settings.needs() else None,
+            ),
+            recorder=recorder,
+            watch=self._watch,
+            phase1_only=planned.settings.phase2_seconds == 0,
+            own=self._own_delays if self.lab.virtual else None,
+        )
+        self._watch.stage("checking that the device forwards")
+        measurer.check_forwarding()
+        self._watch.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
+        return Ready(planned, measurer, device, rates)
+
+    def _fit(self, facts: PlanFacts) -> DeviceSettings | None:
+        """Start the device, or fit the one that stands; None when it is not ours."""
+        if not self.lab.devices:
+            return None
+        if self.device is None:
+            self._watch.stage(f"starting {self.recipe.name}")
+            gateways = [self._play(self.recipe, device, self.cell.wishes) for device in self.lab.devices]
+            chain = self._made.enter_context(Chain(gateways))
+            chain.start(facts)
+            self.device = chain
+        elif facts != self._fitted:
+            self.device.fit(facts)
+        self._fitted = facts
+        return self.device.settings()
+
+    def _tester_rates(self, settings: TrialSettings) -> HighestRates:
+        """The tester's own highest rates of the frames it will send; the slower family counts where both are used."""
+        if self._rates is not None:
+            return self._rates
+        self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
+        delays, variation = settings.times_frames, Ability.VARIATION in settings.needs()
+        families = {self.around.inside.family, self.around.outside.family}
+        found = [
+            highest_rates(FrameKind(family, self.octets_on(family), delays, variation), self.lab.sender_cpus)
+            for family in sorted(families)
+        ]
+        return HighestRates(min(rates.phase1 for rates in found), min(rates.phase2 for rates in found))
+
+    def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
+        family = self.around.inside.family
+        kind = FrameKind(family, self.octets_on(family), delays=True, variation=variation)
+        return own_delays(kind, self.lab.sender_cpus, rate, seconds)
+
+    def octets_on(self, family: Family) -> int:
+        """Frame size with FCS where this family is spoken: IPv6 frames of the same payload are 20 octets longer."""
+        around, side = self.around, self.traffic.frame_side
+        spoken = around.inside.family if side == "initiator" else around.outside.family
+        return self.traffic.frame_size + LEAST_FRAME[family] - LEAST_FRAME[spoken]
+
+
+def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> Need:
+    """What a gateway asks of a lab; `hosts` and `background` as in `Need`."""
+    cores = recipe.knobs.cores
+    return Need(
+        families=(recipe.initiator_family, recipe.responder_family),
+        own_processes=cores is not None and cores.scope == "device",
+        hosts=hosts,
+        background=background,
+    )
+
+
+def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
+    """Make a lab of the default kind and keep it up; it is as the gateway needs it, or for IPv4 on both sides.
+
+    Raises:
+        UsageError: a choice is wrong, or a lab of this name is kept already.
+        HostError: it cannot be made here.
+    """
+    kind = kinds.get(kinds.DEFAULT)
+    need = Need(families=("ipv4", "ipv4"), background=background)
+    if dut is not None:
+        need = need_of(load(dut), background=background)
+    chosen = {option: value for option, value in choices.items() if value is not None}
+    lab: Lab = kind.plan(name, kind.options(**chosen), need)
+    with lab:
+        lab.keep()
+    return lab
+
+
+def check_host() -> None:
+    """See that this host can measure at all.
+
+    Raises:
+        HostError: the kernel is too old, the engine or a capability is missing.
+    """
+    release = platform.release()
+    version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+    if version < LEAST_KERNEL:
+        least = ".".join(map(str, LEAST_KERNEL))
+        raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
+    programs.find("natgauge-engine")
+    capabilities.require("measuring", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+
+
+def _check_seed(seed: int | None) -> int:
+    if seed is None:
+        return secrets.randbits(64)
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed: {seed} is outside of 0 to 2^64 - 1")
+    return seed
+
+
+def _check_grace(seconds: float | None, lab: Lab) -> float:
+    if seconds is None:
+        return lab.grace_seconds
+    if not 0 <= seconds <= LONGEST_GRACE_SECONDS:
+        raise UsageError(f"grace: {seconds:g} is outside of 0 to {LONGEST_GRACE_SECONDS:g} s")
+    return seconds

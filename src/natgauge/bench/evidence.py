@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one trial left: raw counts, the device's own figures before and after, judged and as it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from natgauge.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
+from natgauge.measurer import Counts, Direction, Restart, TrialOutcome, TrialPlan
+from natgauge.trials import TrialRequest, TrialResult, phase1_of
+from natgauge.verdicts import TrialEvidence, judge
+from natgauge.words import Placement
+
+#: Stands for phase 1 in trials that have none.
+_NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one trial left, before it is judged.
+
+    Attributes:
+        request: what the engine was asked.
+        result: what it counted.
+        count_before: the device's own count before phase 1; None where it cannot tell.
+        count_after: the same after the trial.
+        strays: connections at parts of the device that must hold none.
+        dropped_before: frames dropped so far at places of the lab.
+        dropped_after: the same after the trial.
+        faults: frames the device refused during the trial, by cause.
+        device_error: what the device said instead of answering; empty when it did, None where it is not ours.
+        restart: of the device in the middle of the trial.
+    """
+
+    request: TrialRequest
+    result: TrialResult
+    count_before: int | None
+    count_after: int | None
+    dropped_before: Mapping[str, int]
+    dropped_after: Mapping[str, int]
+    faults: Mapping[str, int]
+    device_error: str | None
+    strays: Mapping[str, int] = field(default_factory=dict)
+    restart: Restart | None = None
+
+    def judged(self, plan: TrialPlan, placement: Placement, table_limit: int | None) -> TrialOutcome:
+        """How the trial ended.
+
+        Args:
+            plan: what was tried.
+            placement: of the lab.
+            table_limit: the most connections the device is set to hold; None where unknown.
+        """
+        result = self.result
+        phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
+        phase2 = phase2_counts(result)
+        judgement = judge(
+            TrialEvidence(
+                placement=placement,
+                connections=0 if plan.stateless else plan.connections,
+                stored=result.state_table.stored,
+                phase1=phase1,
+                phase2=phase2,
+                preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
+                each_once=plan.order != "with-replacement",
+                table_count_before=self.count_before,
+                table_count_after=self.count_after,
+                table_limit=table_limit,
+                strays=self.strays,
+                cpus=stalls_of(result),
+                ports={
+                    "Initiator": facts_of(result.ports.initiator),
+                    "Responder": facts_of(result.ports.responder),
+                },
+                dropped_before=self.dropped_before,
+                dropped_after=self.dropped_after,
+                loss_tolerance=plan.loss_tolerance,
+                device_alive=None if self.device_error is None else not self.device_error,
+                device_error=self.device_error or "",
+                restarted=plan.restart_at_seconds is not None,
+            )
+        )
+        return TrialOutcome(
+            verdict=judgement.verdict,
+            reason=judgement.reason,
+            phase1=phase1,
+            phase2=phase2,
+            stored=result.state_table.stored,
+            table_count=self.count_after,
+            delays=delays_by_direction(result),
+            restart=self.restart,
+            disturbed=judgement.disturbed,
+            limited_by=judgement.limited_by,
+            failed_phase=judgement.failed_phase,
+            notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2)),
+        )
+
+    def record(
+        self, plan: TrialPlan, outcome: TrialOutcome, *, placement: Placement, began: float, seconds: float
+    ) -> Mapping[str, object]:
+        """The trial as it is kept: `began` in seconds since 1970, `seconds` it took in all."""
+        return {
+            "began": began,
+            "seconds": seconds,
+            "verdict": outcome.verdict,
+            "reason": outcome.reason,
+            "limited_by": outcome.limited_by,
+            "disturbed": outcome.disturbed,
+            "notes": outcome.notes,
+            "failed_phase": outcome.failed_phase,
+            "placement": placement,
+            "plan": plan,
+            "device_count_before": self.count_before,
+            "device_count_after": self.count_after,
+            "device_faults": self.faults,
+            "restart": self.restart,
+            "dropped": {
+                place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()
+            },
+            "request": self.request,
+            "result": self.result,
+        }
+
+
+def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Which part of a loss was native IPv6."""
+    return [
+        f"{counts.background - counts.background_received} of {counts.background} background frames from the "
+        f"{direction.value.capitalize()} were lost"
+        for direction, counts in phase2.items()
+        if counts.background_received < counts.background
+    ]
+
+
+def _fault_notes(faults: Mapping[str, int]) -> list[str]:
+    return [f"the device counted {number} x {name}" for name, number in faults.items() if number > 0]

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a procedure's trial plan to the engine's request: which frames, from which ports, towards whom."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from natgauge.bench.traffic import TrafficPlan
+from natgauge.errors import UsageError
+from natgauge.labs.contract import Addresses, Port
+from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.trials import (
+    AddressRange,
+    Background,
+    DelaySamples,
+    Frame,
+    GatewaySide,
+    InitiatorSide,
+    InitiatorStream,
+    Limits,
+    Phase1,
+    Phase2,
+    PortRange,
+    ResponderSide,
+    ResponderStream,
+    Senders,
+    Step,
+    Translation,
+    TrialRequest,
+)
+from natgauge.words import Family
+
+#: Beyond twice its nominal length a trial is broken off after this many seconds more.
+SLACK_SECONDS: Final = 60.0
+_GAP_MS: Final = 100
+#: Foreground and background frames alternate in a pattern no longer than this.
+_MOST_MIXED: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TrialConstants:
+    """What is the same for every trial of a measurement.
+
+    Attributes:
+        initiator_family: of the Initiator's port.
+        responder_family: of the Responder's port.
+        translated: whether the device replaces the Initiator's source.
+        pool: outside addresses the device may use; None = not checked.
+        sender_cpus: the tester's sending CPUs.
+        watch_cpus: the device's other CPUs, whose stalls are recorded.
+        seed: of all pseudorandom choices: same seed, same frames.
+        first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
+        grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 wants 2 s on a wire).
+        table_limit: the most connections the device is set to hold; None where unknown.
+        udp_timeout: seconds after which the device forgets a connection; None where unknown.
+        highest_phase1_rate: the tester's own, frames/s.
+        highest_phase2_rate: the tester's own, frames/s, all directions together.
+        batch: frames that leave together; None = the engine's choice.
+        background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
+            does not route it.
+    """
+
+    initiator_family: Family
+    responder_family: Family
+    translated: bool
+    pool: Addresses | None
+    sender_cpus: tuple[int, ...]
+    watch_cpus: tuple[int, ...]
+    seed: int
+    first_mark: int
+    grace_seconds: float
+    table_limit: int | None
+    udp_timeout: int | None
+    highest_phase1_rate: float
+    highest_phase2_rate: float
+    batch: int | None = None
+    background: tuple[Addresses, Addresses] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Writes requests.
+
+    Attributes:
+        constants: what all trials share.
+        traffic: the four tuples and the frame.
+        initiator: the tester's port.
+        responder: the tester's port.
+    """
+
+    constants: TrialConstants
+    traffic: TrafficPlan
+    initiator: Port
+    responder: Port
+
+    def of(self, plan: TrialPlan, number: int) -> TrialRequest:
+        """The request for a trial of this plan; trials of different numbers, from 1, have different run marks.
+
+        Raises:
+            UsageError: it is stateless, and the device is not.
+        """
+        settings = self.constants
+        if plan.stateless:
+            refuse_stateless(
+                settings.initiator_family,
+                settings.responder_family,
+                translated=settings.translated,
+                mapped=self.traffic.mapped_addresses is not None,
+            )
+        grace = round(settings.grace_seconds * 1000)
+        request = TrialRequest(
+            mark=(settings.first_mark - 1 + number) % 0xFFFF_FFFF + 1,
+            seed=settings.seed,
+            initiator=self._initiator(),
+            responder=self._responder(self.traffic.mapped_addresses if plan.stateless else None),
+            translation=Translation(
+                source="translated" if settings.translated else "unchanged",
+                pool=_range(settings.pool) if settings.pool is not None else None,
+            ),
+            stateless=plan.stateless,
+            connections=plan.connections,
+            order=plan.order,
+            frame=Frame(size=self.traffic.frame_size, side=self.traffic.frame_side),
+            phase1=None if plan.stateless else Phase1(rate=plan.phase1_rate, grace_ms=grace),
+            gap_ms=None if plan.phase2 is None else _GAP_MS,
+            phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, grace),
+            background=self._background(plan),
+            record_delays=plan.record_delays,
+            delay_samples=_samples(plan),
+            record_variation=plan.record_variation,
+            record_loss_times=plan.record_loss_times,
+            frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
+            senders=Senders(cpus=settings.sender_cpus, batch=settings.batch),
+            watch_cpus=settings.watch_cpus,
+        )
+        return request.model_copy(update={"limits": Limits(seconds=longest_seconds(request))})
+
+    def _background(self, plan: TrialPlan) -> Background | None:
+        if plan.foreground_share >= 1 or self.constants.background is None:
+            return None
+        share = Fraction(plan.foreground_share).limit_denominator(_MOST_MIXED)
+        initiator, responder = self.constants.background
+        return Background(
+            n=share.denominator,
+            m=share.numerator,
+            initiator_addresses=_range(initiator),
+            responder_addresses=_range(responder),
+        )
+
+    def _initiator(self) -> InitiatorSide:
+        port, traffic = self.initiator, self.traffic
+        return InitiatorSide(
+            interface=port.interface,
+            netns=port.netns,
+            family=self.constants.initiator_family,
+            gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
+            source_addresses=_range(traffic.source_addresses),
+            source_ports=PortRange(first=traffic.source_ports.first, last=traffic.source_ports.last),
+            destination_addresses=_range(traffic.destination_addresses),
+            destination_ports=PortRange(first=traffic.destination_ports.first, last=traffic.destination_ports.last),
+        )
+
+    def _responder(self, destinations: Addresses | None) -> ResponderSide:
+        port = self.responder
+        return ResponderSide(
+            interface=port.interface,
+            netns=port.netns,
+            family=self.constants.responder_family,
+            gateway=GatewaySide(mac=port.gateway_mac, address=port.gateway_address),
+            addresses=_range(self.traffic.responder_addresses),
+            destination_addresses=None if destinations is None else _range(destinations),
+        )
+
+
+def longest_seconds(request: TrialRequest) -> float:
+    """When the engine breaks a trial off, in seconds; at most a day."""
+    return min(86_400.0, request.nominal_seconds * 2 + SLACK_SECONDS)
+
+
+def _range(addresses: Addresses) -> AddressRange:
+    return AddressRange(first=str(addresses.first), last=str(addresses.last))
+
+
+def _phase2(plan: TrialPlan, phase2: Phase2Plan, grace_ms: int) -> Phase2:
+    """Frames of each direction from rate and seconds; "once" is one frame per connection (RFC 9693 section 4.6)."""
+    initiator = responder = None
+    if phase2.initiator_rate > 0:
+        frames = max(1, round(phase2.initiator_rate * phase2.seconds))
+        initiator = InitiatorStream(rate=phase2.initiator_rate, frames=frames)
+    if phase2.responder_rate > 0:
+        frames = max(1, round(phase2.responder_rate * phase2.seconds))
+        responder = ResponderStream(
+            rate=phase2.responder_rate,
+            frames=plan.connections if phase2.reading_order == "once" else frames,
+            reading_order=phase2.reading_order,
+        )
+    step = None if phase2.step is None else Step(share=phase2.step.share, seconds=phase2.step.seconds)
+    return Phase2(initiator=initiator, responder=responder, grace_ms=grace_ms, step=step)
+
+
+def _samples(plan: TrialPlan) -> DelaySamples | None:
+    """Which frames are timed; None = every one."""
+    phase2, begin = plan.phase2, plan.delays_from_seconds
+    if phase2 is None or (plan.delay_samples is None and begin == 0):
+        return None
+    from_ms = round(begin * 1000)
+    rates = [rate for rate in (phase2.initiator_rate, phase2.responder_rate) if rate > 0]
+    left = min(round(rate * phase2.seconds) - math.ceil(rate * from_ms / 1000) for rate in rates)
+    return DelaySamples(from_ms=from_ms, frames=plan.delay_samples or max(left, 1))
+
+
+def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, mapped: bool) -> None:
+    """Refuse a trial without phase 1 of a device whose outside addresses only phase 1 can tell.
+
+    Args:
+        initiator: family on the Initiator's side.
+        responder: family on the Responder's side.
+        translated: whether the device replaces the Initiator's source.
+        mapped: whether it is known what it makes of the Initiator's addresses.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if initiator != responder and not mapped:
+        raise UsageError(
+            "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which are "
+            "known only of kind siit in a lab of ours; leave stateless out"
+        )
+    if translated:
+        raise UsageError(
+            "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out"
+        )

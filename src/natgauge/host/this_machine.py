@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine we run on, as devices on it see it: its memory and its global settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from natgauge.errors import HostError
+from natgauge.host.knobs import MachineKnob, Remembers
+from natgauge.host.machine import memory_octets
+
+
+class ThisMachine:
+    """The machine of every device that lives in a namespace here."""
+
+    def __init__(self, memory: Remembers | None = None) -> None:
+        """`memory` writes global settings down before they change, and restores them; None = each restores itself."""
+        self._memory = memory
+
+    def free_octets(self) -> int:
+        """MemAvailable.
+
+        Raises:
+            HostError: this kernel does not tell.
+        """
+        octets = memory_octets("MemAvailable")
+        if octets is None:
+            raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")
+        return octets
+
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineKnob:
+        """A global setting; nothing is touched yet."""
+        return MachineKnob(name, paths, module=module, memory=self._memory)

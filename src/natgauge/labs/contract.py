@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab gives: two tester ports, a chain of devices between them, and all else that is asked of a place.
+
+Whoever uses a lab asks it, never what kind it is. A kind is one module of `natgauge.labs.kinds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Network
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from natgauge.words import Address, Family, Network, Placement
+
+OptionsT = TypeVar("OptionsT")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One tester port.
+
+    Attributes:
+        interface: name inside `netns`.
+        netns: name of the network namespace that holds it; None = the caller's own.
+        gateway_mac: where frames are sent, "02:..."; None = the engine resolves `gateway_address` itself.
+        gateway_address: the device's address on this side.
+    """
+
+    interface: str
+    netns: str | None
+    gateway_mac: str | None
+    gateway_address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a snippet left: exit status, text of both streams, wall seconds on the device."""
+
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class Setting(Protocol):
+    """One global setting of a machine, a whole number held in one or more files."""
+
+    def available(self) -> bool:
+        """Whether that machine has it."""
+
+    def read(self) -> int:
+        """The present value, the smallest one of several files.
+
+        Raises:
+            HostError: the machine does not have it, or it is no number.
+        """
+
+    def values(self) -> dict[str, int]:
+        """The present values by name of their files.
+
+        Raises:
+            HostError: as `read`.
+        """
+
+    def rely(self) -> None:
+        """See that no other natgauge lowers it from now on.
+
+        Raises:
+            HostError: another one has lowered it and still runs.
+        """
+
+    def write(self, value: int) -> None:
+        """Set it, and rely on it; what was found is written down first and restored even after a kill.
+
+        Raises:
+            HostError: it is refused, or another natgauge relies on a higher value.
+        """
+
+    def restore(self) -> None:
+        """Put back what was found, and stop relying on it.
+
+        Raises:
+            HostError: it is refused.
+        """
+
+
+class Machine(Protocol):
+    """The machine a device runs on, as far as it matters to the device: it need not be the tester's."""
+
+    def free_octets(self) -> int:
+        """Memory that can be had.
+
+        Raises:
+            HostError: it cannot be told.
+        """
+
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> Setting:
+        """A global setting of it; nothing is touched yet.
+
+        Args:
+            name: how messages call it.
+            paths: files that hold it, at least one.
+            module: kernel module whose loading makes the files appear.
+        """
+
+
+class Device(Protocol):
+    """One device of the chain.
+
+    Attributes:
+        inside: interface towards the Initiator.
+        outside: interface towards the Responder.
+        environment: the variables every snippet sees (see docs/gateways.md).
+        machine: what it runs on.
+    """
+
+    name: str
+    inside: str
+    outside: str
+    environment: Mapping[str, str]
+
+    @property
+    def machine(self) -> Machine:
+        """What the device runs on."""
+
+    def run(
+        self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
+    ) -> CommandResult:
+        """Run a POSIX shell snippet on the device (in its namespace, as root).
+
+        Raises:
+            BrokenError: it did not end within `timeout` seconds (it is killed then).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Neighbouring addresses of one family, both ends included."""
+
+    first: Address
+    last: Address
+
+    @property
+    def count(self) -> int:
+        """How many addresses it holds."""
+        return int(self.last) - int(self.first) + 1
+
+    def __contains__(self, address: Address) -> bool:
+        """Whether the address is one of them."""
+        return address.version == self.first.version and int(self.first) <= int(address) <= int(self.last)
+
+    def __str__(self) -> str:
+        """As the command line takes it."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What one link between tester and device offers.
+
+    Attributes:
+        network: the link's subnet; the tester's own addresses must lie in it.
+        device: the device's own address on the link.
+        tester: the tester's first address when none was asked for.
+    """
+
+    network: Network
+    device: Address
+    tester: Address
+
+    @property
+    def family(self) -> Family:
+        """Of the addresses on this link."""
+        return "ipv4" if self.network.version == 4 else "ipv6"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a lab fixes for the traffic, known before anything is made.
+
+    Attributes:
+        inside: the link between Initiator and device.
+        outside: the link between device and Responder.
+        mtu: of the interfaces, in octets.
+        nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052).
+        pool: outside addresses of a device that translates; None = not known.
+        mapped: where a stateless translator has the Initiator's hosts, from the first one on; None = not known.
+        background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the devices
+            do not route it.
+    """
+
+    inside: Link
+    outside: Link
+    mtu: int
+    nat64_prefix: IPv6Network
+    pool: Addresses | None = None
+    mapped: Addresses | None = None
+    background: tuple[Addresses, Addresses] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Need:
+    """What is to happen in a lab, so that it can be planned.
+
+    Attributes:
+        families: on the Initiator's and on the Responder's side.
+        devices: names of the devices, from the Initiator to the Responder.
+        own_processes: whether a device works in processes of its own, which want cores of their own.
+        hosts: addresses the tester uses on both sides together, >= 1.
+        background: whether the device routes native IPv6, too.
+    """
+
+    families: tuple[Family, Family]
+    devices: tuple[str, ...] = ("dut",)
+    own_processes: bool = False
+    hosts: int = 1
+    background: bool = False
+
+
+class Lab(Protocol):
+    """A place. Use it as a context manager: everything made is undone in reverse order on leaving.
+
+    Attributes:
+        name: the lab's.
+        placement: where the device's work is done.
+        initiator: the tester's port.
+        responder: the tester's port.
+        devices: from the Initiator to the Responder; none when the device is not ours to touch.
+        sender_cpus: the tester's sending cores.
+        device_cpus: the devices' cores; none when they are not known to us.
+        grace_seconds: how long frames may still be on their way after the last one was sent, unless told otherwise.
+        virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
+        ground: what it fixes for the traffic.
+    """
+
+    name: str
+    placement: Placement
+    initiator: Port
+    responder: Port
+    devices: Sequence[Device]
+    sender_cpus: tuple[int, ...]
+    device_cpus: tuple[int, ...]
+    grace_seconds: float
+    virtual: bool
+
+    @property
+    def ground(self) -> Ground:
+        """What the lab fixes for the traffic."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+    def dropped(self) -> Mapping[str, int]:
+        """Frames dropped so far at places of the lab, by a readable name (a device's card ring, a tester's port)."""
+
+    def keep(self) -> None:
+        """Let the lab stay when this process ends; `natgauge lab down` takes it down.
+
+        Raises:
+            UsageError: it is no lab that can be kept.
+        """
+
+    def parameters(self) -> Mapping[str, Any]:
+        """What was chosen of it, by name: all that may move a figure and is told by no other attribute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[OptionsT]):
+    """A kind of lab: what the user may choose of it, and how one is planned.
+
+    Attributes:
+        summary: one line.
+        options: a dataclass; its fields are described by `natgauge.options.choice`.
+        plan: a lab of this name; nothing is made before its `with` block. Raises UsageError for what cannot be.
+    """
+
+    summary: str
+    options: type[OptionsT]
+    plan: Callable[[str, OptionsT, Need], Lab]

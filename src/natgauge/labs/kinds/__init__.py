@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of labs. A module in this folder that has a `KIND` is one; nothing else has to be edited to add it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import Any, Final
+
+from natgauge.errors import UsageError
+from natgauge.labs.contract import Kind
+
+#: Where nothing else is asked for.
+DEFAULT: Final = "netns"
+
+
+def kinds() -> Mapping[str, Kind[Any]]:
+    """Every kind of lab by the name of its module, in alphabetical order."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    return {name: module.KIND for name, module in modules.items() if hasattr(module, "KIND")}
+
+
+def get(name: str) -> Kind[Any]:
+    """The kind of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = kinds()
+    if name not in known:
+        raise UsageError(f"lab: {name!r} is unknown; choose one of {', '.join(known)}")
+    return known[name]

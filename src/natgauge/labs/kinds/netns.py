@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--lab netns`: namespaces of this machine, made for the measurement or kept up by `natgauge lab up`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from natgauge.errors import UsageError
+from natgauge.host.cpus import check_cpus, cpu_list, format_cpus, usable_cpus
+from natgauge.labs.contract import Kind, Need
+from natgauge.options import choice
+
+if TYPE_CHECKING:
+    from natgauge.labs.netns import NetnsLab
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What the user may choose; None = the lab's choice.
+
+    Attributes:
+        placement: "shared" or "isolated"; None = "shared", but "isolated" for devices with processes of their own.
+        cores: the device's. In `shared` placement they are the sender's, too.
+        sender_cores: the tester's.
+        ring: frames that wait in front of each core of an isolated device.
+    """
+
+    placement: Literal["shared", "isolated"] | None = field(
+        default=None,
+        metadata=choice("Where the device works", default="shared; isolated for devices with processes of their own"),
+    )
+    cores: str | Sequence[int] | None = field(
+        default=None, metadata=choice("The device's cores, e.g. 0,2-3", "LIST", default="")
+    )
+    sender_cores: str | Sequence[int] | None = field(
+        default=None, metadata=choice("The tester's cores", "LIST", default="the least busy one")
+    )
+    ring: int | None = field(
+        default=None,
+        metadata=choice("Ring before each core of an isolated device", "FRAMES", default="512"),
+    )
+
+
+def plan(name: str, options: Options, need: Need) -> NetnsLab:
+    """A lab to be made, or the kept one of this name, with which the options must agree.
+
+    Raises:
+        UsageError: a name, placement, core or ring is wrong, or the kept lab is another one than asked for.
+        HostError: a kept lab's register is damaged.
+    """
+    # What may be chosen is known without what makes namespaces.
+    from natgauge.labs.netns import DEFAULT_RING, NetnsLab  # noqa: PLC0415
+
+    kept = NetnsLab.adopt(name)
+    if kept is not None:
+        _refuse_other(kept, options, need)
+        kept.hosts = max(kept.hosts, need.hosts)
+        return kept
+    senders, devices = choose_cores(options, need)
+    return NetnsLab(
+        name,
+        initiator_family=need.families[0],
+        responder_family=need.families[1],
+        devices=need.devices,
+        placement=_placement(options, need),
+        sender_cpus=senders,
+        device_cpus=devices,
+        ring=DEFAULT_RING if options.ring is None else options.ring,
+        hosts=need.hosts,
+        background=need.background,
+        idle_core=True,
+    )
+
+
+def _placement(options: Options, need: Need) -> Literal["shared", "isolated"]:
+    """A process in user space does not run in the sender's context: on its core the two would push each other aside."""
+    if options.placement is not None:
+        return options.placement
+    return "isolated" if need.own_processes and len(usable_cpus()) > 1 else "shared"
+
+
+def choose_cores(options: Options, need: Need) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Sender and device cores as asked for; in `shared` placement one choice is both, in `isolated` they differ.
+
+    Raises:
+        UsageError: a list is malformed, or a core cannot be used.
+    """
+    senders, devices = cpu_list(options.sender_cores), cpu_list(options.cores)
+    if _placement(options, need) == "shared":
+        return (senders if senders is not None else devices), devices
+    if senders is None and devices is not None:
+        left = [cpu for cpu in usable_cpus() if cpu not in check_cpus(devices, "device cores")]
+        senders = tuple(left[:1]) or None
+    return senders, devices
+
+
+def _refuse_other(kept: NetnsLab, options: Options, need: Need) -> None:
+    """Refuse what a lab that stands already cannot give."""
+    asked: tuple[tuple[str, Any, Any], ...] = (
+        ("placement", options.placement, kept.placement),
+        ("cores", cpu_list(options.cores), kept.device_cpus),
+        ("sender cores", cpu_list(options.sender_cores), kept.sender_cpus),
+        ("ring", options.ring, kept.ring),
+        ("families", need.families, kept.families),
+        ("devices", need.devices, tuple(device.name for device in kept.devices)),
+        ("native IPv6", need.background or None, kept.background),
+    )
+    for what, wanted, there in asked:
+        if wanted is not None and wanted != there:
+            raise UsageError(
+                f"lab {kept.name}: is kept with {what} {_words(there)}, not {_words(wanted)}; leave that out, choose "
+                f'another --lab-name, or take it down with "natgauge lab down {kept.name}"'
+            )
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, tuple):
+        return format_cpus(value) if all(isinstance(one, int) for one in value) else " to ".join(value)
+    return str(value)
+
+
+KIND = Kind(summary="made here of network namespaces", options=Options, plan=plan)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials without a device that translates: on a cable between the tester's own two ports, or through a plain router."""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from natgauge.counts import delays_of, stalls_of
+from natgauge.errors import BrokenError
+from natgauge.labs.addresses import INSIDE, OUTSIDE
+from natgauge.labs.contract import Port
+from natgauge.measurer import Delays
+from natgauge.trials import (
+    AddressRange,
+    Frame,
+    GatewaySide,
+    InitiatorSide,
+    InitiatorStream,
+    Phase1,
+    Phase2,
+    PortRange,
+    ResponderSide,
+    Senders,
+    StreamCounts,
+    Translation,
+    TrialRequest,
+    TrialResult,
+    phase1_of,
+    run,
+)
+from natgauge.words import Address, Family
+
+#: Rate asked for when the highest is sought: beyond what any core does, within what the engine accepts.
+BEYOND_REACH: Final = 60_000_000.0
+#: Connections of the cable's trials: their state table (8 MB) is larger than a core's own caches, as in real use.
+CONNECTIONS: Final = 1_000_000
+#: Share of the highest rate at which no frame may be lost.
+SAFE_SHARE: Final = 0.9
+#: Nominal seconds of sending in each trial.
+TRIAL_SECONDS: Final = 0.5
+_REPEATS: Final = 3
+_GRACE_MS: Final = 50
+_GAP_MS: Final = 10
+_SOURCE_PORTS: Final = PortRange(first=1024, last=65535)
+_MOST_DESTINATION_PORTS: Final = 65535
+
+Runner = Callable[[TrialRequest], TrialResult]
+
+
+class Cable(Protocol):
+    """Two tester ports joined without a device."""
+
+    initiator: Port
+    responder: Port
+
+
+@dataclass(frozen=True, slots=True)
+class FrameKind:
+    """What the frames of one cell are like; `frame_size` in octets with FCS.
+
+    `delays`: every frame is timed; `variation`: and held against the one before.
+    """
+
+    family: Family
+    frame_size: int
+    delays: bool
+    variation: bool = False
+
+
+def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
+    initiator: Port,
+    responder: Port,
+    *,
+    family: Family,
+    frame_size: int,
+    connections: int,
+    phase1: Phase1,
+    phase2: Phase2 | None,
+    sender_cpus: Sequence[int],
+    record_delays: bool = False,
+    record_variation: bool = False,
+    source: Address | None = None,
+    destination: Address | None = None,
+) -> TrialRequest:
+    """The request for a trial whose frames come out as they went in; its mark and seed are random.
+
+    Args:
+        initiator: the tester's port.
+        responder: the tester's port.
+        family: of both sides.
+        frame_size: octets with FCS.
+        connections: N; over all source ports, then destination ports from 1 on, then source addresses.
+        phase1: as asked for.
+        phase2: as asked for.
+        sender_cpus: the tester's.
+        record_delays: time every frame.
+        record_variation: and hold it against the one before.
+        source: the Initiator's first address; None = as in our own labs.
+        destination: the Responder's address; None = as in our own labs.
+    """
+    first = INSIDE[family].host(0) if source is None else source
+    target = str(OUTSIDE[family].host(0) if destination is None else destination)
+    targets = AddressRange(first=target, last=target)
+    ports = min(-(-connections // _SOURCE_PORTS.count), _MOST_DESTINATION_PORTS)
+    sources = -(-connections // (_SOURCE_PORTS.count * ports))
+    return TrialRequest(
+        mark=secrets.randbelow(0xFFFF_FFFF) + 1,
+        seed=secrets.randbits(64),
+        initiator=InitiatorSide(
+            interface=initiator.interface,
+            netns=initiator.netns,
+            family=family,
+            gateway=GatewaySide(mac=initiator.gateway_mac, address=initiator.gateway_address),
+            source_addresses=AddressRange(first=str(first), last=str(first + sources - 1)),
+            source_ports=_SOURCE_PORTS,
+            destination_addresses=targets,
+            destination_ports=PortRange(first=1, last=ports),
+        ),
+        responder=ResponderSide(
+            interface=responder.interface,
+            netns=responder.netns,
+            family=family,
+            gateway=GatewaySide(mac=responder.gateway_mac, address=responder.gateway_address),
+            addresses=targets,
+        ),
+        translation=Translation(source="unchanged"),
+        connections=connections,
+        frame=Frame(size=frame_size, side="initiator"),
+        phase1=phase1,
+        gap_ms=None if phase2 is None else _GAP_MS,
+        phase2=phase2,
+        record_delays=record_delays,
+        record_variation=record_variation,
+        senders=Senders(cpus=tuple(sender_cpus)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CableFigures:
+    """What the tester did on the cable.
+
+    Attributes:
+        family: of both ends.
+        frame_size: octets with FCS.
+        delays: whether every frame was timed.
+        frames_per_second: highest rate of phase 2, one direction: median over repeats of offered frames / sending time.
+        phase1_frames_per_second: the same for phase 1 (each frame a new connection).
+        rate_at_90_percent: intended rate of the loss check.
+        frames_at_90_percent: offered frames of the loss check.
+        lost_at_90_percent: of these, frames that were not received.
+        worst_lag_ns: largest time a frame of the loss check left after it was due.
+        mean_lag_ns: the mean of that.
+    """
+
+    family: Family
+    frame_size: int
+    delays: bool
+    frames_per_second: float
+    phase1_frames_per_second: float
+    rate_at_90_percent: float
+    frames_at_90_percent: int
+    lost_at_90_percent: int
+    worst_lag_ns: int | None
+    mean_lag_ns: int | None
+
+
+class CableTester:
+    """Runs the trials of the self-test on one cable.
+
+    Attributes:
+        clock_source: the kernel's, as the last trial told; empty before the first.
+        disturbed: whether in any trial so far a CPU was taken away.
+    """
+
+    def __init__(self, cable: Cable, sender_cpus: tuple[int, ...], runner: Runner = run) -> None:
+        """`runner` performs a trial; the tests hand in their own."""
+        self._cable = cable
+        self._cpus = sender_cpus
+        self._run = runner
+        self.clock_source = ""
+        self.disturbed = False
+
+    def figures(self, kind: FrameKind, frames_at_90: int | None = None) -> CableFigures:
+        """All figures of one kind."""
+        phase1, phase2 = self.highest(kind)
+        rate = SAFE_SHARE * phase2
+        frames = frames_at_90 if frames_at_90 is not None else max(1, int(rate * TRIAL_SECONDS))
+        check = self._sent(self._trial(kind, rate, frames))
+        return CableFigures(
+            family=kind.family,
+            frame_size=kind.frame_size,
+            delays=kind.delays,
+            frames_per_second=phase2,
+            phase1_frames_per_second=phase1,
+            rate_at_90_percent=rate,
+            frames_at_90_percent=check.offered_frames,
+            lost_at_90_percent=check.offered_frames - check.received_frames,
+            worst_lag_ns=check.worst_lag_ns,
+            mean_lag_ns=check.mean_lag_ns,
+        )
+
+    def highest(
+        self, kind: FrameKind, pick: Callable[[Iterable[float]], float] = statistics.median
+    ) -> tuple[float, float]:
+        """Highest rates of phase 1 and of phase 2, frames/s: the medians of a few trials, or what `pick` takes."""
+        guess = _rate_of(self._sent(self._trial(kind, BEYOND_REACH, CONNECTIONS)))
+        frames = max(CONNECTIONS, int(guess * TRIAL_SECONDS))
+        results = [self._trial(kind, BEYOND_REACH, frames) for _ in range(_REPEATS)]
+        phase1 = pick([_rate_of(phase1_of(result)) for result in results])
+        phase2 = pick([_rate_of(self._sent(result)) for result in results])
+        return phase1, phase2
+
+    def delays(self, kind: FrameKind, rate: float, seconds: float) -> Delays:
+        """One-way delays on the cable at this rate, in frames/s, over so many seconds.
+
+        Raises:
+            BrokenError: no frame was timed.
+        """
+        frames = max(1, round(rate * seconds))
+        # Few connections: only phase 2 matters, and phase 1 must not take longer than it.
+        counts = self._sent(self._run(self._request(kind, rate, frames, min(CONNECTIONS, frames))))
+        found = None if counts.delay is None else delays_of(counts.delay)
+        if found is None:
+            raise BrokenError("selftest: the cable gave no delays, though they were asked for")
+        return found
+
+    def _sent(self, result: TrialResult) -> StreamCounts:
+        if result.phase2 is None or result.phase2.initiator is None:
+            raise BrokenError("selftest: the engine left phase 2 out of its result")
+        return result.phase2.initiator
+
+    def _trial(self, kind: FrameKind, rate: float, frames: int) -> TrialResult:
+        result = self._run(self._request(kind, rate, frames))
+        self.clock_source = result.clock.source
+        self.disturbed |= any(cpu.disturbed for cpu in stalls_of(result))
+        if phase1_of(result).received_frames == 0:
+            raise BrokenError(
+                "selftest: no frame came through the tester's own cable; run `natgauge doctor` and look at the port "
+                f"counters: refused {result.ports.initiator.refused}, "
+                f"redirect errors {result.ports.initiator.redirect_errors}"
+            )
+        return result
+
+    def _request(self, kind: FrameKind, rate: float, frames: int, connections: int = CONNECTIONS) -> TrialRequest:
+        return untranslated_request(
+            self._cable.initiator,
+            self._cable.responder,
+            family=kind.family,
+            frame_size=kind.frame_size,
+            connections=connections,
+            phase1=Phase1(rate=rate, grace_ms=_GRACE_MS),
+            phase2=Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS),
+            sender_cpus=self._cpus,
+            record_delays=kind.delays,
+            record_variation=kind.variation,
+        )
+
+
+def _rate_of(counts: StreamCounts) -> float:
+    """Offered frames over the time of sending them."""
+    if not counts.sending_ns:
+        raise BrokenError("selftest: the engine gave no time of sending")
+    return counts.offered_frames * 1e9 / counts.sending_ns

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several gateways as one device: who is asked, in which order they come and go, and state where none may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.test_recipe_contract import PLAN, FakeDevice
+
+from natgauge.duts.chain import Chain
+from natgauge.duts.gateway import Gateway
+from natgauge.duts.recipe import load
+from natgauge.errors import BrokenError
+from natgauge.measurer import Counts, Verdict
+from natgauge.verdicts import TrialEvidence, judge
+
+
+class Part(Gateway):
+    """A gateway whose table and faults are told, and which writes down what is done with it."""
+
+    def __init__(self, name: str, holds: int, log: list[str], breaks: str = "") -> None:
+        super().__init__(load("linux-ipv4"), FakeDevice(name=name))
+        self.holds = holds
+        self.log = log
+        self.breaks = breaks
+
+    def _note(self, what: str) -> None:
+        self.log.append(f"{self.device.name} {what}")
+        if self.breaks == what:
+            raise BrokenError(f"{self.device.name}: out of order")
+
+    def prepare(self, plan: Any) -> None:
+        """Noted."""
+        super().prepare(plan)
+        self._note("prepare")
+
+    def start(self) -> None:
+        """Noted."""
+        self._note("start")
+
+    def stop(self) -> None:
+        """Noted."""
+        self._note("stop")
+
+    def fit(self, plan: Any) -> None:
+        """Noted."""
+        assert plan
+        self._note("fit")
+
+    def empty(self) -> None:
+        """Noted."""
+        self._note("empty")
+
+    def empty_timed(self) -> float:
+        """Takes its number of connections in seconds."""
+        return float(self.holds)
+
+    def count(self) -> int:
+        """What it was told."""
+        return self.holds
+
+    def faults(self) -> dict[str, int]:
+        """One for each connection."""
+        return {"drop": self.holds}
+
+    def confirm_standing(self) -> None:
+        """Noted."""
+        self._note("confirm")
+
+    def restart(self) -> None:
+        """Noted."""
+        self._note("restart")
+
+    def restart_under_load(self) -> None:
+        """Noted."""
+        self._note("restart under load")
+
+
+def chain(log: list[str], ce: int = 0, pe: int = 7, **others: Any) -> Chain:
+    return Chain([Part("ce", ce, log), Part("pe", pe, log, **others)], holder=1)
+
+
+def test_the_one_that_holds_the_state_is_asked_and_all_are_emptied_and_restarted() -> None:
+    log: list[str] = []
+    device = chain(log)
+    assert (device.count(), device.empty_timed()) == (7, 7.0)
+    device.empty()
+    device.restart()
+    device.confirm_standing()
+    device.restart_under_load()
+    assert log == [
+        *("ce empty", "pe empty", "ce restart", "pe restart", "ce confirm", "pe confirm", "pe restart under load")
+    ]
+
+
+def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first() -> None:
+    log: list[str] = []
+    with chain(log) as device:
+        device.start(PLAN)
+        device.fit(PLAN)
+    assert log == [
+        *("ce prepare", "pe prepare", "ce start", "pe start", "ce fit", "pe fit", "pe stop", "ce stop"),
+    ]
+
+
+def test_what_was_started_is_stopped_when_a_later_one_does_not_come_up() -> None:
+    log: list[str] = []
+    with pytest.raises(BrokenError, match="pe: out of order"), chain(log, breaks="start") as device:
+        device.start(PLAN)
+    assert log[-2:] == ["pe stop", "ce stop"]
+
+
+def test_faults_of_several_bear_their_names_and_those_of_one_do_not() -> None:
+    assert chain([], ce=2).faults() == {"ce drop": 2, "pe drop": 7}
+    assert Chain([Part("dut", 3, [])]).faults() == {"drop": 3}
+
+
+def test_connections_where_none_may_be_are_strays() -> None:
+    assert chain([]).strays() == {}
+    assert chain([], ce=3).strays() == {"ce": 3}
+    assert Chain([Part("dut", 3, [])]).strays() == {}
+
+
+@pytest.mark.parametrize(("strays", "verdict"), [({}, Verdict.PASS), ({"ce": 3}, Verdict.FAIL)])
+def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, int], verdict: Verdict) -> None:
+    sent = Counts(intended=10, offered=10, received=10)
+    evidence = TrialEvidence(
+        placement="shared", connections=10, stored=10, phase1=sent, table_count_after=10, strays=strays
+    )
+    judged = judge(evidence)
+    assert judged.verdict is verdict
+    assert judged.reason == ("the device keeps 3 connections at ce, which must hold none" if strays else "")

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of labs: found by name, planned from options, and what they fix for the traffic."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from natgauge.bench.bench import Bench, need_of
+from natgauge.bench.question import ask
+from natgauge.bench.traffic import Surroundings
+from natgauge.duts.recipe import load
+from natgauge.errors import UsageError
+from natgauge.host import cpus
+from natgauge.host.cpus import idlest_core, usable_cpus
+from natgauge.labs import kinds
+from natgauge.labs.contract import Need, Port
+from natgauge.labs.kinds import netns, wire
+from natgauge.labs.netns import NetnsLab
+from natgauge.options import options_of
+
+IPV4 = Need(families=("ipv4", "ipv4"))
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four cores; 2 is the idlest, 1 does nothing but work."""
+    readings = iter([{0: 100, 1: 50, 2: 70, 3: 0}, {0: 105, 1: 50, 2: 89, 3: 19}])
+    monkeypatch.setattr(cpus, "_idle_ticks", lambda: next(readings))
+    monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1, 2, 3))
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_sender_gets_the_least_busy_core_and_the_first_of_equals() -> None:
+    assert idlest_core((0, 1, 2, 3), 0.0) == 2
+
+
+@pytest.mark.usefixtures("busy")
+def test_only_cores_that_may_be_used_are_considered() -> None:
+    assert idlest_core((0, 1), 0.0) == 0
+
+
+def test_real_cores_are_read() -> None:
+    assert set(usable_cpus()) <= set(cpus._idle_ticks())
+
+
+@pytest.mark.parametrize("options", [{"cores": "0"}, {"sender_cores": (0,)}])
+def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("natgauge.labs.netns.idlest_core", None)
+    lab = netns.plan("x", netns.Options(**options), IPV4)
+    lab._prepare()
+    assert lab.sender_cpus == (0,)
+
+
+def test_cores_that_nobody_chose_are_chosen_when_the_lab_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = usable_cpus()[-1]
+    monkeypatch.setattr("natgauge.labs.netns.idlest_core", lambda _cpus: last)
+    lab = netns.plan("x", netns.Options(), IPV4)
+    lab._prepare()
+    assert (lab.sender_cpus, lab.device_cpus) == ((last,), (last,))
+    assert lab.devices[0].environment["NG_CPUS"] == str(last)
+    assert lab.settings["sender_cpus"] == [last]
+
+
+def test_in_shared_placement_the_devices_cores_are_the_senders() -> None:
+    assert netns.choose_cores(netns.Options(cores="0,1"), IPV4) == ((0, 1), (0, 1))
+    assert netns.choose_cores(netns.Options(placement="shared", sender_cores=(1,)), IPV4) == ((1,), None)
+
+
+@pytest.mark.usefixtures("busy")
+def test_an_isolated_device_leaves_the_sender_a_core() -> None:
+    assert netns.choose_cores(netns.Options(placement="isolated", sender_cores=(1,)), IPV4) == ((1,), None)
+
+
+def wired(**others: str) -> wire.Options:
+    given = {
+        "initiator_port": "ngnone0",
+        "initiator_gateway": "10.0.0.1",
+        "responder_port": "ngnone1",
+        "responder_gateway": "198.19.0.1",
+    }
+    return wire.Options(**{**given, **others})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("gateway", "mac", "address"),
+    [
+        ("02:00:00:00:00:AB", "02:00:00:00:00:ab", None),
+        ("10.0.0.1", None, "10.0.0.1"),
+        ("2001:2::1", None, "2001:2::1"),
+    ],
+)
+def test_a_wire_ports_gateway_is_a_mac_or_an_address(gateway: str, mac: str | None, address: str | None) -> None:
+    assert wire.plan("x", wired(initiator_gateway=gateway), IPV4).initiator == Port("ngnone0", None, mac, address)
+
+
+def test_a_wire_ports_gateway_that_is_neither_is_named() -> None:
+    with pytest.raises(UsageError, match="initiator gateway: 'router'"):
+        wire.plan("x", wired(initiator_gateway="router"), IPV4)
+
+
+def around(dut: str, **choices: object) -> Surroundings:
+    return Bench(ask("pdv", dut, choices).cell).around
+
+
+WIRE: dict[str, object] = {
+    "lab": "wire",
+    "initiator_port": "ngnone0",
+    "initiator_gateway": "2001:2::1",
+    "responder_port": "ngnone1",
+    "responder_gateway": "198.19.0.1",
+}
+
+
+def test_a_nat64_has_a_prefix_and_a_pool_of_the_devices_outside_address() -> None:
+    found = around("tayga-nat64")
+    assert (found.inside.family, found.outside.family) == ("ipv6", "ipv4")
+    assert found.prefix is not None
+    assert str(found.pool) == "198.19.0.1"
+    assert found.mapped is None
+    routed = around("linux-ipv4")
+    assert (routed.prefix, routed.pool, routed.translated) == (None, None, False)
+
+
+def test_a_stateless_translator_maps_host_for_host() -> None:
+    found = around("tayga-siit")
+    assert (found.translated, found.pool, str(found.mapped)) == (False, None, "198.18.0.2-198.18.255.254")
+    assert str(found.prefix) == "2001:2:0:1::/96"
+
+
+def test_what_a_foreign_translator_maps_to_is_not_known_so_any_source_is_right() -> None:
+    found = around("tayga-siit", **WIRE)
+    assert (found.translated, found.pool, found.mapped) == (True, None, None)
+
+
+def test_a_foreign_devices_pool_is_not_known() -> None:
+    found = around("nftables-nat44", **{**WIRE, "initiator_gateway": "10.0.0.1"})
+    assert found.pool is None
+    assert found.mtu == 1500
+    assert str(found.inside.device) == "10.0.0.1"
+
+
+def test_a_kind_is_found_by_its_modules_name_and_an_unknown_one_is_told_with_the_known_ones() -> None:
+    assert list(kinds.kinds()) == ["netns", "wire"]
+    with pytest.raises(UsageError, match="lab: 'cloud' is unknown; choose one of netns, wire"):
+        kinds.get("cloud")
+
+
+def test_options_of_another_kind_are_refused_with_the_kind_that_has_them() -> None:
+    with pytest.raises(UsageError, match="initiator port: lab netns has no such option, lab wire has; leave it out"):
+        ask("pdv", "linux-ipv4", {"initiator_port": "eth0"})
+
+
+def test_the_ring_that_is_told_as_default_is_the_labs() -> None:
+    (told,) = [option.default for option in options_of(netns.Options) if option.name == "ring"]
+    assert told == str(inspect.signature(NetnsLab).parameters["ring"].default)
+
+
+def test_a_device_with_processes_of_its_own_asks_for_cores_of_its_own() -> None:
+    assert need_of(load("tayga-nat64")).own_processes
+    assert not need_of(load("nftables-nat44")).own_processes
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lab of the name "mine" stands and is kept."""
+    standing = NetnsLab("mine", initiator_family="ipv4", responder_family="ipv4", placement="shared").settings
+    monkeypatch.setattr(
+        "natgauge.labs.made.kept_settings", lambda name, _kind: dict(standing) if name == "mine" else None
+    )
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_kept_lab_is_used_where_nothing_else_is_asked_for() -> None:
+    lab = netns.plan("mine", netns.Options(placement="shared"), Need(families=("ipv4", "ipv4"), hosts=9))
+    assert lab._adopts
+    assert lab.hosts == 9
+    assert not netns.plan("other", netns.Options(), IPV4)._adopts
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize(
+    ("options", "need", "says"),
+    [
+        ({"placement": "isolated"}, IPV4, "lab mine: is kept with placement shared, not isolated; leave that out"),
+        ({"ring": 1024}, IPV4, "is kept with ring 512, not 1024"),
+        ({"sender_cores": "4095"}, IPV4, "is kept with sender cores .*, not 4095"),
+        ({}, Need(families=("ipv6", "ipv4")), "is kept with families ipv4 to ipv4, not ipv6 to ipv4"),
+        ({}, Need(families=("ipv4", "ipv4"), background=True), "is kept with native IPv6 False, not True"),
+    ],
+)
+def test_a_kept_lab_that_is_another_one_than_asked_for_is_refused(
+    options: dict[str, Any], need: Need, says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        netns.plan("mine", netns.Options(**options), need)
