@@ -2,15 +2,17 @@
 """What a procedure may ask for (a trial) and what it gets back (counts and a verdict).
 
 This is the whole of a procedure's world: it knows no lab, no device and no engine. The real measurer lives in
-`natgauge.campaigns`; the tests hand in simulated gateways.
+`natgauge.bench`; the tests hand in simulated gateways.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
+from natgauge.errors import UsageError
 from natgauge.words import Order, ReadingOrder
 
 
@@ -244,25 +246,6 @@ class TrialOutcome:
     notes: tuple[str, ...] = ()
 
 
-class Measurer(Protocol):
-    """Performs trials. A procedure gets one and knows nothing else of the world."""
-
-    @property
-    def abilities(self) -> frozenset[Ability]:
-        """What it can do beyond plain trials."""
-
-    @property
-    def highest_rate(self) -> float:
-        """The tester's own highest rate for this profile in frames/s, all directions together; the search's ceiling."""
-
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """Run one trial: the device's table is emptied first, its own count is read after phase 1.
-
-        Raises:
-            NatgaugeError: the trial could not be run at all (host or lab broke).
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class TearDown:
     """The device's table was emptied: wall seconds as timed on the device, and its own counts around it."""
@@ -280,49 +263,75 @@ class CountAt:
     count: int
 
 
-@runtime_checkable
-class TimesEmptying(Protocol):
-    """A measurer with `Ability.EMPTY_TIMED`."""
+class Measurer(ABC):
+    """Performs trials. A procedure gets one and knows nothing else of the world.
+
+    A measurer gives `highest_rate` and `measure`, and names in `abilities` what it can do beyond them. A method that
+    belongs to an ability refuses until the measurer gives its own.
+    """
+
+    __slots__ = ()
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do beyond plain trials."""
+        return frozenset()
+
+    @property
+    @abstractmethod
+    def highest_rate(self) -> float:
+        """The tester's own highest rate of such frames in frames/s, all directions together; the search's ceiling."""
+
+    @abstractmethod
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run one trial: the device's table is emptied first, its own count is read after phase 1.
+
+        Raises:
+            NatgaugeError: the trial could not be run at all (host or lab broke).
+        """
 
     def empty_timed(self) -> TearDown:
         """Empty the device's table with one command, and tell how long that took (RFC 9693 section 4.8).
 
         Raises:
+            UsageError: this measurer is without `Ability.EMPTY_TIMED`.
             NatgaugeError: the device does not do it.
         """
-
-
-@runtime_checkable
-class WatchesCount(Protocol):
-    """A measurer with `Ability.WATCH_COUNT`."""
+        raise _unable(Ability.EMPTY_TIMED)
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
         """Read the device's count again and again until it is 0 or the time is over; at least one reading.
 
+        Args:
+            interval_seconds: between two readings, > 0.
+            longest_seconds: the watching ends after so long, >= 0.
+
         Raises:
+            UsageError: this measurer is without `Ability.WATCH_COUNT`.
             NatgaugeError: the device does not tell.
         """
-
-
-@runtime_checkable
-class Restarts(Protocol):
-    """A measurer with `Ability.RESTART`."""
+        del interval_seconds, longest_seconds
+        raise _unable(Ability.WATCH_COUNT)
 
     def restart(self) -> None:
         """Start the device anew, with the same settings, e.g. after it collapsed.
 
         Raises:
+            UsageError: this measurer is without `Ability.RESTART`.
             NatgaugeError: it does not come back.
         """
-
-
-@runtime_checkable
-class KnowsOwnDelays(Protocol):
-    """A measurer with `Ability.OWN_DELAYS`."""
+        raise _unable(Ability.RESTART)
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
         """What the tester itself adds: the same frames at the same rates, its two ports joined without a device.
 
         Raises:
+            UsageError: this measurer is without `Ability.OWN_DELAYS`.
             NatgaugeError: it could not be measured.
         """
+        del plan
+        raise _unable(Ability.OWN_DELAYS)
+
+
+def _unable(ability: Ability) -> UsageError:
+    return UsageError(f"this tester lacks {ability}; choose another metric or setting")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan
-from natgauge.procedures.delays import recorded
+from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
+from natgauge.procedures.kit.delay_statistics import recorded
 from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
 from natgauge.words import Placement
 
@@ -22,7 +22,7 @@ LONG_STALL = CpuStalls(cpu=1, role="watched", stalls=3, stalled_seconds=60.0, wo
 
 
 @dataclass(slots=True)
-class Gateway:
+class Gateway(Measurer):
     """A device of known truth behind a tester of known speed.
 
     Attributes:

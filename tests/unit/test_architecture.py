@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import natgauge
+from natgauge.procedures import procedures
 
 ROOT = Path(natgauge.__file__).parent
 
@@ -61,6 +62,7 @@ def imported(path: Path) -> Iterator[str]:
                 yield from (f"natgauge.{alias.name}" for alias in node.names)
             elif module.startswith("natgauge."):
                 yield module
+                yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,19 @@ def test_every_package_stands_on_a_floor() -> None:
 
 def test_the_floors_have_no_circle() -> None:
     assert list(TopologicalSorter(MAY_IMPORT).static_order())
+
+
+def test_each_file_of_procedures_is_a_metric_named_like_it() -> None:
+    files = {path.stem for path in (ROOT / "procedures").glob("*.py")} - {"__init__"}
+    assert files == {metric.replace("-", "_") for metric in procedures()}
+    assert [path.name for path in (ROOT / "procedures").iterdir() if (path / "__init__.py").exists()] == ["kit"]
+
+
+def test_the_kit_imports_no_metric_and_a_metric_no_other_one() -> None:
+    """Whatever one metric needs of another is asked for by name, so that any of them may be taken away."""
+    metrics = {f"natgauge.procedures.{metric.replace('-', '_')}" for metric in procedures()}
+    for path in (ROOT / "procedures").glob("**/*.py"):
+        assert metrics.isdisjoint(imported(path)), path
 
 
 def test_procedures_touch_nothing_of_the_machine() -> None:

@@ -23,7 +23,7 @@ from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.procedures import throughput
-from natgauge.procedures.progress import Event
+from natgauge.procedures.kit.events import Event
 from natgauge.reports.text import table, verdict
 from natgauge.results.making import make
 from natgauge.results.model import Result
@@ -35,7 +35,7 @@ ASKED = ["measure", "throughput", "--dut", "nftables-nat44", "--connections", "1
 def answered(question: Question, watch: Any) -> Answer:
     """What a gateway of known rates would have answered."""
     settings = throughput.Settings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
-    result = throughput.run(Gateway(forwards=400_000.0, placement="shared"), settings, watch.event)
+    result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, watch.event)
     return Answer(result, make(result, grouped({"dut": question.cell.dut})).document(), Path("results/x"))
 
 
@@ -106,7 +106,7 @@ def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left(
     console = Console(force_terminal=True, width=400)
     events: list[Event] = []
     settings = throughput.Settings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
-    throughput.run(Gateway(forwards=400_000.0, placement="shared"), settings, events.append)
+    throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, events.append)
     begun = [event for event in events if event.outcome is None and event.bounds.upper is not None][-1]
     with console.capture() as shown, ProgressDisplay(console) as display:
         display.event(begun)

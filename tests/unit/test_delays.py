@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge.measurer import Delays, Variation
-from natgauge.procedures import summary
-from natgauge.procedures.delays import (
+from natgauge.procedures.kit import summary
+from natgauge.procedures.kit.delay_statistics import (
     delay_variation,
     inter_packet_variations,
     packet_delay_variations,

@@ -401,7 +401,7 @@ def test_a_reset_is_read_from_what_the_engine_tells() -> None:
 
     subject.runner = plain_phase_1
     settings = reset.Settings(**GIVEN, placement="shared", trial_seconds=2.0, before_seconds=0.1)
-    result = reset.run(subject, settings)
+    result = reset.PROCEDURE.measure(subject, settings)
     assert result.summary.median == pytest.approx(1150)
     assert result.trials["FAIL"] == 1
     assert result.figures["loss_ms_from_initiator"] == pytest.approx(200)
@@ -414,7 +414,7 @@ def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
     settings = system_recovery.Settings(
         **GIVEN, placement="isolated", trial_seconds=0.5, after_seconds=1.0, stateless=True
     )
-    result = system_recovery.run(measurer(engine, settings=ROUTER), settings)
+    result = system_recovery.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
     assert phase2_of(engine).step is not None
     assert engine.requests[-1].record_loss_times
     assert result.figures["lost_frames"] == 10
@@ -426,7 +426,7 @@ def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
 def test_a_variation_is_read_from_what_the_engine_tells() -> None:
     engine = FakeEngine(delays_ns=(10_000, 12_500))
     settings = ipdv.Settings(**GIVEN, placement="shared", trial_seconds=0.5)
-    result = ipdv.run(measurer(engine), settings)
+    result = ipdv.PROCEDURE.measure(measurer(engine), settings)
     assert result.summary.median == pytest.approx(5.0)
     assert result.figures["ipdv_minimum_us"] == pytest.approx(-2.5)
 
@@ -434,7 +434,7 @@ def test_a_variation_is_read_from_what_the_engine_tells() -> None:
 def test_tags_are_read_from_what_the_engine_tells() -> None:
     engine = FakeEngine(delays_ns=(10_000, 12_500))
     settings = latency.Settings(**GIVEN, placement="shared", trial_seconds=120.0, way="rfc8219", loads="100%")
-    result = latency.run(measurer(engine), settings)
+    result = latency.PROCEDURE.measure(measurer(engine), settings)
     samples = engine.requests[-1].delay_samples
     assert samples is not None
     assert (samples.from_ms, samples.frames) == (60_000, 500)
@@ -444,6 +444,6 @@ def test_tags_are_read_from_what_the_engine_tells() -> None:
 def test_a_stateless_throughput_is_searched_without_any_phase_1() -> None:
     engine = FakeEngine(capacity=300_000.0)
     settings = throughput.Settings(connections=1000, placement="isolated", repeat=1, stateless=True)
-    result = throughput.run(measurer(engine, settings=ROUTER), settings)
+    result = throughput.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
     assert result.summary.median == pytest.approx(300_000, rel=0.012)
     assert all(request.stateless and request.phase1 is None for request in engine.requests)

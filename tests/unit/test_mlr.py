@@ -9,16 +9,16 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.settings import SearchError
-from natgauge.procedures.throughput import Settings, run
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.values import SearchError
+from natgauge.procedures.throughput import PROCEDURE, Settings
 
 N = 1000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, "search": "mlrsearch", **others}
-    return run(gateway, Settings(connections=N, placement=gateway.placement, **given))
+    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **given))
 
 
 @pytest.mark.parametrize("cliff", [5_000.0, 300_000.0, 4e6])

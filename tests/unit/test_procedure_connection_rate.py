@@ -14,10 +14,10 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Verdict
-from natgauge.procedures.connection_rate import QUEUE_TIMEOUT_SECONDS, Settings, run
-from natgauge.procedures.progress import Event
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.settings import SearchError
+from natgauge.procedures.connection_rate import PROCEDURE, QUEUE_TIMEOUT_SECONDS, Settings
+from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.values import SearchError
 from natgauge.results.making import make
 from natgauge.results.parameters import Parameters
 
@@ -25,7 +25,7 @@ N = 100_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return run(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
 
 
 def supported_by_a_pass(result: MeasurementResult) -> bool:
@@ -172,7 +172,7 @@ def test_the_document_holds_what_the_command_line_prints() -> None:
 def test_the_observer_sees_each_trial_begin_and_end() -> None:
     events: list[Event] = []
     gateway = Gateway(establishes=500_000)
-    run(gateway, Settings(connections=N, placement="isolated", repeat=2), events.append)
+    PROCEDURE.measure(gateway, Settings(connections=N, placement="isolated", repeat=2), events.append)
     assert [event.outcome is None for event in events] == [True, False] * len(gateway.plans)
     assert [event.trial for event in events[::2]] == list(range(1, len(gateway.plans) + 1))
     assert {(event.repetition, event.repetitions) for event in events} == {(1, 2), (2, 2)}

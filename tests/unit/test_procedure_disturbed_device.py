@@ -16,7 +16,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
-from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
 
 N = 1000
 TIMES = frozenset({Ability.RATE_STEP, Ability.LOSS_TIMES, Ability.RESTART_IN_TRIAL})
@@ -25,7 +25,7 @@ TIMES = frozenset({Ability.RATE_STEP, Ability.LOSS_TIMES, Ability.RESTART_IN_TRI
 def measure(metric: ModuleType, gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, "throughput_rate": 3e5, **others}
     settings = metric.Settings(connections=N, placement=gateway.placement, **given)
-    result: MeasurementResult = metric.run(gateway, settings)
+    result: MeasurementResult = metric.PROCEDURE.measure(gateway, settings)
     return result
 
 

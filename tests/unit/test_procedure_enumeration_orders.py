@@ -11,14 +11,16 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.enumeration_orders import Settings, expected_connections, expected_new, run
-from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.enumeration_orders import PROCEDURE, Settings, expected_connections, expected_new
+from natgauge.procedures.kit.results import MeasurementResult
 
 N = 100_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return run(gateway, Settings(**{"connections": N, "placement": gateway.placement, "repeat": 1, **others}))
+    return PROCEDURE.measure(
+        gateway, Settings(**{"connections": N, "placement": gateway.placement, "repeat": 1, **others})
+    )
 
 
 def test_as_many_draws_as_four_tuples_hit_63_percent_and_end_with_37_percent_new_ones() -> None:

@@ -9,15 +9,15 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.frame_loss import Settings, run, shares_of
-from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.frame_loss import PROCEDURE, Settings, shares_of
+from natgauge.procedures.kit.results import MeasurementResult
 
 N = 1000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, **others}
-    return run(gateway, Settings(connections=N, placement=gateway.placement, **given))
+    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **given))
 
 
 def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None:

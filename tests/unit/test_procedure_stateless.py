@@ -16,7 +16,7 @@ ABLE = frozenset({Ability.STATELESS})
 def test_throughput_without_a_state_has_no_phase_1() -> None:
     gateway = Gateway(establishes=1.0, forwards=300_000, abilities=ABLE, placement="shared")
     settings = throughput.Settings(connections=1000, placement="shared", repeat=1, stateless=True)
-    result = throughput.run(gateway, settings)
+    result = throughput.PROCEDURE.measure(gateway, settings)
     assert result.summary.median == pytest.approx(300_000, rel=0.012)
     assert all(plan.stateless and plan.phase2 is not None for plan in gateway.plans)
     assert any("there was no phase 1" in note for note in result.notes)
@@ -26,7 +26,7 @@ def test_latency_and_loss_are_stateless_all_the_way() -> None:
     for metric in (latency, frame_loss):
         gateway = Gateway(establishes=1.0, forwards=300_000, abilities=ABLE, placement="shared")
         settings = metric.Settings(connections=1000, placement="shared", repeat=1, stateless=True)
-        metric.run(gateway, settings)
+        metric.PROCEDURE.measure(gateway, settings)
         assert gateway.plans
         assert all(plan.stateless for plan in gateway.plans)
 
@@ -36,5 +36,5 @@ def test_the_tester_must_be_able_to(metric: str) -> None:
     procedure, gateway = get(metric), Gateway()
     settings = procedure.settings(connections=1000, placement="isolated", stateless=True)
     with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks trials without a state table"):
-        procedure.run(gateway, settings, lambda _: None)
+        procedure.measure(gateway, settings, lambda _: None)
     assert not gateway.plans

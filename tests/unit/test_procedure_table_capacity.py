@@ -13,14 +13,14 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, TrialOutcome, TrialPlan
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.table_capacity import Settings, run
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.table_capacity import PROCEDURE, Settings
 
 N = 1_000_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return run(gateway, Settings(**{"connections": N, "placement": gateway.placement, **others}))
+    return PROCEDURE.measure(gateway, Settings(**{"connections": N, "placement": gateway.placement, **others}))
 
 
 @given(

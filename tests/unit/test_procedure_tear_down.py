@@ -13,7 +13,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, CountAt, TearDown
 from natgauge.procedures import expiry, tear_down_rate
-from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.tear_down_rate import tear_down
 
 N = 400_000
@@ -62,7 +62,7 @@ class _Emptying(Gateway):
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"connections": N, "placement": gateway.placement, "connection_rate": 1e6, **others}
-    return tear_down_rate.run(gateway, tear_down_rate.Settings(**given))
+    return tear_down_rate.PROCEDURE.measure(gateway, tear_down_rate.Settings(**given))
 
 
 def test_the_cost_of_the_command_itself_is_subtracted() -> None:
@@ -111,13 +111,13 @@ def test_the_tester_must_be_able_to() -> None:
     with pytest.raises(UsageError, match="tear-down-rate: this tester lacks timing how long the device takes"):
         measure(gateway)
     with pytest.raises(UsageError, match="expiry: this tester lacks watching the device's own count fall"):
-        expiry.run(gateway, expiry.Settings(connections=N, placement="shared"))
+        expiry.PROCEDURE.measure(gateway, expiry.Settings(connections=N, placement="shared"))
     assert not gateway.plans
 
 
 def expire(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"connections": N, "placement": gateway.placement, "connection_rate": 1e6, **others}
-    return expiry.run(gateway, expiry.Settings(**given))
+    return expiry.PROCEDURE.measure(gateway, expiry.Settings(**given))
 
 
 def test_the_expiry_rate_is_the_slope_of_the_count() -> None:

@@ -13,15 +13,16 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.progress import Event
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.throughput import SAFE_SHARE, Settings, run
+from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.phase1 import SAFE_SHARE
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.throughput import PROCEDURE, Settings
 
 N = 10_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return run(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
 
 
 @given(st.floats(1e3, 7e6), st.sampled_from(["both", "up", "down"]))
@@ -80,7 +81,7 @@ def test_phase_1_runs_at_a_safe_share_of_the_connection_rate_given() -> None:
 def test_without_a_connection_rate_it_is_measured_first() -> None:
     gateway = Gateway(establishes=200_000, forwards=300_000)
     events: list[Event] = []
-    run(gateway, Settings(connections=N, placement="isolated", repeat=2), events.append)
+    PROCEDURE.measure(gateway, Settings(connections=N, placement="isolated", repeat=2), events.append)
     metrics = list(dict.fromkeys(event.metric for event in events))
     assert metrics == ["connection-rate", "throughput"]
     phase1 = {plan.phase1_rate for plan in gateway.plans if plan.phase2}

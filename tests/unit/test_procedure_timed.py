@@ -11,8 +11,9 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation, Verdict
-from natgauge.procedures import ipdv, latency, pdv, timed
-from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures import ipdv, latency, pdv
+from natgauge.procedures.kit.delay_metrics import Timing, read
+from natgauge.procedures.kit.results import MeasurementResult
 
 N = 1000
 US = 1e-6
@@ -21,7 +22,7 @@ VARIATION = frozenset({Ability.VARIATION})
 
 def measure(metric: ModuleType, gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, "throughput_rate": 1e5, "trial_seconds": 0.1, **others}
-    result: MeasurementResult = metric.run(
+    result: MeasurementResult = metric.PROCEDURE.measure(
         gateway, metric.Settings(connections=N, placement=gateway.placement, **given)
     )
     return result
@@ -115,7 +116,7 @@ def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:
         phase2=dict.fromkeys(Direction, counts),
         delays={Direction.INITIATOR: delays(-3 * US, US), Direction.RESPONDER: delays(-9 * US, 4 * US)},
     )
-    found = timed.read(outcome, timed.Timing("ipdv", "ipdv_spread_us", ipdv.read))
+    found = read(outcome, Timing("ipdv", "ipdv_spread_us", ipdv.read))
     assert (found["ipdv_minimum_us"], found["ipdv_maximum_us"]) == pytest.approx((-9, 4))
     assert found["ipdv_spread_us"] == pytest.approx(13)
     assert found["ipdv_minimum_us_from_initiator"] == pytest.approx(-3)

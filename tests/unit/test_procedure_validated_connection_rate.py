@@ -9,14 +9,14 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.validated_connection_rate import Settings, run
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.validated_connection_rate import PROCEDURE, Settings
 
 N = 100_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return run(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
 
 
 @pytest.mark.parametrize("cliff", [3_000.0, 250_000.0, 3e6])

@@ -13,9 +13,11 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import UsageError
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
-from natgauge.procedures.progress import Bounds, Event, TrialRunner
-from natgauge.procedures.rates import forwarding_rate
-from natgauge.procedures.settings import TrialSettings, inner
+from natgauge.procedures.kit.events import Bounds, Event
+from natgauge.procedures.kit.frame_counts import forwarding_rate
+from natgauge.procedures.kit.inner import inner
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.results.making import make
 from natgauge.results.parameters import Parameters
 
@@ -64,10 +66,10 @@ def test_each_procedure_measures_a_simulated_gateway(metric: str) -> None:
     settings = procedure.settings(connections=10_000, placement="isolated", repeat=1)
     if settings.needs():
         with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks"):
-            procedure.run(gateway, settings, events.append)
+            procedure.measure(gateway, settings, events.append)
         assert not gateway.plans
         return
-    result = procedure.run(gateway, settings, events.append)
+    result = procedure.measure(gateway, settings, events.append)
     assert (result.metric, result.unit) == (metric, procedure.unit)
     document = json.loads(json.dumps(make(result, Parameters()).document(), allow_nan=False))
     assert document["parameters"]["settings"]["profile"] == "default"

@@ -11,9 +11,10 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
 from natgauge.procedures import connection_rate, get, procedures
-from natgauge.procedures.profiles import COMMON, OWN, with_defaults
-from natgauge.procedures.rates import well_known
-from natgauge.procedures.settings import MOST_AUTO_REPETITIONS, Profile, SearchError, read_texts
+from natgauge.procedures.kit.profiles import COMMON, Profile
+from natgauge.procedures.kit.repetitions import well_known
+from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, read_texts
+from natgauge.procedures.kit.values import SearchError
 
 PROFILES = get_args(Profile)
 
@@ -23,33 +24,34 @@ PROFILES = get_args(Profile)
 def test_every_profile_makes_valid_settings_of_every_metric(metric: str, profile: str) -> None:
     procedure = get(metric)
     settings = procedure.settings(
-        connections=1000, placement="isolated", **with_defaults(procedure, {"profile": profile})
+        connections=1000, placement="isolated", **procedure.with_profile({"profile": profile})
     )
     assert settings.parameters()["profile"] == profile
 
 
 def test_profiles_speak_of_settings_and_metrics_that_there_are() -> None:
     known = {item.name for procedure in procedures().values() for item in dataclasses.fields(procedure.settings)}
-    assert set(COMMON) == set(OWN) == set(PROFILES)
+    assert set(COMMON) == set(PROFILES)
     for values in COMMON.values():
         assert set(values) <= known
-    for metrics in OWN.values():
-        for metric, values in metrics.items():
-            assert set(values) <= {item.name for item in dataclasses.fields(get(metric).settings)}
+    for procedure in procedures().values():
+        assert set(procedure.profiles) <= set(PROFILES)
+        for values in procedure.profiles.values():
+            assert set(values) <= {item.name for item in dataclasses.fields(procedure.settings)}
 
 
 def test_what_is_given_goes_before_the_profile() -> None:
-    values = with_defaults(get("throughput"), {"profile": "quick", "repeat": 7})
+    values = get("throughput").with_profile({"profile": "quick", "repeat": 7})
     assert (values["repeat"], values["trial_seconds"]) == (7, 0.5)
 
 
 def test_without_a_profile_the_settings_own_defaults_hold() -> None:
-    assert with_defaults(get("throughput"), {}) == {}
+    assert get("throughput").with_profile({}) == {}
 
 
 def test_an_unknown_profile_is_refused() -> None:
     with pytest.raises(UsageError, match="profile: 'slow' is unknown; choose one of default, quick, standard, rfc"):
-        with_defaults(get("throughput"), {"profile": "slow"})
+        get("throughput").with_profile({"profile": "slow"})
 
 
 def test_texts_of_the_command_line_are_read() -> None:
@@ -61,7 +63,7 @@ def test_texts_of_the_command_line_are_read() -> None:
 
 def measure(gateway: Gateway, **others: Any) -> int:
     settings = connection_rate.Settings(connections=100_000, placement="isolated", repeat="auto", **others)
-    return len(connection_rate.run(gateway, settings).measurements)
+    return len(connection_rate.PROCEDURE.measure(gateway, settings).measurements)
 
 
 def test_auto_ends_when_the_median_is_known_well_and_not_before_six() -> None:

@@ -16,7 +16,7 @@ from natgauge.duts.recipe import load
 from natgauge.host import machine
 from natgauge.measurer import Verdict
 from natgauge.procedures import procedures, throughput
-from natgauge.procedures.results import Measurement, make_result
+from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.results.comparing import comparable
 from natgauge.results.making import make
 from natgauge.results.model import Result

@@ -10,7 +10,7 @@ from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
 from natgauge.procedures import enumeration_orders, frame_loss, latency
-from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.reports.text import SeriesRow, verdict
 from natgauge.results.making import make
 
@@ -71,7 +71,7 @@ def test_directions_are_left_to_the_results_and_the_worst_of_them_shown() -> Non
     asked = latency.Settings(
         connections=1000, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, trial_seconds=0.1
     )
-    head, *rows = series_of(told(latency.run(Gateway(), asked)))
+    head, *rows = series_of(told(latency.PROCEDURE.measure(Gateway(), asked)))
     assert "typical latency us" in head
     assert "from initiator" not in head
     assert [row.split()[0] for row in rows] == ["100", "90", "50", "10"]
@@ -80,11 +80,14 @@ def test_directions_are_left_to_the_results_and_the_worst_of_them_shown() -> Non
 
 def test_the_frame_loss_curve_and_the_orders_are_shown() -> None:
     curve = frame_loss.Settings(connections=1000, placement="isolated", repeat=1, connection_rate=1e5, full_rate=1e6)
-    head, *rows = series_of(told(frame_loss.run(Gateway(forwards=5e5), curve)))
+    head, *rows = series_of(told(frame_loss.PROCEDURE.measure(Gateway(forwards=5e5), curve)))
     assert head.split()[:4] == ["offered", "percent", "offered", "rate"]
     assert rows[0].split()[:3] == ["100", "1,000,000", "50"]
     orders = enumeration_orders.Settings(connections=1000, placement="isolated", repeat=1)
-    names = [row.split()[0] for row in series_of(told(enumeration_orders.run(Gateway(four_tuples=1000), orders)))[1:]]
+    names = [
+        row.split()[0]
+        for row in series_of(told(enumeration_orders.PROCEDURE.measure(Gateway(four_tuples=1000), orders)))[1:]
+    ]
     assert names == ["permutation", "increasing", "decreasing", "with-replacement"]
 
 

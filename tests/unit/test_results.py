@@ -16,8 +16,8 @@ from natgauge.campaigns.store import Store
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.procedures import connection_rate, procedures
-from natgauge.procedures.results import Measurement, make_result
-from natgauge.procedures.search import CONTRADICTION
+from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.reports import csv_table
 from natgauge.reports.text import read_summary, table, verdict
 from natgauge.results.making import make
@@ -44,7 +44,11 @@ def stored(folder: Path, change: Change = lambda _: None) -> Path:
 
 def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
     settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=3)
-    found = make(connection_rate.run(Gateway(establishes=500_000, noise=0.02), settings), grouped({"dut": "x"}), "here")
+    found = make(
+        connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, noise=0.02), settings),
+        grouped({"dut": "x"}),
+        "here",
+    )
     Store(tmp_path).write_summary(found.document())
     assert read_summary(tmp_path) == found
     assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-2"
@@ -136,7 +140,7 @@ def test_every_setting_of_every_procedure_is_described_with_its_unit() -> None:
 def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> None:
     settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=2)
     asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"dut": "x"})
-    measurement = connection_rate.run(Gateway(establishes=500_000), settings)
+    measurement = connection_rate.PROCEDURE.measure(Gateway(establishes=500_000), settings)
     found = make(measurement, asked)
     assert found.parameters.settings["frame_timeout_seconds"] == connection_rate.QUEUE_TIMEOUT_SECONDS
     assert found.parameters.traffic["connections"] == 1000
@@ -157,7 +161,7 @@ def test_the_time_limits_told_are_those_of_the_trials(metric: str, placement: An
     procedure = procedures()[metric]
     settings = procedure.settings(connections=10_000, placement=placement, repeat=1)
     gateway = Gateway(placement=placement)
-    found = make(procedure.run(gateway, settings, lambda _: None), Parameters())
+    found = make(procedure.measure(gateway, settings, lambda _: None), Parameters())
     names = {"frame_timeout_seconds", "connection_rate_timeout_seconds"} & set(found.parameters.settings)
     assert {plan.frame_timeout_seconds for plan in gateway.plans} == {found.parameter(name) for name in names}
 
@@ -194,7 +198,9 @@ def test_what_makes_a_figure_doubtful_is_found_from_the_facts(
 
 def test_contradictions_and_disturbances_are_doubts() -> None:
     settings = connection_rate.Settings(connections=1000, placement="shared", repeat=2)
-    disturbed = connection_rate.run(Gateway(establishes=500_000, placement="shared", disturbed=0.3), settings)
+    disturbed = connection_rate.PROCEDURE.measure(
+        Gateway(establishes=500_000, placement="shared", disturbed=0.3), settings
+    )
     assert disturbed.disturbed > 0
     assert "disturbed trials" in words(make(disturbed, Parameters()))
     one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0}, notes=(f"{CONTRADICTION}5 passed and failed",))
@@ -212,7 +218,9 @@ def test_short_trials_behind_a_queue_are_doubted(
     settings = connection_rate.Settings(
         connections=connections, placement=placement, repeat=2, frame_timeout_seconds=limit
     )
-    found = make(connection_rate.run(Gateway(establishes=500_000, placement=placement), settings), Parameters())
+    found = make(
+        connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, placement=placement), settings), Parameters()
+    )
     assert ("queues" in words(found)) is doubtful
 
 

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
-from natgauge.procedures.progress import Bounds
-from natgauge.procedures.results import Measurement
-from natgauge.procedures.search import TESTER_REPEATS, SearchPlan, search
-from natgauge.procedures.settings import SearchError
+from natgauge.procedures.kit.binary_search import SearchPlan, search
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.invalid_trials import TESTER_REPEATS
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.values import SearchError
 
 TOP = 16e6
 ONE_PERCENT = SearchError(share=0.01)

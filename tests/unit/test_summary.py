@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.procedures.summary import median_interval, percentile, summarize
+from natgauge.procedures.kit.summary import median_interval, percentile, summarize
 
 finite = st.floats(min_value=-1e9, max_value=1e9)
 

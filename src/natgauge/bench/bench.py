@@ -7,7 +7,6 @@ start the device. Then, for each procedure: fit the device to it, prove that it 
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 import re
 import secrets
@@ -32,10 +31,10 @@ from natgauge.host import capabilities, programs
 from natgauge.labs import kinds
 from natgauge.labs.contract import Device, Lab, Need
 from natgauge.measurer import Ability, Delays
-from natgauge.procedures import connection_rate, profiles
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.settings import TrialSettings, read_texts, refuse_unable
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
@@ -84,7 +83,7 @@ class Ready:
         Raises:
             NatgaugeError: something broke on the way.
         """
-        return self.planned.procedure.run(self.measurer, self.planned.settings, self.measurer.watch.event)
+        return self.planned.procedure.measure(self.measurer, self.planned.settings, self.measurer.watch.event)
 
 
 class Bench:
@@ -191,23 +190,18 @@ class Bench:
         return planned
 
     def _settings(self, procedure: Procedure[Any], asked: Mapping[str, object]) -> TrialSettings:
-        known = {item.name for item in dataclasses.fields(procedure.settings)}
-        for name in asked:
-            if name not in known:
-                raise UsageError(
-                    f"{name.replace('_', ' ')}: the metric {procedure.metric} has no such setting; leave it out"
-                )
-        values = profiles.with_defaults(procedure, read_texts(asked))
-        if "four_tuples" in known:
-            values["four_tuples"] = self.traffic.space
-        settings: TrialSettings = procedure.settings(
-            connections=self.traffic.connections, placement=self.lab.placement, order=self.traffic.order, **values
+        settings: TrialSettings = procedure.make_settings(
+            asked,
+            connections=self.traffic.connections,
+            placement=self.lab.placement,
+            order=self.traffic.order,
+            four_tuples=self.traffic.space,
         )
-        refuse_unable(self.abilities, procedure.metric, settings)
-        for name, value in values.items():
+        procedure.refuse_unable(self.abilities, settings)
+        for name, value in settings.parameters().items():
             if name.endswith("_rate") and isinstance(value, float):
                 check_rate(name.replace("_", " "), value)
-        return settings
+        return settings.as_run()
 
     def _facts(self, settings: TrialSettings) -> PlanFacts:
         """What the device must be fit for.
@@ -216,9 +210,9 @@ class Bench:
         the first trial, and every later one is held against it before it runs. So must those of connections that are to
         expire.
         """
-        longest = connection_rate.FIRST_TRIAL_SECONDS
+        longest = FIRST_TRIAL_SECONDS
         if self.cell.wishes.udp_timeout is None and not settings.waits_for_expiry:
-            longest = 2 * connection_rate.LONGEST_TRIAL_SECONDS
+            longest = 2 * LONGEST_TRIAL_SECONDS
         phase2 = settings.phase2_seconds
         return PlanFacts(
             connections=self.traffic.connections,

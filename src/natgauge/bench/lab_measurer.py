@@ -21,6 +21,7 @@ from natgauge.measurer import (
     CountAt,
     Delays,
     Direction,
+    Measurer,
     Phase2Plan,
     Restart,
     TearDown,
@@ -140,7 +141,7 @@ def _run_engine(request: TrialRequest, progress: Callable[[Progress], None], sec
 
 
 @dataclass(slots=True)
-class LabMeasurer:
+class LabMeasurer(Measurer):
     """Performs trials: empties the device's table, runs the engine, reads the device's count, judges, records.
 
     Attributes:

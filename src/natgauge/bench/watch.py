@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from natgauge.procedures.progress import Event
+from natgauge.procedures.kit.events import Event
 from natgauge.trials import Progress
 
 

@@ -14,7 +14,7 @@ from natgauge.bench.watch import Watch
 from natgauge.campaigns.recording import Conditions, record
 from natgauge.campaigns.store import Store
 from natgauge.host import machine
-from natgauge.procedures.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
 from natgauge.results.parameters import Parameters
 

@@ -12,7 +12,7 @@ from natgauge.bench.traffic import TrafficPlan
 from natgauge.campaigns.store import plain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe
-from natgauge.procedures.settings import TrialSettings
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.results.parameters import Parameters
 from natgauge.tester.highest import HighestRates
 from natgauge.words import Placement, Side

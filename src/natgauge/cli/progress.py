@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.progress import Bounds, Event
+from natgauge.procedures.kit.events import Bounds, Event
 from natgauge.trials import Progress
 
 _COLOURS: Final = {

@@ -9,10 +9,9 @@ from typing import Any, Final
 import click
 
 from natgauge import procedures
-from natgauge.procedures.procedure import Parameter
+from natgauge.procedures.kit.procedure import Parameter
+from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 
-#: Settings that lab and traffic decide.
-_DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "order", "four_tuples"})
 #: Other ways to write an option.
 _ALSO: Final = {"directions": ("--direction",), "frame_timeout_seconds": ("--frame-timeout",)}
 
@@ -24,7 +23,7 @@ def parameters() -> Iterator[tuple[Parameter, list[str]]]:
     found: dict[str, tuple[Parameter, list[str]]] = {}
     for metric, procedure in procedures.procedures().items():
         for parameter in procedure.parameters():
-            if parameter.name not in _DECIDED_ELSEWHERE:
+            if parameter.name not in DECIDED_ELSEWHERE:
                 found.setdefault(parameter.name, (parameter, []))[1].append(metric)
     yield from found.values()
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Procedures: which trials answer one question. Each knows a measurer only, no lab, no device, no engine.
 
-A module in this folder that has a `PROCEDURE` is a metric; nothing else has to be edited to add one.
+Each module in this folder has a `PROCEDURE` and is a metric; nothing else has to be edited to add one. What metrics are
+made of is in `kit`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from natgauge.errors import UsageError
 
 if TYPE_CHECKING:
-    from natgauge.procedures.procedure import Procedure
+    from natgauge.procedures.kit.procedure import Procedure
 
 
 @functools.cache

@@ -16,17 +16,23 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Measurer, TrialOutcome
-from natgauge.procedures import loaded
-from natgauge.procedures.loaded import Loaded, LoadedSettings
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Bounds, Observer, ignore
-from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note, top_rate
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.search import SearchPlan, search
-from natgauge.procedures.settings import RateSettings, about, in_range, positive, refuse_unable
+from natgauge.measurer import TrialOutcome
+from natgauge.procedures.kit.binary_search import SearchPlan, search
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
+from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import SearchSettings, top_rate
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "back-to-back"
 UNIT = "frames"
@@ -42,7 +48,7 @@ RFC_REPETITIONS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(LoadedSettings, RateSettings):
+class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the back-to-back frames.
 
     Attributes:
@@ -52,43 +58,76 @@ class Settings(LoadedSettings, RateSettings):
         burst_rate: frames/s of each direction in a burst; None = half of the tester's highest.
     """
 
-    burst_seconds: float = field(default=2.0, metadata=about("the longest burst that is tried", "s"))
+    burst_seconds: float = field(
+        default=2.0,
+        metadata=about(
+            "the longest burst that is tried",
+            "s",
+            partial(in_range, lowest=0.001, highest=LONGEST_BURST_SECONDS, unit="s"),
+        ),
+    )
     burst_rate: float | None = field(
-        default=None, metadata=about("rate of the burst; half of the tester's highest when not given", "frames/s")
+        default=None,
+        metadata=about(
+            "rate of the burst; half of the tester's highest when not given",
+            "frames/s",
+            partial(positive, unit="frames/s"),
+        ),
     )
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range or says nothing."""
+        """Refuse what says nothing."""
         super().__post_init__()
-        in_range("burst seconds", self.burst_seconds, 0.001, LONGEST_BURST_SECONDS, "s")
-        if self.burst_rate is not None:
-            positive("burst rate", self.burst_rate, "frames/s")
         if self.placement == "shared":
             raise UsageError(
                 "placement: shared has no queue before the device, so a burst says nothing; choose isolated"
             )
 
+    def notes(self) -> list[str]:
+        """None: a burst's length is not asked for but searched."""
+        return []
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the longest burst without loss, in frames of each active direction.
 
-    Raises:
-        BrokenError: no phase 1 works, or the device forwards at no rate without loss.
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    ready = loaded.start(measurer, METRIC, settings, observe)
-    rate = settings.burst_rate or BURST_SHARE * top_rate(measurer) / settings.active
-    measurements = repeat(ready.runner, settings.repeat, lambda known: _once(ready, settings, rate, known))
-    notes = [
-        f"bursts at {rate:.0f} frames/s in each direction; throughput {ready.throughput:.0f} frames/s",
-        *buffer_notes([one.value for one in measurements], rate, ready.throughput),
-        *_repetitions_note(settings),
-        *tolerance_note(settings),
-        *ready.preparation.note(),
-        *disturbed_note(measurements),
-    ]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+class _BackToBack(Standing[Settings]):
+    """The longest burst without loss, in frames of each active direction."""
+
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        super().__init__(runner, settings)
+        self.throughput = throughput_of(self, settings)
+        self.rate = settings.burst_rate or BURST_SHARE * top_rate(runner.measurer) / settings.active
+
+    def once(self, known: float | None) -> Measurement:
+        found = search(self._plan(known), self._burst, lambda _: None)
+        implied, corrected = buffer_times(found.value, self.rate, self.throughput)
+        figures = {"implied_buffer_seconds": implied, "corrected_buffer_seconds": corrected}
+        return replace(found, figures=figures)
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        return [
+            f"bursts at {self.rate:.0f} frames/s in each direction; throughput {self.throughput:.0f} frames/s",
+            *buffer_notes([one.value for one in measurements], self.rate, self.throughput),
+            *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
+            *tolerance_note(self.settings),
+        ]
+
+    def _plan(self, known: float | None) -> SearchPlan:
+        settings = self.settings
+        top = max(float(int(settings.burst_seconds * self.rate)), 1.0)
+        return SearchPlan(
+            top=top,
+            start=min(max(float(round(known * 0.9)), 1.0) if known else FIRST_BURST, top),
+            floor=1.0,
+            error=settings.error,
+            stride=1.25 if known else 2.0,
+            invalid_repeats=settings.invalid_repeats,
+            loss_verifications=settings.loss_verifications,
+            confirm=settings.confirm,
+            unit="frames at once",
+            whole=True,
+        )
+
+    def _burst(self, frames: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        return self.trial(frames, self.settings.plan(self.preparation.rate, self.rate, frames / self.rate), bounds)
 
 
 def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[float, float]:
@@ -111,43 +150,16 @@ def buffer_notes(bursts: Sequence[float], rate: float, throughput: float) -> lis
     return [f"mean burst {mean:.0f} frames: {times}"]
 
 
-def _once(ready: Loaded, settings: Settings, rate: float, known: float | None) -> Measurement:
-    ready.start_repetition()
-    top = max(float(int(settings.burst_seconds * rate)), 1.0)
-    plan = SearchPlan(
-        top=top,
-        start=min(max(float(round(known * 0.9)), 1.0) if known else FIRST_BURST, top),
-        floor=1.0,
-        error=settings.error,
-        stride=1.25 if known else 2.0,
-        invalid_repeats=settings.invalid_repeats,
-        loss_verifications=settings.loss_verifications,
-        confirm=settings.confirm,
-        unit="frames at once",
-        whole=True,
-    )
-
-    def trial(burst: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-        asked = settings.plan(ready.preparation.rate, rate, burst / rate)
-        return ready.once(burst, asked, bounds)
-
-    found = search(plan, trial, lambda _: None)
-    implied, corrected = buffer_times(found.value, rate, ready.throughput)
-    figures = {"implied_buffer_seconds": implied, "corrected_buffer_seconds": corrected}
-    return replace(found, figures=figures)
-
-
-def _repetitions_note(settings: Settings) -> list[str]:
-    if settings.most_repetitions >= RFC_REPETITIONS:
-        return []
-    return [f"{settings.most_repetitions} repetitions; RFC 9004 section 5 wants {RFC_REPETITIONS}"]
-
-
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     summary="longest burst at full speed without loss, and the buffer it tells of",
     source="RFC 9004",
     settings=Settings,
-    run=run,
+    start=_BackToBack,
+    profiles={
+        "quick": {"burst_seconds": 0.5},
+        # RFC 9004 section 5: 50 repetitions.
+        "rfc": {"repeat": RFC_REPETITIONS, "burst_seconds": 2.0},
+    },
 )

@@ -14,19 +14,20 @@ second trial with a few frames less and the same seed.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Measurer, TrialOutcome
-from natgauge.procedures import connection_rate
-from natgauge.procedures.loaded import Loaded
-from natgauge.procedures.preparation import SAFE_SHARE, EstablishingSettings, Preparation
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, TrialRunner, ignore
-from natgauge.procedures.rates import disturbed_note, repeat
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.settings import RateSettings, about, inner, refuse_unable, whole
+from natgauge.procedures.kit.inner import measure_first
+from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, safely_below
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import SearchSettings
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.values import whole
 from natgauge.words import Order
 
 METRIC = "enumeration-orders"
@@ -37,7 +38,7 @@ ENDING_SHARE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(EstablishingSettings, RateSettings):
+class Settings(Phase1Settings, SearchSettings):
     """Settings of the comparison.
 
     Attributes:
@@ -75,67 +76,62 @@ def expected_new(draws: int, space: int) -> float:
     return math.exp(draws * math.log1p(-1 / space)) if space > 1 else 0.0
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Compare the orders; the value is the share of connections that draws with replacement created, in %.
+class _EnumerationOrders(Standing[Settings]):
+    """The share of connections that draws with replacement created, in %, and each order's rate."""
 
-    Raises:
-        BrokenError: an order establishes no connections at any rate, or no trial speaks of the device.
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    runner = TrialRunner(measurer, METRIC, settings.most_repetitions, observe)
-    measurements = repeat(runner, settings.repeat, lambda _: _once(runner, settings, observe))
-    created = expected_connections(settings.connections, settings.space) / settings.connections
-    ending = expected_new(settings.connections, settings.space)
-    note = (
-        f"expected of {settings.connections} draws out of {settings.space} four tuples: {created:.1%} create a "
-        f"connection, of the last ones {ending:.1%}"
-    )
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, [note, *disturbed_note(measurements)])
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        # Each order has a phase 1 of its own, so none is looked for here.
+        super().__init__(runner, settings, Preparation(1.0, 1.0))
 
+    def once(self, _known: float | None) -> Measurement:
+        rows = []
+        figures: dict[str, float] = {}
+        for order in get_args(Order):
+            ordered = replace(self.settings, order=order)
+            rate = self._connection_rate(ordered)
+            self.preparation = safely_below(rate)
+            created = self._created(ordered, ordered.connections)
+            name = order.replace("-", "_")
+            figures |= {f"rate_{name}": rate, f"created_percent_{name}": 100 * created / ordered.connections}
+            rows.append({"order": order, "rate": rate, "connections": float(created)})
+            if order == DRAWN:
+                last = max(1, round(ENDING_SHARE * ordered.connections))
+                earlier = ordered.connections - last
+                before = self._created(ordered, earlier) if earlier else 0
+                figures["ending_new_percent"] = 100 * (created - before) / last
+        return self.measurement(figures["created_percent_with_replacement"], figures=figures, series=rows)
 
-def _once(runner: TrialRunner, settings: Settings, observe: Observer) -> Measurement:
-    rows = []
-    figures: dict[str, float] = {}
-    ready = Loaded(runner, settings, Preparation(1.0, 1.0))
-    for order in get_args(Order):
-        ordered = replace(settings, order=order)
-        rate = _rate(runner.measurer, ordered, observe)
-        ready.preparation = Preparation(rate * SAFE_SHARE, rate)
-        created = _created(_loaded(ready, ordered, settings.connections))
-        name = order.replace("-", "_")
-        figures |= {f"rate_{name}": rate, f"created_percent_{name}": 100 * created / settings.connections}
-        rows.append({"order": order, "rate": rate, "connections": float(created)})
-        if order == DRAWN:
-            last = max(1, round(ENDING_SHARE * settings.connections))
-            earlier = settings.connections - last
-            before = _created(_loaded(ready, ordered, earlier)) if earlier else 0
-            figures["ending_new_percent"] = 100 * (created - before) / last
-    return ready.measurement(figures["created_percent_with_replacement"], figures=figures, series=rows)
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+        draws, space = self.settings.connections, self.settings.space
+        note = (
+            f"expected of {draws} draws out of {space} four tuples: {expected_connections(draws, space) / draws:.1%} "
+            f"create a connection, of the last ones {expected_new(draws, space):.1%}"
+        )
+        return [note]
 
+    def phase1_notes(self) -> Sequence[str]:
+        """None: each order's is in its row."""
+        return ()
 
-def _loaded(ready: Loaded, settings: Settings, frames: int) -> TrialOutcome:
-    rate = ready.preparation.rate
-    return ready.must(rate, replace(settings.phase1_plan(rate), connections=frames))
+    def _connection_rate(self, settings: Settings) -> float:
+        found = measure_first(
+            "connection-rate",
+            self.runner,
+            settings,
+            error=settings.error,
+            loss_verifications=settings.loss_verifications,
+            confirm=settings.confirm,
+        )
+        if found.summary.median == 0:
+            reasons = "; ".join(found.notes)
+            raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {reasons}")
+        return found.summary.median
 
-
-def _created(outcome: TrialOutcome) -> int:
-    """Connections there are, by the device's own word where it has one."""
-    return outcome.stored if outcome.table_count is None else outcome.table_count
-
-
-def _rate(measurer: Measurer, settings: Settings, observe: Observer) -> float:
-    asked = inner(
-        connection_rate.Settings,
-        settings,
-        error=settings.error,
-        loss_verifications=settings.loss_verifications,
-        confirm=settings.confirm,
-    )
-    found = connection_rate.run(measurer, asked, observe)
-    if found.summary.median == 0:
-        raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {'; '.join(found.notes)}")
-    return found.summary.median
+    def _created(self, settings: Settings, frames: int) -> int:
+        """Connections there are after so many frames, by the device's own word where it has one."""
+        rate = self.preparation.rate
+        outcome = self.must(rate, replace(settings.phase1_plan(rate), connections=frames))
+        return outcome.stored if outcome.table_count is None else outcome.table_count
 
 
 PROCEDURE = Procedure(
@@ -144,5 +140,6 @@ PROCEDURE = Procedure(
     summary="connections really created, and rates, with each order of phase 1",
     source="RFC 9693 section 4.4",
     settings=Settings,
-    run=run,
+    start=_EnumerationOrders,
+    profiles={"standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

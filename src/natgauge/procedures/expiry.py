@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, CountAt, Measurer, WatchesCount
-from natgauge.procedures.loaded import Loaded, measure_standing
-from natgauge.procedures.preparation import EstablishingSettings
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.results import Measurement, MeasurementResult
-from natgauge.procedures.settings import Repeat, about, in_range, verb
+from natgauge.measurer import Ability, CountAt
+from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.values import in_range
 
 METRIC = "expiry"
 UNIT = "connections/s"
@@ -31,7 +32,7 @@ FROM_SHARE, TO_SHARE = 0.9, 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(EstablishingSettings):
+class Settings(Phase1Settings):
     """Settings of the expiry rate.
 
     Attributes:
@@ -40,15 +41,17 @@ class Settings(EstablishingSettings):
         interval_seconds: between two readings; 0.01 to 60.
     """
 
-    repeat: Repeat = field(default=1, metadata=about("repetitions of the whole measurement, or auto", "repetitions"))
-    watch_seconds: float = field(default=120.0, metadata=about("longest watching of the count", "s"))
-    interval_seconds: float = field(default=0.1, metadata=about("time between two readings of the count", "s"))
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        super().__post_init__()
-        in_range("watch seconds", self.watch_seconds, 1, 86_400, "s")
-        in_range("interval seconds", self.interval_seconds, 0.01, 60, "s")
+    repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
+    watch_seconds: float = field(
+        default=120.0,
+        metadata=about("longest watching of the count", "s", partial(in_range, lowest=1, highest=86_400, unit="s")),
+    )
+    interval_seconds: float = field(
+        default=0.1,
+        metadata=about(
+            "time between two readings of the count", "s", partial(in_range, lowest=0.01, highest=60, unit="s")
+        ),
+    )
 
     @property
     def waits_for_expiry(self) -> bool:
@@ -60,35 +63,27 @@ class Settings(EstablishingSettings):
         return super().needs() | {Ability.WATCH_COUNT}
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the expiry rate in connections/s.
+class _Expiry(Standing[Settings]):
+    """The rate in connections/s."""
 
-    Raises:
-        BrokenError: phase 1 does not work, or the connections do not time out while they are watched.
-        NatgaugeError: a trial could not be run at all.
-    """
-    return measure_standing(measurer, (METRIC, UNIT), settings, observe, lambda ready: _once(ready, settings))
-
-
-def _once(ready: Loaded, settings: Settings) -> Measurement:
-    watcher = verb(ready.runner.measurer, WatchesCount)  # type: ignore[type-abstract] # a protocol is meant
-    rate = ready.preparation.rate
-    ready.must(rate, settings.phase1_plan(rate), 1)
-    seen = watcher.watch_count(settings.interval_seconds, settings.watch_seconds)
-    rows = [{"seconds": one.seconds, "count": float(one.count)} for one in seen]
-    begin, end = crossing(seen, FROM_SHARE * settings.connections), crossing(seen, TO_SHARE * settings.connections)
-    if begin is None or end is None:
-        raise BrokenError(
-            f"{METRIC}: {seen[-1].count} of {settings.connections} connections were left after "
-            f"{seen[-1].seconds:.1f} s; give shorter time-outs or watch longer"
-        )
-    figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": seen[-1].seconds}
-    if end <= begin:
-        note = "the count fell between two readings; the rate is at least this"
-        value = (FROM_SHARE - TO_SHARE) * settings.connections / settings.interval_seconds
-        return ready.measurement(value, limited_by="tester", figures=figures, notes=[note], series=rows)
-    value = (FROM_SHARE - TO_SHARE) * settings.connections / (end - begin)
-    return ready.measurement(value, figures=figures, series=rows)
+    def once(self, _known: float | None) -> Measurement:
+        settings, rate = self.settings, self.preparation.rate
+        self.must(rate, settings.phase1_plan(rate), 1)
+        seen = self.runner.measurer.watch_count(settings.interval_seconds, settings.watch_seconds)
+        rows = [{"seconds": one.seconds, "count": float(one.count)} for one in seen]
+        begin, end = crossing(seen, FROM_SHARE * settings.connections), crossing(seen, TO_SHARE * settings.connections)
+        if begin is None or end is None:
+            raise BrokenError(
+                f"{METRIC}: {seen[-1].count} of {settings.connections} connections were left after "
+                f"{seen[-1].seconds:.1f} s; give shorter time-outs or watch longer"
+            )
+        figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": seen[-1].seconds}
+        fallen = (FROM_SHARE - TO_SHARE) * settings.connections
+        if end <= begin:
+            note = "the count fell between two readings; the rate is at least this"
+            value = fallen / settings.interval_seconds
+            return self.measurement(value, limited_by="tester", figures=figures, notes=[note], series=rows)
+        return self.measurement(fallen / (end - begin), figures=figures, series=rows)
 
 
 def crossing(seen: Sequence[CountAt], level: float) -> float | None:
@@ -110,5 +105,6 @@ PROCEDURE = Procedure(
     summary="connections per second that time out",
     source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
     settings=Settings,
-    run=run,
+    start=_Expiry,
+    profiles={"standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

@@ -13,18 +13,23 @@ and the share by which the sending was too slow is shown instead.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from natgauge.measurer import Measurer, TrialOutcome, Verdict
-from natgauge.procedures import loaded
-from natgauge.procedures.loaded import Loaded, LoadedSettings, lost_share, shortfall, worst
-from natgauge.procedures.preparation import phase2_notes
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note, top_rate
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.settings import about, in_range, positive, refuse_unable
+from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.procedures.kit.frame_counts import lost_share, shortfall, worst
+from natgauge.procedures.kit.notes import tolerance_note
+from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import top_rate
+from natgauge.procedures.kit.results import Measurement, Row
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "frame-loss"
 UNIT = "%"
@@ -37,11 +42,9 @@ SHARED_MULTIPLE = 2.0
 LEAST_SHARE = 0.001
 LOSS_FREE_IN_A_ROW = 2
 
-Row = Mapping[str, float | str | None]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(LoadedSettings):
+class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the frame loss rate.
 
     Attributes:
@@ -50,36 +53,66 @@ class Settings(LoadedSettings):
             `shared` placement twice the throughput.
     """
 
-    step: float = field(default=0.1, metadata=about("distance of two loads, as a share of the highest", "share"))
-    full_rate: float | None = field(default=None, metadata=about("rate that counts as 100 %", "frames/s"))
+    step: float = field(
+        default=0.1,
+        metadata=about(
+            "distance of two loads, as a share of the highest",
+            "share",
+            partial(in_range, lowest=0.01, highest=COARSEST_STEP),
+        ),
+    )
+    full_rate: float | None = field(
+        default=None, metadata=about("rate that counts as 100 %", "frames/s", partial(positive, unit="frames/s"))
+    )
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        super().__post_init__()
-        in_range("step", self.step, 0.01, COARSEST_STEP)
-        if self.full_rate is not None:
-            positive("full rate", self.full_rate, "frames/s")
+    @property
+    def relative(self) -> bool:
+        """Whether 100 % is a multiple of the throughput."""
+        return self.full_rate is None and self.placement == "shared"
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the frame loss rate over rates; the value is the share lost at 100 %, in %.
+class _FrameLoss(Standing[Settings]):
+    """The share lost over rates; the value is the one at 100 %, in %."""
 
-    Raises:
-        BrokenError: no phase 1 works, or no trial at 100 % speaks of the device.
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    ready = loaded.start(measurer, METRIC, settings, observe, throughput_wanted=_relative(settings))
-    full = _full_rate(ready, settings)
-    measurements = repeat(ready.runner, settings.repeat, lambda _: _once(ready, settings, full))
-    notes = [
-        f"100 % is {full:.0f} frames/s in each direction{_meaning(settings)}",
-        *tolerance_note(settings),
-        *ready.preparation.note(),
-        *phase2_notes(settings),
-        *disturbed_note(measurements),
-    ]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        super().__init__(runner, settings)
+        throughput = throughput_of(self, settings) if settings.relative else 0.0
+        self.full, self.meaning = self._full_rate(throughput)
+
+    def _full_rate(self, throughput: float) -> tuple[float, str]:
+        """The rate that is 100 %, in frames/s of each direction, and what it is."""
+        settings = self.settings
+        if settings.full_rate is not None:
+            return settings.full_rate, "as asked for"
+        top = top_rate(self.runner.measurer) / settings.active
+        if settings.relative:
+            return min(throughput * SHARED_MULTIPLE, top), "twice the throughput"
+        return top, "the tester's own highest rate"
+
+    def once(self, _known: float | None) -> Measurement:
+        settings = self.settings
+        rows: list[Row] = []
+        lossless: list[float] = []
+        for share in shares_of(settings.step):
+            rate = self.full * share
+            plan = settings.plan(self.preparation.rate, rate, settings.trial_seconds)
+            # The value is of the first trial; any later one may stay undecided.
+            outcome = self.at(rate, plan) if rows else self.must(rate, plan)
+            if outcome is None:
+                continue
+            rows.append(_row(share, rate, outcome))
+            lossless = [*lossless, rate] if outcome.verdict is Verdict.PASS else []
+            if len(lossless) == LOSS_FREE_IN_A_ROW:
+                break
+        else:
+            self.repetition_notes.append("there were no two trials in a row without loss, down to the lowest rate")
+        value = rows[0]["lost_percent" if settings.placement != "shared" else "shortfall_percent"]
+        figures = {"highest_rate_without_loss": lossless[0]} if lossless else {}
+        return self.measurement(float(value or 0.0), figures=figures, notes=_shared_note(settings), series=rows)
+
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+        full = f"100 % is {self.full:.0f} frames/s in each direction, {self.meaning}"
+        return [full, *tolerance_note(self.settings)]
 
 
 def shares_of(step: float) -> Iterator[float]:
@@ -93,44 +126,6 @@ def shares_of(step: float) -> Iterator[float]:
         yield share
     while (last := last / 2) >= LEAST_SHARE:
         yield last
-
-
-def _relative(settings: Settings) -> bool:
-    return settings.full_rate is None and settings.placement == "shared"
-
-
-def _full_rate(ready: Loaded, settings: Settings) -> float:
-    if settings.full_rate is not None:
-        return settings.full_rate
-    top = top_rate(ready.runner.measurer) / settings.active
-    return min(ready.throughput * SHARED_MULTIPLE, top) if _relative(settings) else top
-
-
-def _meaning(settings: Settings) -> str:
-    if settings.full_rate is not None:
-        return ", as asked for"
-    return ", twice the throughput" if _relative(settings) else ", the tester's own highest rate"
-
-
-def _once(ready: Loaded, settings: Settings, full: float) -> Measurement:
-    ready.start_repetition()
-    rows: list[Row] = []
-    lossless: list[float] = []
-    for share in shares_of(settings.step):
-        plan = settings.plan(ready.preparation.rate, full * share, settings.trial_seconds)
-        # The value is of the first trial; any later one may stay undecided.
-        outcome = ready.at(full * share, plan) if rows else ready.must(full * share, plan)
-        if outcome is None:
-            continue
-        rows.append(_row(share, full * share, outcome))
-        lossless = [*lossless, full * share] if outcome.verdict is Verdict.PASS else []
-        if len(lossless) == LOSS_FREE_IN_A_ROW:
-            break
-    else:
-        ready.notes.append("there were no two trials in a row without loss, down to the lowest rate")
-    value = rows[0]["lost_percent" if settings.placement != "shared" else "shortfall_percent"]
-    figures = {"highest_rate_without_loss": lossless[0]} if lossless else {}
-    return ready.measurement(float(value or 0.0), figures=figures, notes=_shared_note(settings), series=rows)
 
 
 def _shared_note(settings: Settings) -> list[str]:
@@ -159,5 +154,10 @@ PROCEDURE = Procedure(
     summary="share of frames lost over the rate, from overload down to no loss",
     source="RFC 2544 section 26.3",
     settings=Settings,
-    run=run,
+    start=_FrameLoss,
+    profiles={
+        "quick": {"step": COARSEST_STEP},
+        "standard": {"step": 0.05, "repeat": 3},
+        "rfc": {"repeat": 1, "step": 0.05},
+    },
 )

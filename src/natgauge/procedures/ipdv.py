@@ -9,19 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Delays, Measurer, TrialPlan
-from natgauge.procedures import timed
-from natgauge.procedures.delays import TYPICAL, percentile_within
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.timed import UNIT, TimedSettings, Timing
+from natgauge.measurer import Ability, Delays, TrialPlan
+from natgauge.procedures.kit.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
+from natgauge.procedures.kit.delay_statistics import TYPICAL, percentile_within
+from natgauge.procedures.kit.procedure import Procedure
 
 METRIC = "ipdv"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(TimedSettings):
+class Settings(DelaySettings):
     """Settings of the inter packet delay variation; all those of a measurement of delays."""
 
     def needs(self) -> frozenset[Ability]:
@@ -50,22 +47,11 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the inter packet delay variation at the highest load; the value is its whole spread in us.
-
-    Raises:
-        BrokenError: no phase 1 works, or no trial at the highest load speaks of the device.
-        NatgaugeError: a trial could not be run at all.
-    """
-    timing = Timing(METRIC, "ipdv_spread_us", read)
-    return timed.measure(measurer, timing, settings, observe, settings.timed_plan)
-
-
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     summary="inter packet delay variation at the throughput",
     source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
     settings=Settings,
-    run=run,
+    start=delays_read_by(Timing(METRIC, "ipdv_spread_us", read)),
 )

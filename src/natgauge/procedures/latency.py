@@ -15,16 +15,15 @@ not subtracted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, get_args
 
-from natgauge.measurer import Ability, Delays, Measurer, TrialPlan
-from natgauge.procedures import timed
-from natgauge.procedures.delays import TYPICAL, WORST_CASE, percentile_within
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.settings import about, in_range, one_of, whole
-from natgauge.procedures.timed import UNIT, TimedSettings, Timing
+from natgauge.measurer import Ability, Delays, TrialPlan
+from natgauge.procedures.kit.delay_metrics import ABOUT_LOADS, UNIT, DelaySettings, Timing, delays_read_by
+from natgauge.procedures.kit.delay_statistics import TYPICAL, WORST_CASE, percentile_within
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.values import in_range, one_of, whole
 
 METRIC = "latency"
 Way = Literal["every-frame", "rfc8219"]
@@ -36,7 +35,7 @@ RFC_TAGS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(TimedSettings):
+class Settings(DelaySettings):
     """Settings of the latency.
 
     Attributes:
@@ -45,15 +44,23 @@ class Settings(TimedSettings):
         tags: frames timed in each direction with "rfc8219", 500 to 1,000,000.
     """
 
-    loads: str = field(default="100%,90%,50%,10%", metadata=about("shares of the throughput, such as 100%,50%,10%"))
-    way: Way = field(default="every-frame", metadata=about("which frames are timed: every-frame or rfc8219"))
-    tags: int = field(default=RFC_TAGS, metadata=about("frames timed in each direction with rfc8219", "frames"))
+    loads: str = field(default="100%,90%,50%,10%", metadata=ABOUT_LOADS)
+    way: Way = field(
+        default="every-frame",
+        metadata=about("which frames are timed: every-frame or rfc8219", check=partial(one_of, allowed=get_args(Way))),
+    )
+    tags: int = field(
+        default=RFC_TAGS,
+        metadata=about(
+            "frames timed in each direction with rfc8219",
+            "frames",
+            partial(whole, lowest=RFC_TAGS, highest=1_000_000, unit="frames"),
+        ),
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range, and a literal stream that is too short to be one."""
+        """Refuse a literal stream that is too short to be one."""
         super().__post_init__()
-        one_of("way", self.way, get_args(Way))
-        whole("tags", self.tags, RFC_TAGS, 1_000_000, "frames")
         if self.way == "rfc8219":
             in_range("trial seconds (way rfc8219)", self.trial_seconds, RFC_STREAM_SECONDS, 3600, "s")
 
@@ -80,22 +87,16 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the latency; the value is the typical latency at the highest load, of the slower direction, in us.
-
-    Raises:
-        BrokenError: no phase 1 works, or no trial at the highest load speaks of the device.
-        NatgaugeError: a trial could not be run at all.
-    """
-    timing = Timing(METRIC, "typical_latency_us", read)
-    return timed.measure(measurer, timing, settings, observe, settings.timed_plan)
-
-
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     summary="typical and worst case latency at the throughput and below it",
     source="RFC 8219 section 7.2",
     settings=Settings,
-    run=run,
+    start=delays_read_by(Timing(METRIC, "typical_latency_us", read)),
+    profiles={
+        "quick": {"loads": "100%,50%"},
+        # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.
+        "rfc": {"loads": "100%", "way": "rfc8219", "trial_seconds": 120.0},
+    },
 )

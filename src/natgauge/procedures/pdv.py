@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natgauge.measurer import Delays, Measurer
-from natgauge.procedures import timed
-from natgauge.procedures.delays import WORST_CASE, delay_variation, percentile_within
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.timed import UNIT, TimedSettings, Timing
+from natgauge.measurer import Delays
+from natgauge.procedures.kit.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
+from natgauge.procedures.kit.delay_statistics import WORST_CASE, delay_variation, percentile_within
+from natgauge.procedures.kit.procedure import Procedure
 
 METRIC = "pdv"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(TimedSettings):
+class Settings(DelaySettings):
     """Settings of the packet delay variation; all those of a measurement of delays."""
 
 
@@ -34,22 +31,11 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the packet delay variation at the highest load, of the worse direction, in us.
-
-    Raises:
-        BrokenError: no phase 1 works, or no trial at the highest load speaks of the device.
-        NatgaugeError: a trial could not be run at all.
-    """
-    timing = Timing(METRIC, "pdv_us", read)
-    return timed.measure(measurer, timing, settings, observe, settings.timed_plan)
-
-
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     summary="packet delay variation at the throughput",
     source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
     settings=Settings,
-    run=run,
+    start=delays_read_by(Timing(METRIC, "pdv_us", read)),
 )

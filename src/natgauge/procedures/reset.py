@@ -14,17 +14,21 @@ after its forwarding leaks meanwhile: frames that it did not translate are not f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Ability, Counts, Measurer, TrialPlan
-from natgauge.procedures import loaded
-from natgauge.procedures.loaded import Loaded, LoadedSettings
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.rates import disturbed_note, repeat
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.settings import about, in_range, refuse_unable
+from natgauge.measurer import Ability, Counts, TrialPlan
+from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.values import in_range
 
 METRIC = "reset"
 UNIT = "ms"
@@ -35,7 +39,7 @@ TAIL_SHARE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(LoadedSettings):
+class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the reset time; `trial_seconds` is the length of the whole phase 2.
 
     Attributes:
@@ -43,15 +47,23 @@ class Settings(LoadedSettings):
         load: rate as a share of the throughput, 0.01 to 1.
     """
 
-    trial_seconds: float = field(default=12.0, metadata=about("length of phase 2", "s"))
-    before_seconds: float = field(default=2.0, metadata=about("time for which frames are sent before the reset", "s"))
-    load: float = field(default=0.5, metadata=about("rate as a share of the throughput", "share"))
+    trial_seconds: float = field(default=12.0, metadata=ABOUT_TRIAL_SECONDS)
+    before_seconds: float = field(
+        default=2.0,
+        metadata=about(
+            "time for which frames are sent before the reset",
+            "s",
+            partial(in_range, lowest=0.1, highest=3600, unit="s"),
+        ),
+    )
+    load: float = field(
+        default=0.5,
+        metadata=about("rate as a share of the throughput", "share", partial(in_range, lowest=0.01, highest=1)),
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range or contradictory."""
+        """Refuse what is contradictory."""
         super().__post_init__()
-        in_range("before seconds", self.before_seconds, 0.1, 3600, "s")
-        in_range("load", self.load, 0.01, 1)
         if self.before_seconds >= self.trial_seconds:
             raise UsageError(
                 f"before seconds: {self.before_seconds:g} s leave nothing of the trial's {self.trial_seconds:g} s; "
@@ -62,59 +74,54 @@ class Settings(LoadedSettings):
         """A restart while frames flow, and when none came."""
         return super().needs() | {Ability.RESTART_IN_TRIAL, Ability.LOSS_TIMES}
 
+    def notes(self) -> list[str]:
+        """None: RFC 6201 wants no length of the trial, but one of the time before the reset."""
+        return []
+
     def reset_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
         """A trial in which the device is restarted."""
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
         return replace(plan, restart_at_seconds=self.before_seconds, record_loss_times=True)
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the reset time in ms, of the direction that comes back later.
+class _ResetTime(Standing[Settings]):
+    """The time in ms, of the direction that comes back later."""
 
-    Raises:
-        BrokenError: no phase 1 works, the device forwards at no rate, it does not come back from its restart, or
-            nothing comes through within the trial.
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    ready = loaded.start(measurer, METRIC, settings, observe)
-    rate = ready.throughput * settings.load
-    measurements = repeat(ready.runner, settings.repeat, lambda _: _once(ready, settings, rate))
-    notes = [
-        f"{rate:.0f} frames/s in each direction; the reset is one of the device's software, not of its power",
-        *_before_note(settings),
-        *ready.preparation.note(),
-        *disturbed_note(measurements),
-    ]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        super().__init__(runner, settings)
+        self.rate = throughput_of(self, settings) * settings.load
 
+    def once(self, _known: float | None) -> Measurement:
+        rate = self.rate
+        outcome = self.must(rate, self.settings.reset_plan(self.preparation.rate, rate), 1)
+        if outcome.restart is None:
+            raise BrokenError(f"{METRIC}: the device was not restarted in the trial")
+        reset = _Reset(outcome.restart.began, self.settings.trial_seconds, rate)
+        figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
+        silences = {}
+        notes = []
+        for direction, counts in outcome.phase2.items():
+            who, name = direction.value.capitalize(), direction.value
+            begin, end = _silence(who, counts, reset)
+            silences[direction] = end - begin
+            figures[f"silence_ms_from_{name}"] = (end - begin) * 1000
+            figures[f"back_after_ms_from_{name}"] = (end - reset.began) * 1000
+            figures[f"loss_ms_from_{name}"] = counts.lost / rate * 1000
+            figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
+            if counts.untranslated:
+                notes.append(
+                    f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
+                )
+        return self.measurement(max(silences.values()) * 1000, figures=figures, notes=notes)
 
-def _before_note(settings: Settings) -> list[str]:
-    if settings.before_seconds >= RFC_BEFORE_SECONDS:
-        return []
-    return [f"{settings.before_seconds:g} s before the reset; RFC 6201 section 4 wants {RFC_BEFORE_SECONDS:g} s"]
-
-
-def _once(ready: Loaded, settings: Settings, rate: float) -> Measurement:
-    ready.start_repetition()
-    outcome = ready.must(rate, settings.reset_plan(ready.preparation.rate, rate), 1)
-    if outcome.restart is None:
-        raise BrokenError(f"{METRIC}: the device was not restarted in the trial")
-    reset = _Reset(outcome.restart.began, settings.trial_seconds, rate)
-    figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
-    silences = {}
-    notes = []
-    for direction, counts in outcome.phase2.items():
-        who, name = direction.value.capitalize(), direction.value
-        begin, end = _silence(who, counts, reset)
-        silences[direction] = end - begin
-        figures[f"silence_ms_from_{name}"] = (end - begin) * 1000
-        figures[f"back_after_ms_from_{name}"] = (end - reset.began) * 1000
-        figures[f"loss_ms_from_{name}"] = counts.lost / rate * 1000
-        figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
-        if counts.untranslated:
-            notes.append(f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset")
-    return ready.measurement(max(silences.values()) * 1000, figures=figures, notes=notes)
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+        before = self.settings.before_seconds
+        notes = [
+            f"{self.rate:.0f} frames/s in each direction; the reset is one of the device's software, not of its power"
+        ]
+        if before < RFC_BEFORE_SECONDS:
+            notes.append(f"{before:g} s before the reset; RFC 6201 section 4 wants {RFC_BEFORE_SECONDS:g} s")
+        return notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,5 +163,11 @@ PROCEDURE = Procedure(
     summary="time for which a restarted device forwards nothing, in each direction",
     source="RFC 6201, RFC 8219 section 7.7",
     settings=Settings,
-    run=run,
+    start=_ResetTime,
+    profiles={
+        "quick": {"trial_seconds": 12.0},
+        "standard": {"trial_seconds": 30.0, "before_seconds": 5.0, "repeat": 5},
+        # RFC 6201 section 4: 15 s before the reset.
+        "rfc": {"trial_seconds": 60.0, "before_seconds": RFC_BEFORE_SECONDS},
+    },
 )

@@ -10,19 +10,23 @@ In `shared` placement an overload slows the sender down and loses nothing, so th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Ability, Direction, Measurer, RateStep, TrialOutcome, TrialPlan
-from natgauge.procedures import loaded
-from natgauge.procedures.loaded import Loaded, LoadedSettings
-from natgauge.procedures.preparation import phase2_notes
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.rates import disturbed_note, repeat, top_rate
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.settings import about, in_range, refuse_unable
+from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
+from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import top_rate
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.values import in_range
 
 METRIC = "system-recovery"
 UNIT = "ms"
@@ -34,7 +38,7 @@ TAIL_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(LoadedSettings):
+class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 wants 60.
 
     Attributes:
@@ -42,14 +46,24 @@ class Settings(LoadedSettings):
         after_seconds: how long the device is watched afterwards, 0.1 to 3600.
     """
 
-    overload: float = field(default=OVERLOAD, metadata=about("rate of the overload, in multiples of the throughput"))
-    after_seconds: float = field(default=2.0, metadata=about("time for which the device is watched afterwards", "s"))
+    overload: float = field(
+        default=OVERLOAD,
+        metadata=about(
+            "rate of the overload, in multiples of the throughput", check=partial(in_range, lowest=1.01, highest=10)
+        ),
+    )
+    after_seconds: float = field(
+        default=2.0,
+        metadata=about(
+            "time for which the device is watched afterwards",
+            "s",
+            partial(in_range, lowest=0.1, highest=3600, unit="s"),
+        ),
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range or says nothing."""
+        """Refuse what says nothing."""
         super().__post_init__()
-        in_range("overload", self.overload, 1.01, 10)
-        in_range("after seconds", self.after_seconds, 0.1, 3600, "s")
         if self.placement == "shared":
             raise UsageError("placement: shared loses nothing under overload, so nothing recovers; choose isolated")
 
@@ -70,24 +84,35 @@ class Settings(LoadedSettings):
         return replace(plan, phase2=phase2, record_loss_times=True)
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the system recovery time in ms, of the slower direction.
+class _SystemRecovery(Standing[Settings]):
+    """The time in ms, of the slower direction."""
 
-    Raises:
-        BrokenError: no phase 1 works, the device forwards at no rate, or no trial speaks of the device.
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    ready = loaded.start(measurer, METRIC, settings, observe)
-    rate = min(ready.throughput * settings.overload, top_rate(measurer) / settings.active)
-    measurements = repeat(ready.runner, settings.repeat, lambda _: _once(ready, settings, rate))
-    notes = [
-        f"overload of {rate:.0f} frames/s in each direction, {rate / ready.throughput:.0%} of the throughput",
-        *ready.preparation.note(),
-        *phase2_notes(settings),
-        *disturbed_note(measurements),
-    ]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        super().__init__(runner, settings)
+        self.throughput = throughput_of(self, settings)
+        self.rate = min(self.throughput * settings.overload, top_rate(runner.measurer) / settings.active)
+
+    def once(self, _known: float | None) -> Measurement:
+        settings, rate = self.settings, self.rate
+
+        def overload() -> TrialOutcome:
+            return self.must(rate, settings.overload_plan(self.preparation.rate, rate), 1)
+
+        def decides(outcome: TrialOutcome) -> bool:
+            return not _doubtful(outcome, recovery_seconds(outcome, settings.trial_seconds))
+
+        # The overload is meant to lose frames, so these trials FAIL; what counts is when the last one was lost. A stall
+        # after the change loses frames of a device that has recovered, so such a trial is tried again.
+        outcome = until_decided(overload, at_one_load(settings.invalid_repeats), decides).outcome
+        each = recovery_seconds(outcome, settings.trial_seconds)
+        notes, limit = _doubts(outcome, each, settings)
+        figures = {f"recovery_ms_from_{direction.value}": seconds * 1000 for direction, seconds in each.items()}
+        figures["lost_frames"] = float(sum(counts.lost for counts in outcome.phase2.values()))
+        return self.measurement(max(each.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
+
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+        share = self.rate / self.throughput
+        return [f"overload of {self.rate:.0f} frames/s in each direction, {share:.0%} of the throughput"]
 
 
 def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direction, float]:
@@ -106,21 +131,6 @@ def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direc
         direction: max(0.0, (counts.last_lost_seconds or 0.0) - change_seconds)
         for direction, counts in outcome.phase2.items()
     }
-
-
-def _once(ready: Loaded, settings: Settings, rate: float) -> Measurement:
-    ready.start_repetition()
-    # The overload is meant to lose frames, so these trials FAIL; what counts is when the last one was lost. A stall
-    # after the change loses frames of a device that has recovered, so such a trial is tried again.
-    for _ in range(settings.invalid_repeats + 1):
-        outcome = ready.must(rate, settings.overload_plan(ready.preparation.rate, rate), 1)
-        each = recovery_seconds(outcome, settings.trial_seconds)
-        if not _doubtful(outcome, each):
-            break
-    notes, limit = _doubts(outcome, each, settings)
-    figures = {f"recovery_ms_from_{direction.value}": seconds * 1000 for direction, seconds in each.items()}
-    figures["lost_frames"] = float(sum(counts.lost for counts in outcome.phase2.values()))
-    return ready.measurement(max(each.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
 
 
 def _doubtful(outcome: TrialOutcome, each: Mapping[Direction, float]) -> bool:
@@ -146,5 +156,10 @@ PROCEDURE = Procedure(
     summary="time for which frames are lost after an overload",
     source="RFC 2544 section 26.5",
     settings=Settings,
-    run=run,
+    start=_SystemRecovery,
+    profiles={
+        "quick": {"trial_seconds": 1.0, "after_seconds": 1.0},
+        "standard": {"trial_seconds": 10.0, "after_seconds": 10.0},
+        "rfc": {"trial_seconds": 60.0, "after_seconds": 60.0},
+    },
 )

@@ -19,19 +19,24 @@ a search for its rate; the rates that these shares refer to stay those that were
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Ability, Measurer, Restarts, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures import validation
-from natgauge.procedures.connection_rate import FIRST_TRIAL_SECONDS
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
-from natgauge.procedures.rates import disturbed_note, repeat, tolerance_note, top_rate
-from natgauge.procedures.results import Attempt, Measurement, MeasurementResult, make_result, verdict_counts
-from natgauge.procedures.settings import Repeat, TrialSettings, about, in_range, positive, refuse_unable, verb, whole
+from natgauge.measurer import Ability, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.kit import validation
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.notes import tolerance_note
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import top_rate
+from natgauge.procedures.kit.repetitions import Repetitions
+from natgauge.procedures.kit.results import Attempt, Measurement, Row, verdict_counts
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
+from natgauge.procedures.kit.values import in_range, one_of, whole
 
 METRIC = "table-capacity"
 UNIT = "connections"
@@ -46,62 +51,55 @@ COMFORTABLE_SHARE = 0.7
 #: Further validations, after the first and the slower one, where the device's own count has all connections.
 MORE_ASKINGS = 3
 
-Row = Mapping[str, float | str | None]
+_CHECK_DROP = partial(in_range, lowest=0.01, highest=0.99)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(TrialSettings):
+class Settings(validation.ValidationSettings):
     """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples.
 
     Attributes:
+        repeat: of the whole measurement.
         safe_connections: C0, surely below the capacity; None = 1/64 of the connections, at least 1.
         method: "quick" decides a C with one trial, "full" searches its rate as the standard does.
-        alpha: rate of asking as a share of the rate of establishing, 0.01 to 1.
-        download_rate: throughput from the Responder alone, in frames/s; None = unknown.
         beta: a rate below this share of the last safe one is an unacceptable drop, in the exponential search.
         gamma: the same in the final binary search; both 0.01 to 0.99.
         capacity_error: E, the most by which the highest safe and the lowest unsafe C may differ, at least 1.
         rate_error: e, error of the searched rates as a share, 0.001 to 0.5.
-        repeat: of the whole measurement.
     """
 
-    repeat: Repeat = field(default=1, metadata=about("repetitions of the whole measurement, or auto", "repetitions"))
+    repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     safe_connections: int | None = field(
         default=None, metadata=about("C0, a number of connections that surely fits", "connections")
     )
-    method: Method = field(default="quick", metadata=about("how a number of connections is decided: quick or full"))
-    alpha: float = field(default=0.8, metadata=about("rate of asking as a share of the rate of establishing", "share"))
-    download_rate: float | None = field(
-        default=None, metadata=about("throughput from the Responder; asking stays at half of it", "frames/s")
+    method: Method = field(
+        default="quick",
+        metadata=about(
+            "how a number of connections is decided: quick or full", check=partial(one_of, allowed=get_args(Method))
+        ),
     )
-    beta: float = field(default=0.1, metadata=about("unacceptable drop of the rate, exponential search", "share"))
-    gamma: float = field(default=0.5, metadata=about("unacceptable drop of the rate, final search", "share"))
+    beta: float = field(
+        default=0.1, metadata=about("unacceptable drop of the rate, exponential search", "share", _CHECK_DROP)
+    )
+    gamma: float = field(
+        default=0.5, metadata=about("unacceptable drop of the rate, final search", "share", _CHECK_DROP)
+    )
     capacity_error: int = field(default=1, metadata=about("error of the capacity", "connections"))
-    rate_error: float = field(default=0.1, metadata=about("error of the searched rates", "share"))
+    rate_error: float = field(
+        default=0.1,
+        metadata=about("error of the searched rates", "share", partial(in_range, lowest=0.001, highest=0.5)),
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range or contradictory."""
+        """Refuse what does not fit the connections, and four tuples that cannot be counted."""
         super().__post_init__()
         if self.safe_connections is not None:
             whole("safe connections", self.safe_connections, 1, self.connections)
-        if self.method not in get_args(Method):
-            raise UsageError(f"method: {self.method!r} is unknown; choose one of {', '.join(get_args(Method))}")
-        in_range("alpha", self.alpha, 0.01, 1)
-        in_range("beta", self.beta, 0.01, 0.99)
-        in_range("gamma", self.gamma, 0.01, 0.99)
         whole("capacity error", self.capacity_error, 1, self.connections, "connections")
-        in_range("rate error", self.rate_error, 0.001, 0.5)
-        if self.download_rate is not None:
-            positive("download rate", self.download_rate, "frames/s")
         if self.order == "with-replacement":
             raise UsageError(
                 "order: with-replacement draws four tuples twice, so they cannot be counted; choose another"
             )
-
-    @property
-    def phase2_seconds(self) -> float:
-        """Asking after the first phase 1; every trial's own time is held against the time-outs before it runs."""
-        return FIRST_TRIAL_SECONDS / self.alpha
 
     @property
     def fills_table(self) -> bool:
@@ -138,30 +136,19 @@ class _Step:
         }
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the capacity of the connection tracking table, in connections.
+class _TableCapacity(Repetitions[Settings]):
+    """The capacity in connections; each repetition knows nothing of the one before."""
 
-    Raises:
-        BrokenError: not even C0 can be established, the device collapsed and cannot be started anew, or no trial
-            speaks of the device.
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    runner = TrialRunner(measurer, METRIC, settings.most_repetitions, observe)
-    measurements = repeat(runner, settings.repeat, lambda _: _Capacity(runner, settings).once())
-    notes = [
-        _method_note(settings),
-        *tolerance_note(settings),
-        *disturbed_note(measurements),
-    ]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+    def once(self, _known: float | None) -> Measurement:
+        return _Capacity(self.runner, self.settings).once()
 
-
-def _method_note(settings: Settings) -> str:
-    return (
-        f"method {settings.method}, C0 {settings.first}, alpha {settings.alpha:g}, beta {settings.beta:g}, "
-        f"gamma {settings.gamma:g}"
-    )
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+        settings = self.settings
+        method = (
+            f"method {settings.method}, C0 {settings.first}, alpha {settings.alpha:g}, beta {settings.beta:g}, "
+            f"gamma {settings.gamma:g}"
+        )
+        return [method, *tolerance_note(settings)]
 
 
 class _Capacity:
@@ -170,8 +157,7 @@ class _Capacity:
     def __init__(self, runner: TrialRunner, settings: Settings) -> None:
         self._runner = runner
         self._settings = settings
-        most = None if settings.download_rate is None else settings.download_rate * validation.SAFE_SHARE_OF_DOWNLOAD
-        self._validation = validation.Validation(settings.alpha, most)
+        self._validation = settings.validation()
         self._attempts: list[Attempt] = []
         self._notes: list[str] = []
         self._steps: list[_Step] = []
@@ -214,10 +200,9 @@ class _Capacity:
         except _CollapsedError as error:
             raise BrokenError(f"{METRIC}: the device collapsed with C0 = {count} connections; {error}") from None
         if rate == 0:
-            reason = self._attempts[-1].outcome.reason
             raise BrokenError(
                 f"{METRIC}: C0 = {count} connections were not kept at any rate, but C0 must surely fit; "
-                f"give fewer safe connections: {reason}"
+                f"give fewer safe connections: {self._attempts[-1].outcome.reason}"
             )
         self._steps.append(_Step("C0", count, rate, 0.0, "safe"))
         self._safe = count
@@ -337,7 +322,7 @@ class _Capacity:
         why = validation.cause(outcome, slower, count)
         if why == "r too high" and plan.phase2 is not None:
             most = plan.phase2.responder_rate * validation.SLOWER_SHARE
-            self._validation = validation.Validation(self._settings.alpha, most)
+            self._validation = replace(self._validation, most=most)
             self._notes.append(f"asking at more than {most:.0f} frames/s loses frames, so nothing is asked faster")
             return True
         self._limit = "table" if why == "table full" else "device"
@@ -361,15 +346,16 @@ class _Capacity:
         Raises:
             BrokenError: none did.
         """
-        for _ in range(self._settings.invalid_repeats + 1):
+
+        def kept() -> TrialOutcome:
             outcome = self._runner.run(plan, rate, self._bounds())
             self._attempts.append(Attempt(rate, short=False, outcome=outcome))
-            if outcome.verdict is not Verdict.INVALID:
-                return outcome
-        raise BrokenError(
-            f"{METRIC}: with {plan.connections} connections {self._settings.invalid_repeats + 1} trials were INVALID, "
-            f"the last one because of {outcome.reason}"
-        )
+            return outcome
+
+        tried = until_decided(kept, at_one_load(self._settings.invalid_repeats))
+        if not tried.decided:
+            raise BrokenError(f"{METRIC}: with {plan.connections} connections {tried.told()}")
+        return tried.outcome
 
     def _recover(self, count: int, outcome: TrialOutcome) -> None:
         """Start the collapsed device anew (RFC 9693 section 4.9 counts a collapse as an unacceptable drop)."""
@@ -380,7 +366,7 @@ class _Capacity:
             raise BrokenError(
                 f"{METRIC}: the device collapsed with {count} connections, and it cannot be restarted here"
             )
-        verb(measurer, Restarts).restart()  # type: ignore[type-abstract] # a protocol is meant
+        measurer.restart()
 
     def _bounds(self) -> Bounds:
         lower = float(self._safe) or None
@@ -403,5 +389,11 @@ PROCEDURE = Procedure(
     summary="the most connections that the device keeps",
     source="RFC 9693 section 4.9",
     settings=Settings,
-    run=run,
+    start=_TableCapacity,
+    profiles={
+        "quick": {"rate_error": 0.2},
+        "standard": {"repeat": 3},
+        # RFC 9693: ten experiments (section 6), the pseudo code to the letter (section 4.9).
+        "rfc": {"method": "full", "repeat": 10},
+    },
 )

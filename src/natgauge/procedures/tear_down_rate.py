@@ -13,22 +13,23 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Measurer, TearDown, TimesEmptying
-from natgauge.procedures.loaded import Loaded, measure_standing
-from natgauge.procedures.preparation import EstablishingSettings
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Observer, ignore
-from natgauge.procedures.results import Measurement, MeasurementResult
-from natgauge.procedures.settings import Repeat, about, verb, whole
+from natgauge.measurer import Ability, TearDown
+from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.values import whole
 
 METRIC = "tear-down-rate"
 UNIT = "connections/s"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(EstablishingSettings):
+class Settings(Phase1Settings):
     """Settings of the tear-down rate.
 
     Attributes:
@@ -36,40 +37,35 @@ class Settings(EstablishingSettings):
         sample: how often a full table, and an empty one, is emptied in each; 2 to 1000.
     """
 
-    repeat: Repeat = field(default=1, metadata=about("repetitions of the whole measurement, or auto", "repetitions"))
-    sample: int = field(default=10, metadata=about("how often a full and an empty table are emptied", "times"))
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        super().__post_init__()
-        whole("sample", self.sample, 2, 1000, "times")
+    repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
+    sample: int = field(
+        default=10,
+        metadata=about(
+            "how often a full and an empty table are emptied",
+            "times",
+            partial(whole, lowest=2, highest=1000, unit="times"),
+        ),
+    )
 
     def needs(self) -> frozenset[Ability]:
         """The time of emptying."""
         return super().needs() | {Ability.EMPTY_TIMED}
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the tear-down rate in connections/s.
+class _TearDownRate(Standing[Settings]):
+    """The rate in connections/s."""
 
-    Raises:
-        BrokenError: phase 1 does not work, or the table does not hold what it should before or after.
-        NatgaugeError: a trial could not be run at all.
-    """
-    return measure_standing(measurer, (METRIC, UNIT), settings, observe, lambda ready: _once(ready, settings))
-
-
-def _once(ready: Loaded, settings: Settings) -> Measurement:
-    emptier = verb(ready.runner.measurer, TimesEmptying)  # type: ignore[type-abstract] # a protocol is meant
-    full, empty = [], []
-    for number in range(settings.sample):
-        rate = ready.preparation.rate
-        outcome = ready.must(rate, settings.phase1_plan(rate), settings.sample - number)
-        full.append(_checked(emptier.empty_timed(), outcome.stored))
-        empty.append(_checked(emptier.empty_timed(), 0))
-    value, figures, notes = tear_down(settings.connections, full, empty)
-    rows = [{"full_seconds": one, "empty_seconds": other} for one, other in zip(full, empty, strict=True)]
-    return ready.measurement(value, figures=figures, notes=notes, series=rows)
+    def once(self, _known: float | None) -> Measurement:
+        settings, measurer = self.settings, self.runner.measurer
+        full, empty = [], []
+        for number in range(settings.sample):
+            rate = self.preparation.rate
+            outcome = self.must(rate, settings.phase1_plan(rate), settings.sample - number)
+            full.append(_checked(measurer.empty_timed(), outcome.stored))
+            empty.append(_checked(measurer.empty_timed(), 0))
+        value, figures, notes = tear_down(settings.connections, full, empty)
+        rows = [{"full_seconds": one, "empty_seconds": other} for one, other in zip(full, empty, strict=True)]
+        return self.measurement(value, figures=figures, notes=notes, series=rows)
 
 
 def _checked(torn: TearDown, expected: int) -> float:
@@ -124,5 +120,6 @@ PROCEDURE = Procedure(
     summary="connections per second that go when the device's table is emptied",
     source="RFC 9693 section 4.8",
     settings=Settings,
-    run=run,
+    start=_TearDownRate,
+    profiles={"quick": {"sample": 3}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

@@ -8,36 +8,27 @@ every frame of every direction came back. Binary search finds the highest r. In 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, get_args
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Measurer, TrialOutcome
-from natgauge.procedures import mlr
-from natgauge.procedures.preparation import (
-    SAFE_SHARE,
-    Preparation,
-    PreparedSettings,
-    UnpreparableError,
-    phase2_notes,
-    prepare,
-)
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
-from natgauge.procedures.rates import (
-    Span,
-    disturbed_note,
-    forwarding_rate,
-    repeat,
-    search_plan,
-    tolerance_note,
-    top_rate,
-)
-from natgauge.procedures.results import Attempt, Measurement, MeasurementResult, make_result, verdict_counts
-from natgauge.procedures.search import search
-from natgauge.procedures.settings import RateSettings, about, one_of, refuse_unable
-
-__all__ = ["SAFE_SHARE", "Settings", "run"]
+from natgauge.measurer import TrialOutcome
+from natgauge.procedures.kit import mlr_search
+from natgauge.procedures.kit.binary_search import search
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.frame_counts import forwarding_rate
+from natgauge.procedures.kit.notes import tolerance_note
+from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
+from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import SearchSettings, Span, search_plan, top_rate
+from natgauge.procedures.kit.repetitions import Answered, Repetitions
+from natgauge.procedures.kit.results import Attempt, Measurement, MeasurementResult, verdict_counts
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.values import one_of
 
 METRIC = "throughput"
 UNIT = "frames/s"
@@ -53,7 +44,7 @@ FIRST_RATE = 50_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PreparedSettings, RateSettings):
+class Settings(Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the throughput.
 
     Attributes:
@@ -62,14 +53,20 @@ class Settings(PreparedSettings, RateSettings):
             drop rate, 0.5 %, each decided by 21 trials' seconds of which half may be bad).
     """
 
-    search: SearchWay = field(default="binary", metadata=about("how to search: binary or mlrsearch"))
-    goals: mlr.Preset = field(default="rfc2544", metadata=about("goals of mlrsearch: rfc2544 or ndr-pdr"))
+    search: SearchWay = field(
+        default="binary",
+        metadata=about("how to search: binary or mlrsearch", check=partial(one_of, allowed=get_args(SearchWay))),
+    )
+    goals: mlr_search.Preset = field(
+        default="rfc2544",
+        metadata=about(
+            "goals of mlrsearch: rfc2544 or ndr-pdr", check=partial(one_of, allowed=get_args(mlr_search.Preset))
+        ),
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range or contradictory."""
+        """Refuse what is contradictory."""
         super().__post_init__()
-        one_of("search", self.search, get_args(SearchWay))
-        one_of("goals", self.goals, get_args(mlr.Preset))
         if self.search == "binary":
             if self.goals != "rfc2544":
                 raise UsageError(f"goals: {self.goals} needs the search mlrsearch")
@@ -79,67 +76,68 @@ class Settings(PreparedSettings, RateSettings):
             raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr")
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the throughput in frames/s of each active direction.
-
-    Raises:
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    preparation = prepare(measurer, settings, observe)
+def _start(runner: TrialRunner, settings: Settings) -> _Throughput | Answered:
+    preparation = prepare(runner, settings)
     if preparation.rate == 0 and preparation.rough is not None:
         return _unprepared(preparation.rough, settings)
-    runner = TrialRunner(measurer, METRIC, settings.most_repetitions, observe)
-    measurements = repeat(runner, settings.repeat, lambda known: _once(runner, settings, preparation, known))
-    notes = [
-        *tolerance_note(settings),
-        *preparation.note(),
-        *phase2_notes(settings),
-        *disturbed_note(measurements),
-    ]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
+    return _Throughput(runner, settings, preparation)
 
 
-def _unprepared(rough: MeasurementResult, settings: Settings) -> MeasurementResult:
+def _unprepared(rough: MeasurementResult, settings: Settings) -> Answered:
     """No connection rate, no throughput: the answer is 0 for the connection rate's reason."""
-    measurement = replace(rough.measurements[0], figures=_figures(0.0, settings))
     note = "phase 1 could not establish the connections at any rate, so phase 2 was not tried"
-    return make_result(METRIC, UNIT, settings.parameters(), [measurement], [note, *rough.notes])
+    return Answered(replace(rough.measurements[0], figures=_figures(0.0, settings)), [note, *rough.notes])
 
 
-def _once(runner: TrialRunner, settings: Settings, preparation: Preparation, known: float | None) -> Measurement:
-    span = Span(
-        top=top_rate(runner.measurer) / settings.active,
-        floor=LEAST_FRAMES / settings.trial_seconds,
-        start=FIRST_RATE if settings.stateless else preparation.rate,
-    )
-    # Kept here as well: the search loses its own list when phase 1 cannot be prepared.
-    judged: list[Attempt] = []
+class _Throughput(Repetitions[Settings]):
+    """The highest rate in frames/s of each active direction."""
 
-    def timed_trial(rate: float, seconds: float, bounds: Bounds) -> TrialOutcome:
-        outcome = runner.run(settings.plan(preparation.rate, rate, seconds), rate, bounds)
-        judged.append(Attempt(rate, seconds < settings.trial_seconds, preparation.judge(outcome)))
-        if preparation.hopeless:
+    def __init__(self, runner: TrialRunner, settings: Settings, preparation: Preparation) -> None:
+        super().__init__(runner, settings)
+        self.preparation = preparation
+        # Kept here as well: the search loses its own list when phase 1 cannot be prepared.
+        self.judged: list[Attempt] = []
+
+    def once(self, known: float | None) -> Measurement:
+        settings = self.settings
+        span = Span(
+            top=top_rate(self.runner.measurer) / settings.active,
+            floor=LEAST_FRAMES / settings.trial_seconds,
+            start=FIRST_RATE if settings.stateless else self.preparation.rate,
+        )
+        self.judged = []
+        try:
+            if settings.search == "mlrsearch":
+                found = mlr_search.search(_mlr_plan(settings, span, known), self._trial)
+                return replace(found, figures={**_figures(found.value, settings), **found.figures})
+            plan = search_plan(settings, span, known, short_probes=True)
+            found = search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
+        except UnpreparableError as failure:
+            found = _given_up(failure.outcome, self.judged, self.preparation)
+        return replace(found, figures=_figures(found.value, settings))
+
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+        return tolerance_note(self.settings)
+
+    def phase1_notes(self) -> Sequence[str]:
+        return self.preparation.notes()
+
+    def _trial(self, rate: float, seconds: float, bounds: Bounds) -> TrialOutcome:
+        outcome = self.runner.run(self.settings.plan(self.preparation.rate, rate, seconds), rate, bounds)
+        judged = self.preparation.judge(outcome)
+        self.judged.append(Attempt(rate, seconds < self.settings.trial_seconds, judged))
+        if self.preparation.hopeless:
             raise UnpreparableError(outcome)
-        return judged[-1].outcome
+        return judged
 
-    def trial(rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-        return timed_trial(rate, probe_seconds(settings.trial_seconds) if short else settings.trial_seconds, bounds)
-
-    try:
-        if settings.search == "mlrsearch":
-            found = mlr.search(_mlr_plan(settings, span, known), timed_trial)
-            return replace(found, figures={**_figures(found.value, settings), **found.figures})
-        plan = search_plan(settings, span, known, short_probes=True)
-        found = search(plan, trial, lambda outcome: forwarding_rate(outcome.phase2.values()))
-    except UnpreparableError as failure:
-        found = _given_up(failure.outcome, judged, preparation)
-    return replace(found, figures=_figures(found.value, settings))
+    def _probe(self, rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+        seconds = self.settings.trial_seconds
+        return self._trial(rate, probe_seconds(seconds) if short else seconds, bounds)
 
 
-def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr.MlrPlan:
+def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr_search.MlrPlan:
     lowest = min(span.floor, span.top)
-    return mlr.MlrPlan(
+    return mlr_search.MlrPlan(
         preset=settings.goals,
         top=span.top,
         start=min(max(known or span.start, lowest), span.top),
@@ -174,5 +172,10 @@ PROCEDURE = Procedure(
     summary="highest frame rate without loss over established connections",
     source="RFC 9693 section 4.7, RFC 2544 section 26.1",
     settings=Settings,
-    run=run,
+    start=_start,
+    profiles={
+        "standard": {"search": "mlrsearch", "goals": "ndr-pdr", "trial_seconds": 1.0, "repeat": 1},
+        # RFC 9693 section 6: ten experiments.
+        "rfc": {"repeat": 10},
+    },
 )

@@ -10,26 +10,21 @@ R too high; where that trial passes, all following ones ask no faster.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from natgauge.measurer import Measurer, TrialOutcome, Verdict
-from natgauge.procedures import validation
-from natgauge.procedures.connection_rate import FIRST_TRIAL_SECONDS, LEAST_SPAN, LONGEST_TRIAL_SECONDS
-from natgauge.procedures.procedure import Procedure
-from natgauge.procedures.progress import Bounds, Observer, TrialRunner, ignore
-from natgauge.procedures.rates import (
-    Span,
-    disturbed_note,
-    forwarding_rate,
-    repeat,
-    search_plan,
-    tolerance_note,
-    top_rate,
-)
-from natgauge.procedures.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.search import search
-from natgauge.procedures.settings import RateSettings, about, in_range, positive, refuse_unable
-from natgauge.procedures.validation import Cause, Validation
+from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.procedures.kit import validation
+from natgauge.procedures.kit.binary_search import search
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.frame_counts import forwarding_rate
+from natgauge.procedures.kit.notes import tolerance_note
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import SearchSettings, establishing_span, search_plan
+from natgauge.procedures.kit.repetitions import Repetitions
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.validation import Cause, ValidationSettings
 
 METRIC = "validated-connection-rate"
 UNIT = "connections/s"
@@ -39,71 +34,29 @@ _LIMITS: dict[Cause, str] = {"table full": "table", "R too high": "device", "unk
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(RateSettings):
-    """Settings of the validated connection rate.
-
-    Attributes:
-        alpha: r as a share of R, 0.01 to 1.
-        download_rate: throughput of the device from the Responder alone, in frames/s; None = unknown, r = alpha * R.
-    """
-
-    alpha: float = field(default=0.8, metadata=about("rate of asking as a share of the rate of establishing", "share"))
-    download_rate: float | None = field(
-        default=None, metadata=about("throughput from the Responder; asking stays at half of it", "frames/s")
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        super().__post_init__()
-        in_range("alpha", self.alpha, 0.01, 1)
-        if self.download_rate is not None:
-            positive("download rate", self.download_rate, "frames/s")
-
-    @property
-    def phase2_seconds(self) -> float:
-        """Asking after the first phase 1; every trial's own time is held against the time-outs before it runs."""
-        return FIRST_TRIAL_SECONDS / self.alpha
-
-    def validation(self) -> Validation:
-        """How fast to ask, before anything was tried."""
-        if self.download_rate is None:
-            return Validation(self.alpha)
-        return Validation(self.alpha, self.download_rate * validation.SAFE_SHARE_OF_DOWNLOAD)
+class Settings(ValidationSettings, SearchSettings):
+    """Settings of the validated connection rate; all those of a search and of a validation."""
 
 
-def run(measurer: Measurer, settings: Settings, observe: Observer = ignore) -> MeasurementResult:
-    """Measure the validated maximum connection establishment rate in connections/s.
+class _ValidatedRate(Repetitions[Settings]):
+    """The highest R in connections/s; r gets lower where it is what fails."""
 
-    Raises:
-        NatgaugeError: a trial could not be run at all.
-    """
-    refuse_unable(measurer.abilities, METRIC, settings)
-    runner = TrialRunner(measurer, METRIC, settings.most_repetitions, observe)
-    asking = _Asking(runner, settings, settings.validation())
-    measurements = repeat(runner, settings.repeat, asking.once)
-    notes = [*tolerance_note(settings), *disturbed_note(measurements)]
-    return make_result(METRIC, UNIT, settings.parameters(), measurements, notes)
-
-
-@dataclass(slots=True)
-class _Asking:
-    """Searches for R, and lowers r where r is what fails."""
-
-    runner: TrialRunner
-    settings: Settings
-    validation: Validation
-    causes: Counter[Cause] = field(default_factory=Counter)
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        super().__init__(runner, settings)
+        self.validation = settings.validation()
+        self.causes: Counter[Cause] = Counter()
 
     def once(self, known: float | None) -> Measurement:
-        top = top_rate(self.runner.measurer)
-        n = self.settings.connections
-        span = Span(top=top, floor=min(n / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN), start=n / FIRST_TRIAL_SECONDS)
+        span = establishing_span(self.runner.measurer, self.settings.connections)
         self.causes.clear()
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]))
         asked = self.validation.rate(found.value) if found.value else 0.0
         figures = {"validation_rate": asked, "alpha": asked / found.value} if found.value else {}
-        return replace(found, figures=figures, notes=(*found.notes, *self._notes()))
+        return replace(found, figures=figures, notes=(*found.notes, *self._asking_notes()))
+
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+        return tolerance_note(self.settings)
 
     def _trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         plan = validation.plan(self.settings, self.settings.connections, rate, self.validation.rate(rate))
@@ -121,7 +74,7 @@ class _Asking:
             return again
         return replace(outcome, limited_by=_LIMITS[why], reason=f"{outcome.reason} ({why})")
 
-    def _notes(self) -> list[str]:
+    def _asking_notes(self) -> list[str]:
         notes = [f"{number} failed trials were put down to: {why}" for why, number in sorted(self.causes.items())]
         if self.validation.most is not None:
             notes.append(f"connections were asked at {self.validation.most:.0f} frames/s at most")
@@ -134,5 +87,7 @@ PROCEDURE = Procedure(
     summary="highest rate at which every new connection is established and afterwards answers",
     source="RFC 9693 section 4.6",
     settings=Settings,
-    run=run,
+    start=_ValidatedRate,
+    # RFC 9693 section 6: ten experiments.
+    profiles={"rfc": {"repeat": 10}},
 )

@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.campaigns.store import PLAN, SUMMARY, read_document
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
-from natgauge.procedures.search import CONTRADICTION
+from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import number, rows, uncompared, whole
 from natgauge.results.model import SUMMARY_SCHEMA, Result
 from natgauge.words import LimitedBy

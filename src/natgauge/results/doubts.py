@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from natgauge.measurer import Verdict
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.search import CONTRADICTION
+from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.model import Doubt
 from natgauge.results.parameters import Parameters
 

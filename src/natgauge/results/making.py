@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from natgauge.measurer import Verdict
-from natgauge.procedures.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.results import doubts
 from natgauge.results.model import Interval, Repetition, Result
 from natgauge.results.parameters import Parameters

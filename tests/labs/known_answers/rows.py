@@ -32,8 +32,8 @@ from natgauge.labs.calibration import Mode
 from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.connection_rate import QUEUE_TIMEOUT_SECONDS
 from natgauge.procedures.enumeration_orders import expected_connections
-from natgauge.procedures.results import MeasurementResult
-from natgauge.procedures.settings import SearchError
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.values import SearchError
 from natgauge.verdicts import LAG_SHARE, STALL_BOUND_SECONDS
 
 

@@ -12,7 +12,7 @@ from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import TrialPlan, Verdict
-from natgauge.procedures.progress import ignore
+from natgauge.procedures.kit.events import ignore
 
 #: Whatever was disturbed is measured again until this time is over, in seconds.
 PATIENCE = 30.0
@@ -93,7 +93,7 @@ def _single(trial: TrialPlan, standing: Standing) -> Evidence:
 def _measured(standing: Standing) -> Evidence:
     planned = standing.planned
     try:
-        result = planned.procedure.run(standing.measurer, planned.settings, ignore)
+        result = planned.procedure.measure(standing.measurer, planned.settings, ignore)
     except BrokenError as error:
         if standing.logbook.trials and standing.logbook.trials[-1]["verdict"] is Verdict.INVALID:
             raise NotOnTimeError(str(error)) from error

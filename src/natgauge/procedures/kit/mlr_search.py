@@ -24,9 +24,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
-from natgauge.procedures.progress import Bounds
-from natgauge.procedures.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.search import TESTER_SHARE
+from natgauge.procedures.kit.binary_search import TESTER_SHARE
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 
 if TYPE_CHECKING:
     from MLRsearch import GoalResult, MeasurementResult, SearchGoal
@@ -224,17 +225,10 @@ class _Measurer:
         )
 
     def _valid(self, rate: float, seconds: float) -> TrialOutcome:
-        outcome = self._run(rate, seconds)
-        repeats = 0
-        while outcome.verdict is Verdict.INVALID and repeats < self.plan.invalid_repeats:
-            outcome = self._run(rate, seconds)
-            repeats += 1
-        if outcome.verdict is Verdict.INVALID:
-            self.notes.append(
-                f"{rate:.0f} frames/s: {repeats + 1} trials were INVALID and count as lost, the last one because of "
-                f"{outcome.reason}"
-            )
-        return outcome
+        tried = until_decided(lambda: self._run(rate, seconds), at_one_load(self.plan.invalid_repeats))
+        if not tried.decided:
+            self.notes.append(f"{rate:.0f} frames/s: {tried.told(' and count as lost')}")
+        return tried.outcome
 
     def _run(self, rate: float, seconds: float) -> TrialOutcome:
         outcome = self.trial(rate, seconds, Bounds())

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from natgauge.measurer import TrialOutcome, Verdict
-from natgauge.procedures.progress import Bounds
-from natgauge.procedures.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.settings import SearchError
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.invalid_trials import in_search, until_decided
+from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.values import SearchError
 
 #: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
 TESTER_SHARE = 0.9
@@ -32,8 +33,6 @@ NEAR = 2.0
 BESIDE = 0.05
 #: The most one guess goes down; an overloaded device may forward much less than it could.
 STEEPEST = 16.0
-#: A tester that is too slow stays too slow: its INVALID trials are repeated this often only.
-TESTER_REPEATS = 2
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 #: How a note about a load begins that passed once and failed once.
@@ -148,6 +147,7 @@ class _Search:
         self._plan = plan
         self._trial = trial
         self._forwarded = forwarded
+        self._patience = in_search(plan.invalid_repeats)
         self._loads: dict[float, _Load] = {}
         self._attempts: list[Attempt] = []
         self._notes: list[str] = []
@@ -256,20 +256,13 @@ class _Search:
 
     def _valid(self, load: _Load, *, short: bool) -> TrialOutcome | None:
         """Repeat until a trial speaks of the device; None when the limit of repeats is reached."""
-        repeats = 0
-        while True:
-            outcome = self._run(load.rate, short=short)
-            if outcome.verdict is not Verdict.INVALID:
-                return outcome
-            allowed = self._plan.invalid_repeats
-            if outcome.limited_by == "tester":
-                allowed = min(allowed, TESTER_REPEATS)
-            if repeats >= allowed:
-                if not load.decisions:
-                    load.cause = outcome.limited_by or "tester"
-                    load.doubt = f"{repeats + 1} trials were INVALID, the last one because of {outcome.reason}"
-                return None
-            repeats += 1
+        tried = until_decided(lambda: self._run(load.rate, short=short), self._patience)
+        if tried.decided:
+            return tried.outcome
+        if not load.decisions:
+            load.cause = tried.outcome.limited_by or "tester"
+            load.doubt = tried.told()
+        return None
 
     def _run(self, rate: float, *, short: bool) -> TrialOutcome:
         if len(self._attempts) >= self._plan.most_trials:

@@ -11,11 +11,14 @@ table is full. They are told apart by the device's own count and by a second tri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.settings import TrialSettings
+from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.values import in_range, positive
 
 Cause = Literal["R too high", "r too high", "table full", "unknown"]
 
@@ -43,18 +46,48 @@ class Validation:
         return asked if self.most is None else min(asked, self.most)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ValidationSettings(TrialSettings):
+    """Settings of a measurement that asks every connection after it was established.
+
+    Attributes:
+        alpha: r as a share of R, 0.01 to 1.
+        download_rate: throughput of the device from the Responder alone, in frames/s; None = unknown, r = alpha * R.
+    """
+
+    alpha: float = field(
+        default=0.8,
+        metadata=about(
+            "rate of asking as a share of the rate of establishing",
+            "share",
+            partial(in_range, lowest=0.01, highest=1),
+        ),
+    )
+    download_rate: float | None = field(
+        default=None,
+        metadata=about(
+            "throughput from the Responder; asking stays at half of it",
+            "frames/s",
+            partial(positive, unit="frames/s"),
+        ),
+    )
+
+    @property
+    def phase2_seconds(self) -> float:
+        """Asking after the first phase 1; every trial's own time is held against the time-outs before it runs."""
+        return FIRST_TRIAL_SECONDS / self.alpha
+
+    def validation(self) -> Validation:
+        """How fast to ask, before anything was tried."""
+        if self.download_rate is None:
+            return Validation(self.alpha)
+        return Validation(self.alpha, self.download_rate * SAFE_SHARE_OF_DOWNLOAD)
+
+
 def plan(settings: TrialSettings, connections: int, establishing: float, asking: float) -> TrialPlan:
     """A trial that establishes so many connections at R = `establishing` and asks each once at r = `asking`."""
-    return TrialPlan(
-        connections=connections,
-        phase1_rate=establishing,
-        phase2=Phase2Plan(
-            initiator_rate=0.0, responder_rate=asking, seconds=connections / asking, reading_order="once"
-        ),
-        order=settings.order,
-        frame_timeout_seconds=settings.frame_timeout_seconds,
-        loss_tolerance=settings.loss_tolerance,
-    )
+    phase2 = Phase2Plan(initiator_rate=0.0, responder_rate=asking, seconds=connections / asking, reading_order="once")
+    return replace(settings.phase1_plan(establishing), connections=connections, phase2=phase2)
 
 
 def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -> Cause:

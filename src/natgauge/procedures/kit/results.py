@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from natgauge.measurer import TrialOutcome, Verdict
-from natgauge.procedures.summary import Summary, summarize
+from natgauge.procedures.kit.summary import Summary, summarize
+
+#: One load or step of a repetition: a row of a table or a point of a graph; units in the names.
+Row = Mapping[str, float | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Measurement:
     attempts: tuple[Attempt, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    series: tuple[Mapping[str, float | str | None], ...] = ()
+    series: tuple[Row, ...] = ()
 
     @property
     def error(self) -> float | None:

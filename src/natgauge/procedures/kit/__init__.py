@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What metrics are made of. Nothing in here is a metric, and nothing in here imports one.
+
+The frame of every measurement:
+
+* `procedure`: what a metric is, and what all measurements have in common
+* `repetitions`: what a metric gives of its own: one repetition
+* `settings`, `values`, `profiles`: what can be asked for
+* `runner`, `events`: trials handed to the measurer, and told
+* `invalid_trials`: how often a trial that says nothing is repeated
+* `results`, `summary`, `notes`: what comes of it
+
+For metrics that share a way of measuring, each with its settings:
+
+* `rate_search` (with `binary_search` and `mlr_search`): the highest rate
+* `phase1`, `phase2`: a safe phase 1, and what is sent afterwards
+* `standing`, `throughput_shares`: known rates over established connections, and shares of the throughput
+* `delay_metrics`, `delay_statistics`: delays
+* `validation`: asking every connection
+* `frame_counts`: rates and shares that the counts of a trial tell
+* `inner`: what another metric must find first
+"""

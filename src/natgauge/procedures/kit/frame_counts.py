@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates and shares that the frame counts of a trial tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from natgauge.measurer import Counts, Direction
+
+
+def forwarding_rate(streams: Iterable[Counts]) -> float | None:
+    """The slowest direction's rate in frames/s: what came back over the time that the sending took."""
+    rates = [
+        counts.received / seconds
+        for counts in streams
+        if (seconds := max(counts.nominal_seconds, counts.sending_seconds)) > 0
+    ]
+    return min(rates, default=None)
+
+
+def lost_share(counts: Counts) -> float:
+    """Frames lost as a share of those offered (RFC 2544 section 26.3); 0 when none was."""
+    return counts.lost / counts.offered if counts.offered else 0.0
+
+
+def shortfall(counts: Counts) -> float:
+    """How much too slow the sending was, as a share: what the device refused by slowing the sender down."""
+    if counts.sending_seconds <= counts.nominal_seconds or counts.nominal_seconds <= 0:
+        return 0.0
+    return 1 - counts.nominal_seconds / counts.sending_seconds
+
+
+def worst(values: Mapping[Direction, float]) -> float:
+    """The largest of all directions'."""
+    return max(values.values(), default=0.0)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another metric must find before a measurement can start, such as the throughput before a latency."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final, TypeVar
+
+from natgauge import procedures
+from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import TrialSettings
+
+SettingsT = TypeVar("SettingsT", bound=TrialSettings)
+
+#: What both must have alike, so that the one speaks of the same device, frames and connections as the other.
+_ALIKE: Final = (TrialSettings, Phase2Settings)
+#: Trials of a search need not be as long as those whose delays or losses are looked at.
+LONGEST_TRIAL_SECONDS = 2.0
+
+
+def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> SettingsT:
+    """Settings of a measurement that another one needs first: measured once, in trials of no more than 2 s.
+
+    Args:
+        kind: of the inner measurement.
+        settings: of the one that needs it.
+        own: what is the inner measurement's alone.
+
+    Raises:
+        UsageError: a value of `own` is refused.
+    """
+    alike = [group for group in _ALIKE if isinstance(settings, group) and issubclass(kind, group)]
+    given = {item.name: getattr(settings, item.name) for group in alike for item in dataclasses.fields(group)}
+    if "trial_seconds" in given:
+        given["trial_seconds"] = min(given["trial_seconds"], LONGEST_TRIAL_SECONDS)
+    return kind(**{**given, "repeat": 1, **own})
+
+
+def measure_first(metric: str, runner: TrialRunner, settings: TrialSettings, **own: Any) -> MeasurementResult:
+    """Measure a metric that the runner's measurement needs first, and tell its trials to the same observer.
+
+    Args:
+        metric: name of the inner measurement.
+        runner: of the measurement that needs it.
+        settings: of the measurement that needs it.
+        own: what is the inner measurement's alone.
+
+    Raises:
+        NatgaugeError: a trial could not be run at all.
+    """
+    procedure = procedures.get(metric)
+    return procedure.measure(runner.measurer, inner(procedure.settings, settings, **own), runner.observe)

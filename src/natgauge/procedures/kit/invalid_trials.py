@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a trial is repeated that says nothing about the device.
+
+An INVALID trial speaks of the tester or of its host: it is repeated, and never counts for or against the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from natgauge.measurer import TrialOutcome, Verdict
+
+#: A search tries many loads, and of a load above the tester's reach every trial is INVALID. A tester that was too slow
+#: stays too slow, so the search gives that load up early and goes on below it.
+TESTER_REPEATS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """The most repeats of one trial.
+
+    Attributes:
+        disturbed: where the host disturbed it, or its phase 1 failed.
+        slow_tester: where the tester was too slow.
+    """
+
+    disturbed: int
+    slow_tester: int
+
+    def repeats(self, outcome: TrialOutcome) -> int:
+        """The most repeats, going by how the last trial ended."""
+        return self.slow_tester if outcome.limited_by == "tester" else self.disturbed
+
+
+def in_search(invalid_repeats: int) -> Patience:
+    """Where another load can be tried instead."""
+    return Patience(invalid_repeats, min(invalid_repeats, TESTER_REPEATS))
+
+
+def at_one_load(invalid_repeats: int) -> Patience:
+    """Where this load must be answered for: every repeat that the user allows is used, whatever the cause."""
+    return Patience(invalid_repeats, invalid_repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A trial and its repeats.
+
+    Attributes:
+        outcome: of the last one.
+        trials: how many there were, the last one included.
+        decided: whether the last one says something about the device.
+    """
+
+    outcome: TrialOutcome
+    trials: int
+    decided: bool
+
+    def told(self, meaning: str = "") -> str:
+        """That all of them were INVALID, what that means here, and why the last one was."""
+        return f"{self.trials} trials were INVALID{meaning}, the last one because of {self.outcome.reason}"
+
+
+def is_valid(outcome: TrialOutcome) -> bool:
+    """Whether a trial says something about the device."""
+    return outcome.verdict is not Verdict.INVALID
+
+
+def until_decided(
+    trial: Callable[[], TrialOutcome], patience: Patience, decides: Callable[[TrialOutcome], bool] = is_valid
+) -> Tried:
+    """Run a trial, and again until one decides or the patience is at its end.
+
+    Args:
+        trial: runs it once.
+        patience: the most repeats.
+        decides: whether an outcome says something about the device.
+
+    Raises:
+        NatgaugeError: as `trial` does.
+    """
+    trials = 0
+    while True:
+        outcome = trial()
+        trials += 1
+        decided = decides(outcome)
+        if decided or trials > patience.repeats(outcome):
+            return Tried(outcome, trials, decided)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notes that several metrics have: each a list, empty where there is nothing to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.settings import TrialSettings
+
+
+def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
+    """How many trials were disturbed, if any."""
+    outcomes: list[TrialOutcome] = [attempt.outcome for one in measurements for attempt in one.attempts]
+    disturbed = sum(outcome.disturbed for outcome in outcomes)
+    invalid = sum(outcome.verdict is Verdict.INVALID for outcome in outcomes)
+    if not disturbed and not invalid:
+        return []
+    return [f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"]
+
+
+def tolerance_note(settings: TrialSettings) -> list[str]:
+    """RFC 9693 counts no loss; a tolerance belongs to the metric's name."""
+    if settings.loss_tolerance == 0:
+        return []
+    return [f"up to {settings.loss_tolerance:.3%} of the frames could be lost in a passing trial"]
+
+
+def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[str]:
+    """That there are fewer repetitions than the standard wants, which is named with its section."""
+    if settings.most_repetitions >= wanted:
+        return []
+    return [f"{settings.most_repetitions} repetitions; {source} wants {wanted}"]

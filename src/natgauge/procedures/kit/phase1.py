@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A safe phase 1 for trials that are about something else: below the device's connection rate (RFC 9693 section 4.2).
+
+That rate is taken from an earlier result or measured roughly first. A trial whose phase 1 fails says nothing about
+phase 2: it is not counted, and phase 1 gets slower. A stateless measurement has no phase 1 at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from natgauge import procedures
+from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.procedures.kit.binary_search import FULL
+from natgauge.procedures.kit.inner import inner, measure_first
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.values import SearchError, positive
+
+#: Phase 1 runs at this share of the connection rate: twice as slow as the device can.
+SAFE_SHARE = 0.5
+#: Error of the connection rate when it is only measured to find a safe phase 1; small beside the safe share.
+ROUGH_ERROR = SearchError(share=0.1)
+#: After a failed phase 1 the next one is this much slower, this often at most.
+SLOWER = 2.0
+MOST_FAILED_PREPARATIONS = 4
+#: What a stateless trial's plan has as the rate of the phase 1 that it does not have.
+NO_PHASE_1 = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase1Settings(TrialSettings):
+    """Settings of a measurement that first establishes all connections.
+
+    Attributes:
+        connection_rate: the device's maximum connection establishment rate in connections/s; None = measured first.
+    """
+
+    connection_rate: float | None = field(
+        default=None,
+        metadata=about(
+            "connection rate of the device, measured first when not given",
+            "connections/s",
+            partial(positive, unit="connections/s"),
+        ),
+    )
+
+    @property
+    def measures_connection_rate(self) -> bool:
+        """Whether the connection rate is measured on the way."""
+        return self.has_phase1 and self.connection_rate is None
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings, and the time limit that frames have where the connection rate is measured on the way."""
+        limit = None
+        if self.measures_connection_rate:
+            limit = inner(procedures.get("connection-rate").settings, self).as_run().frame_timeout_seconds
+        return {**super().parameters(), "connection_rate_timeout_seconds": limit}
+
+
+class UnpreparableError(Exception):
+    """Phase 1 cannot establish the connections; the outcome of the last trial says why."""
+
+    def __init__(self, outcome: TrialOutcome) -> None:
+        super().__init__(outcome.reason)
+        self.outcome = outcome
+
+
+@dataclass(slots=True)
+class Preparation:
+    """The rate of phase 1, how often it failed in a row, and whether a slower one would help.
+
+    Attributes:
+        rate: of phase 1, in connections/s.
+        connection_rate: what it was derived from.
+        failures: failed ones in a row.
+        hopeless: a slower phase 1 would fail, too.
+        rough: the connection rate as measured first; None when it was given, or there is no phase 1.
+    """
+
+    rate: float
+    connection_rate: float
+    failures: int = 0
+    hopeless: bool = False
+    rough: MeasurementResult | None = None
+
+    @property
+    def is_none(self) -> bool:
+        """Whether there is no phase 1."""
+        return self.rate == NO_PHASE_1
+
+    def judge(self, outcome: TrialOutcome) -> TrialOutcome:
+        """Take a failed phase 1 out of the count, and slow down for the next trial."""
+        if outcome.verdict is not Verdict.FAIL or outcome.failed_phase != 1:
+            self.failures = 0
+            return outcome
+        self.failures += 1
+        self.hopeless = self.failures > MOST_FAILED_PREPARATIONS or outcome.limited_by in FULL
+        if not self.hopeless:
+            self.rate /= SLOWER
+        return replace(outcome, verdict=Verdict.INVALID, reason=f"phase 2 was not prepared: {outcome.reason}")
+
+    def notes(self) -> list[str]:
+        """How fast phase 1 was, if there was one."""
+        if self.is_none:
+            return ["stateless: there was no phase 1"]
+        share = self.rate / self.connection_rate
+        return [f"phase 1 at {self.rate:.0f} connections/s, {share:.3g} of the connection rate"]
+
+
+def safely_below(connection_rate: float) -> Preparation:
+    """Phase 1 of a device that establishes so many connections/s."""
+    return Preparation(connection_rate * SAFE_SHARE, connection_rate)
+
+
+def prepare(runner: TrialRunner, settings: Phase1Settings) -> Preparation:
+    """Find a safe rate of phase 1; 0 when the device establishes no connections at any rate.
+
+    Raises:
+        NatgaugeError: a trial could not be run at all.
+    """
+    if not settings.has_phase1:
+        return Preparation(NO_PHASE_1, NO_PHASE_1)
+    if settings.connection_rate:
+        return safely_below(settings.connection_rate)
+    rough = measure_first("connection-rate", runner, settings, error=ROUGH_ERROR, confirm=False)
+    return replace(safely_below(rough.summary.median), rough=rough)

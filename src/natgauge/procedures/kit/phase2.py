@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is sent over established connections: the settings of phase 2 and the trials they come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Literal, get_args
+
+from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.values import in_range, one_of
+
+Directions = Literal["both", "up", "down"]
+
+#: RFC 2544 section 24.
+RFC_TRIAL_SECONDS = 60.0
+LONGEST_TRIAL_SECONDS = 3600.0
+LEAST_FOREGROUND = 0.001
+#: For metrics with another default.
+ABOUT_TRIAL_SECONDS: Final = about(
+    "length of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase2Settings(TrialSettings):
+    """Settings of a measurement over established connections.
+
+    Attributes:
+        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 wants 60.
+        directions: who sends in phase 2: both, up (Initiator only) or down (Responder only).
+        stateless: no phase 1; for routing and stateless translation.
+        foreground_share: share of the frames of phase 2 that are under test, 0.001 to 1; the others are native IPv6.
+            RFC 8219 section 5.3 wants 1, 0.9, 0.5 and 0.1.
+    """
+
+    trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
+    directions: Directions = field(
+        default="both",
+        metadata=about("who sends in phase 2: both, up or down", check=partial(one_of, allowed=get_args(Directions))),
+    )
+    stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
+    foreground_share: float = field(
+        default=1.0,
+        metadata=about(
+            "share of frames under test; the others are native IPv6",
+            "share",
+            partial(in_range, lowest=LEAST_FOREGROUND, highest=1),
+        ),
+    )
+
+    def needs(self) -> frozenset[Ability]:
+        """As the settings say."""
+        stateless = {Ability.STATELESS} if self.stateless else set()
+        background = {Ability.BACKGROUND} if self.foreground_share < 1 else set()
+        return super().needs() | stateless | background
+
+    @property
+    def has_phase1(self) -> bool:
+        """Whether connections are established at all."""
+        return not self.stateless
+
+    @property
+    def phase2_seconds(self) -> float:
+        """As asked for."""
+        return self.trial_seconds
+
+    @property
+    def active(self) -> int:
+        """Directions that send."""
+        return 2 if self.directions == "both" else 1
+
+    def notes(self) -> list[str]:
+        """What its frames are where not all are under test, and that trials are shorter than the RFC wants."""
+        notes = super().notes()
+        if self.foreground_share < 1:
+            notes.append(f"{self.foreground_share:.4g} of the frames under test, the others native IPv6")
+        if self.trial_seconds < RFC_TRIAL_SECONDS:
+            notes.append(f"trials of {self.trial_seconds:g} s; RFC 2544 section 24 wants {RFC_TRIAL_SECONDS:g} s")
+        return notes
+
+    def phase2(self, rate: float, seconds: float) -> Phase2Plan:
+        """Phase 2 at this rate in each active direction."""
+        return Phase2Plan(
+            initiator_rate=rate if self.directions in {"both", "up"} else 0.0,
+            responder_rate=rate if self.directions in {"both", "down"} else 0.0,
+            seconds=seconds,
+        )
+
+    def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:
+        """The trial that tries this rate in each active direction."""
+        return replace(
+            self.phase1_plan(phase1_rate),
+            phase2=self.phase2(rate, seconds),
+            stateless=self.stateless,
+            foreground_share=self.foreground_share,
+        )

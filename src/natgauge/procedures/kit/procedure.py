@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a metric is, and the frame of its measurement: refuse, start, repeat, note, make the result."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, get_args
+
+from natgauge.errors import UsageError
+from natgauge.measurer import Ability, Measurer
+from natgauge.procedures.kit.events import Observer, ignore
+from natgauge.procedures.kit.notes import disturbed_note
+from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
+from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
+from natgauge.procedures.kit.results import MeasurementResult, make_result
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, read_texts
+from natgauge.procedures.kit.values import one_of, spoken
+from natgauge.words import Order, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One setting as the user sees it; `default` is None and `required` True where one must be given."""
+
+    name: str
+    kind: str
+    help: str
+    unit: str
+    default: Any
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure(Generic[SettingsT]):
+    """A measurement that can be asked for by name. A module of `natgauge.procedures` that has a `PROCEDURE` adds one.
+
+    Attributes:
+        metric: its name, as on the command line.
+        unit: of its values.
+        summary: one line.
+        source: where the standards define it.
+        settings: what it can be told.
+        start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
+            class. Raises NatgaugeError when nothing can be measured.
+        profiles: what the metric wants otherwise than the common defaults of a profile.
+    """
+
+    metric: str
+    unit: str
+    summary: str
+    source: str
+    settings: type[SettingsT]
+    start: Callable[[TrialRunner, SettingsT], Repetitions[SettingsT] | Answered]
+    profiles: Defaults = field(default_factory=dict)
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every setting, in order."""
+        return tuple(_parameter(item) for item in dataclasses.fields(self.settings))
+
+    def make_settings(
+        self,
+        asked: Mapping[str, object],
+        *,
+        connections: int,
+        placement: Placement,
+        order: Order,
+        four_tuples: int,
+    ) -> SettingsT:
+        """The settings from what was asked for, texts read, and from the profile where nothing was.
+
+        Args:
+            asked: the metric's own settings by name; texts as on the command line where they stand for something else.
+            connections: N, 1 to 2**31.
+            placement: where the device's work is done.
+            order: how phase 1 enumerates the four tuples.
+            four_tuples: how many there are, for metrics that want to know.
+
+        Raises:
+            UsageError: the metric has no such setting, or its value is refused.
+        """
+        names = {item.name for item in dataclasses.fields(self.settings)}
+        for name in asked:
+            if name not in names - DECIDED_ELSEWHERE:
+                raise UsageError(f"{spoken(name)}: the metric {self.metric} has no such setting; leave it out")
+        values = self.with_profile(read_texts(asked))
+        if "four_tuples" in names:
+            values["four_tuples"] = four_tuples
+        return self.settings(connections=connections, placement=placement, order=order, **values)
+
+    def with_profile(self, given: Mapping[str, object]) -> dict[str, Any]:
+        """The given settings, and those of their profile for all that was not given.
+
+        Raises:
+            UsageError: there is no such profile.
+        """
+        named = given.get("profile", "default")
+        one_of("profile", str(named), get_args(Profile))
+        profile: Profile = next(one for one in get_args(Profile) if one == named)
+        names = {item.name for item in dataclasses.fields(self.settings)}
+        defaults = {**COMMON[profile], **self.profiles.get(profile, {})}
+        return {**{name: value for name, value in defaults.items() if name in names}, **given}
+
+    def refuse_unable(self, able: frozenset[Ability], settings: SettingsT) -> None:
+        """Refuse a measurement that needs what the tester cannot do here, before anything starts.
+
+        Raises:
+            UsageError: an ability is missing; all that are missing are named.
+        """
+        missing = sorted(settings.needs() - able)
+        if missing:
+            named = " and ".join(missing)
+            raise UsageError(f"metric {self.metric}: this tester lacks {named}; choose another metric or setting")
+
+    def measure(self, measurer: Measurer, settings: SettingsT, observe: Observer = ignore) -> MeasurementResult:
+        """Measure as often as the settings say.
+
+        Args:
+            measurer: performs the trials.
+            settings: of this metric.
+            observe: is told of every trial.
+
+        Raises:
+            UsageError: the measurer cannot do what the settings need.
+            BrokenError: nothing can be said of the device.
+            NatgaugeError: a trial could not be run at all.
+        """
+        self.refuse_unable(measurer.abilities, settings)
+        settings = settings.as_run()
+        runner = TrialRunner(measurer, self.metric, settings.most_repetitions, observe)
+        started = self.start(runner, settings)
+        if isinstance(started, Answered):
+            measurements, notes = [started.measurement], [*started.notes]
+        else:
+            measurements = repeat(runner, settings.repeat, started.once)
+            own = started.notes(measurements)
+            notes = [*own, *started.phase1_notes(), *settings.notes(), *disturbed_note(measurements)]
+        return make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
+
+
+def _parameter(item: dataclasses.Field[Any]) -> Parameter:
+    required = item.default is dataclasses.MISSING
+    return Parameter(
+        name=item.name,
+        kind=str(item.type),
+        help=item.metadata.get("help", ""),
+        unit=item.metadata.get("unit", ""),
+        default=None if required else item.default,
+        required=required,
+    )

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for a metric's highest rate: its settings, and where it looks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+
+from natgauge.errors import BrokenError
+from natgauge.measurer import Measurer
+from natgauge.procedures.kit.binary_search import NEAR, SearchPlan
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.values import SearchError, whole
+
+#: A repetition starts this far below the answer of the one before and first steps up this much; the bounds that come
+#: of it are tried as any others.
+RESTART = 0.9
+RESTART_STRIDE = 1.25
+#: The first trial that establishes connections lasts about this long: slow enough for most devices, over soon.
+FIRST_TRIAL_SECONDS = 2.0
+#: The slowest one of a downward search lasts this long; a device below N in 10 minutes gets the answer 0.
+LONGEST_TRIAL_SECONDS = 600.0
+#: The search goes down from the tester's highest rate by this factor at least, however large N is.
+LEAST_SPAN = 1024.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings(TrialSettings):
+    """Settings of a procedure that searches for a rate.
+
+    Attributes:
+        error: the most by which the bounds of the result may differ.
+        loss_verifications: how often a FAIL is tried again before it is believed (as RFC 9004 section 5 allows); a
+            PASS among them counts. 0 = a FAIL is a FAIL; at most 100.
+        confirm: try both final bounds a second time, and a third where the two differ.
+    """
+
+    error: SearchError = field(
+        default=SearchError(share=0.01), metadata=about("error of the search, such as 1% or 1000 (frames/s)")
+    )
+    loss_verifications: int = field(
+        default=0,
+        metadata=about(
+            "repeats of a FAIL before it is believed", "trials", partial(whole, lowest=0, highest=100, unit="trials")
+        ),
+    )
+    confirm: bool = field(default=True, metadata=about("try both final bounds again"))
+
+
+def top_rate(measurer: Measurer) -> float:
+    """The tester's highest rate in frames/s, all directions together.
+
+    Raises:
+        BrokenError: it is no finite number above 0.
+    """
+    top = measurer.highest_rate
+    if not (math.isfinite(top) and top > 0):
+        raise BrokenError(f"the tester's own highest rate is {top!r} frames/s; run `natgauge selftest`")
+    return top
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where to search, in frames/s of one direction.
+
+    Attributes:
+        top: the tester's highest rate.
+        floor: the lowest rate worth a trial.
+        start: the first rate when nothing is known.
+    """
+
+    top: float
+    floor: float
+    start: float
+
+
+def establishing_span(measurer: Measurer, connections: int) -> Span:
+    """Where to search for the rate at which so many connections are established.
+
+    Raises:
+        BrokenError: the tester's highest rate is not known.
+    """
+    top = top_rate(measurer)
+    return Span(
+        top=top,
+        floor=min(connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN),
+        start=connections / FIRST_TRIAL_SECONDS,
+    )
+
+
+def search_plan(settings: SearchSettings, span: Span, known: float | None, *, short_probes: bool) -> SearchPlan:
+    """The search's limits, with start and floor moved between the ends where they lie outside.
+
+    Args:
+        settings: of the procedure.
+        span: where to search.
+        known: answer of an earlier repetition.
+        short_probes: whether the bracket may be found with short trials.
+    """
+    lowest = min(span.floor, span.top)
+    return SearchPlan(
+        top=span.top,
+        start=min(max(known * RESTART if known else span.start, lowest), span.top),
+        floor=lowest,
+        stride=RESTART_STRIDE if known else NEAR,
+        error=settings.error,
+        short_probes=short_probes,
+        invalid_repeats=settings.invalid_repeats,
+        loss_verifications=settings.loss_verifications,
+        confirm=settings.confirm,
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One measurement under way: what a metric gives of its own, and how often that is repeated."""
+
+from __future__ import annotations
+
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
+from natgauge.procedures.kit.summary import CONFIDENCE, median_interval
+
+#: Half the width of the median's interval, as a share of the median, at which "auto" stops repeating.
+NARROW = 0.025
+
+SettingsT = TypeVar("SettingsT", bound=TrialSettings)
+
+
+class Repetitions(ABC, Generic[SettingsT]):
+    """A metric's own part of a measurement. What must be known before the first repetition is found when it is made.
+
+    Attributes:
+        runner: hands trials on.
+        settings: as run.
+    """
+
+    def __init__(self, runner: TrialRunner, settings: SettingsT) -> None:
+        self.runner = runner
+        self.settings = settings
+
+    @abstractmethod
+    def once(self, known: float | None) -> Measurement:
+        """Measure once.
+
+        Args:
+            known: the answer of the repetition before, or None where there is none.
+
+        Raises:
+            BrokenError: nothing can be said of the device.
+            NatgaugeError: a trial could not be run at all.
+        """
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:  # noqa: ARG002 - for those that have some
+        """What a reader must know of this metric; asked for after the last repetition."""
+        return ()
+
+    def phase1_notes(self) -> Sequence[str]:
+        """How connections were established before what is measured; asked for after the last repetition."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Instead of repetitions: the answer is known before the first one, and no repetition would change it."""
+
+    measurement: Measurement
+    notes: Sequence[str]
+
+
+def repeat(runner: TrialRunner, times: Repeat, once: Callable[[float | None], Measurement]) -> list[Measurement]:
+    """Measure several times.
+
+    Args:
+        runner: counts the repetitions.
+        times: how often; "auto" = until the interval that holds the median with 95 % is narrow, at most 20 times.
+        once: one repetition; gets the answer of the one before, or None where there is none.
+    """
+    done: list[Measurement] = []
+    most = MOST_AUTO_REPETITIONS if isinstance(times, str) else times
+    while len(done) < most and not (isinstance(times, str) and well_known([one.value for one in done])):
+        runner.start_repetition(len(done) + 1)
+        done.append(once(done[-1].value or None if done else None))
+    return done
+
+
+def well_known(values: Sequence[float]) -> bool:
+    """Whether the median of the population is known to `NARROW` with 95 %, which takes six values at least."""
+    interval = median_interval(values)
+    if interval is None or interval.coverage < CONFIDENCE:
+        return False
+    return (interval.upper - interval.lower) / 2 <= NARROW * abs(statistics.median(values))

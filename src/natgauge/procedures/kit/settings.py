@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every measurement can be told. Groups of further settings stand beside what they steer.
+
+A metric's settings are one class that names its groups, such as `class Settings(Phase2Settings, Phase1Settings)`. Each
+group inherits `TrialSettings` and nothing else. The groups are `rate_search.SearchSettings`,
+`phase1.Phase1Settings`, `phase2.Phase2Settings`, `throughput_shares.ThroughputShareSettings` and
+`validation.ValidationSettings`; `delay_metrics.DelaySettings` is the one class of three metrics. Fields come in the
+order from the last group named to the first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, Self, get_args
+
+from natgauge.errors import UsageError
+from natgauge.measurer import Ability, TrialPlan
+from natgauge.procedures.kit.profiles import Profile
+from natgauge.procedures.kit.values import SearchError, in_range, one_of, positive, spoken, whole
+from natgauge.words import MAXIMUM_CONNECTIONS, Order, Placement
+
+#: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
+Repeat = int | Literal["auto"]
+#: Refuses a value of the setting of this name, or does nothing.
+Check = Callable[[str, Any], None]
+
+#: Settings that traffic and lab decide; nobody gives them as a metric's own.
+DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "order", "four_tuples"})
+MOST_REPETITIONS = 1000
+#: `repeat` "auto" ends after so many at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
+MOST_AUTO_REPETITIONS = 20
+#: A per-frame limit longer than this is no limit: the receivers close before.
+LONGEST_TIMEOUT_SECONDS = 60.0
+
+
+def about(text: str, unit: str = "", check: Check | None = None) -> dict[str, Any]:
+    """What there is to know of a setting; kept in its field's metadata.
+
+    Args:
+        text: for the user.
+        unit: of its value.
+        check: is asked about every value but a None that is the default.
+    """
+    return {"help": text, "unit": unit, "check": check}
+
+
+def _check_repeat(name: str, value: Repeat) -> None:
+    if isinstance(value, str):
+        one_of(name, value, ("auto",))
+    else:
+        whole(name, value, 1, MOST_REPETITIONS, "repetitions")
+
+
+def _check_timeout(_name: str, seconds: float) -> None:
+    positive("frame timeout", seconds, "seconds")
+    in_range("frame timeout", seconds, 0.0, LONGEST_TIMEOUT_SECONDS, "s")
+
+
+#: For metrics with another default.
+ABOUT_REPEAT: Final = about("repetitions of the whole measurement, or auto", "repetitions", _check_repeat)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialSettings:
+    """What every procedure can be told (RFC 9693 sections 4.1 to 4.4, 6).
+
+    Attributes:
+        connections: N, 1 to 2**31.
+        placement: where the device's work is done, as the lab says.
+        order: how phase 1 enumerates the four tuples.
+        repeat: repetitions of the whole measurement, 1 to 1000; "auto" = until the interval that holds the median is
+            narrow.
+        profile: the name of the set of defaults that the other settings come from (see `profiles`).
+        loss_tolerance: share of frames a passing trial may lose; 0 <= share <= 0.5.
+        frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
+        invalid_repeats: how often an INVALID trial is repeated before its load is given up; 0 to 1000.
+    """
+
+    connections: int = field(
+        metadata=about("number of connections, N", "connections", partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS))
+    )
+    placement: Placement = field(
+        metadata=about(
+            "where the device's work is done: shared, isolated or external",
+            check=partial(one_of, allowed=get_args(Placement)),
+        )
+    )
+    order: Order = field(
+        default="permutation",
+        metadata=about(
+            "order in which phase 1 enumerates the four tuples", check=partial(one_of, allowed=get_args(Order))
+        ),
+    )
+    repeat: Repeat = field(default=3, metadata=ABOUT_REPEAT)
+    profile: Profile = field(
+        default="default",
+        metadata=about(
+            "set of defaults: default, quick, standard or rfc", check=partial(one_of, allowed=get_args(Profile))
+        ),
+    )
+    loss_tolerance: float = field(
+        default=0.0,
+        metadata=about("share of frames a passing trial may lose", "share", partial(in_range, lowest=0.0, highest=0.5)),
+    )
+    frame_timeout_seconds: float | None = field(
+        default=None, metadata=about("a frame later than this counts as lost", "s", _check_timeout)
+    )
+    invalid_repeats: int = field(
+        default=10,
+        metadata=about(
+            "repeats of an INVALID trial before its load is given up",
+            "trials",
+            partial(whole, lowest=0, highest=1000, unit="trials"),
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse every value that its field's check refuses; a metric adds what contradicts itself."""
+        for item in dataclasses.fields(self):
+            check: Check | None = item.metadata.get("check")
+            value = getattr(self, item.name)
+            if check is not None and not (value is None and item.default is None):
+                check(spoken(item.name), value)
+
+    @property
+    def most_repetitions(self) -> int:
+        """The most repetitions there will be."""
+        return MOST_AUTO_REPETITIONS if isinstance(self.repeat, str) else self.repeat
+
+    def needs(self) -> frozenset[Ability]:
+        """What the measurer must be able to do, beyond plain trials."""
+        return frozenset()
+
+    @property
+    def has_phase1(self) -> bool:
+        """Whether connections are established at all."""
+        return True
+
+    @property
+    def phase2_seconds(self) -> float:
+        """Nominal length of phase 2 as far as the settings decide it, in seconds; 0 = no trial has one."""
+        return 0.0
+
+    @property
+    def times_frames(self) -> bool:
+        """Whether delays are recorded, which costs the tester speed."""
+        return False
+
+    @property
+    def fills_table(self) -> bool:
+        """Whether the device's table is filled on purpose."""
+        return False
+
+    @property
+    def waits_for_expiry(self) -> bool:
+        """Whether connections are to time out, so that the device's time-outs are not made longer than need be."""
+        return False
+
+    def as_run(self) -> Self:
+        """The settings that trials are run with, where a metric decides one that was left open."""
+        return self
+
+    def notes(self) -> list[str]:
+        """What a reader must know of these settings, whatever was measured."""
+        return []
+
+    def phase1_plan(self, rate: float) -> TrialPlan:
+        """A trial that establishes the connections at this rate and leaves them in the device's table."""
+        return TrialPlan(
+            connections=self.connections,
+            phase1_rate=rate,
+            order=self.order,
+            frame_timeout_seconds=self.frame_timeout_seconds,
+            loss_tolerance=self.loss_tolerance,
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """All settings as plain values, as they stand in a result."""
+        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return {name: str(value) if isinstance(value, SearchError) else value for name, value in values.items()}
+
+
+def read_texts(values: Mapping[str, object]) -> dict[str, object]:
+    """Settings as the command line gives them, with texts read that stand for something else.
+
+    Raises:
+        UsageError: a text cannot be read.
+    """
+    read = dict(values)
+    if isinstance(error := read.get("error"), str):
+        read["error"] = SearchError.parse(error)
+    repeat = read.get("repeat")
+    if isinstance(repeat, str) and repeat != "auto":
+        if not repeat.strip().lstrip("-").isdigit():
+            raise UsageError(f"repeat: {repeat!r} is neither a number nor auto")
+        read["repeat"] = int(repeat)
+    return read

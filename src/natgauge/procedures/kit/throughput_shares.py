@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates that are shares of the throughput, which is taken from an earlier result or measured first, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from natgauge.errors import BrokenError
+from natgauge.procedures.kit.inner import measure_first
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.values import SearchError, positive
+
+#: The search for the throughput that the rates are shares of: finer than any share that is asked for.
+THROUGHPUT_ERROR = SearchError(share=0.02)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThroughputShareSettings(TrialSettings):
+    """Settings of a measurement whose rates are shares of the throughput.
+
+    Attributes:
+        throughput_rate: the device's throughput in frames/s of each direction, for the same frames and connections;
+            None = measured first.
+    """
+
+    throughput_rate: float | None = field(
+        default=None,
+        metadata=about(
+            "throughput of the device, measured first when not given", "frames/s", partial(positive, unit="frames/s")
+        ),
+    )
+
+
+def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings) -> float:
+    """The throughput in frames/s of each direction, over connections that a safe phase 1 is known for.
+
+    Raises:
+        BrokenError: the device forwards nothing without loss.
+        NatgaugeError: a trial could not be run at all.
+    """
+    if settings.throughput_rate:
+        return settings.throughput_rate
+    runner, preparation = standing.runner, standing.preparation
+    known = None if preparation.is_none else preparation.connection_rate
+    found = measure_first("throughput", runner, settings, error=THROUGHPUT_ERROR, confirm=False, connection_rate=known)
+    if found.summary.median == 0:
+        notes = "; ".join(found.notes)
+        raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")
+    return found.summary.median

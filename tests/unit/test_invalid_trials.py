@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one rule of how often a trial is repeated that says nothing about the device, and its limits."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures import frame_loss, latency, table_capacity
+from natgauge.procedures.kit.invalid_trials import (
+    TESTER_REPEATS,
+    Patience,
+    Tried,
+    at_one_load,
+    in_search,
+    until_decided,
+)
+
+
+def outcome(verdict: Verdict, limited_by: str | None = None) -> TrialOutcome:
+    return TrialOutcome(verdict, f"of the {limited_by}", Counts(1, 1, 1), limited_by=limited_by)
+
+
+PASS, FAIL = outcome(Verdict.PASS), outcome(Verdict.FAIL, "device")
+GONE = outcome(Verdict.COLLAPSED, "device")
+SLOW, DISTURBED = outcome(Verdict.INVALID, "tester"), outcome(Verdict.INVALID, "host")
+
+
+def tried(outcomes: Iterable[TrialOutcome], patience: Patience) -> Tried:
+    ended = iter(outcomes)
+    return until_decided(lambda: next(ended), patience)
+
+
+@pytest.mark.parametrize("decisive", [PASS, FAIL, GONE])
+def test_the_first_trial_that_speaks_of_the_device_ends_it(decisive: TrialOutcome) -> None:
+    assert tried([decisive], at_one_load(5)) == Tried(decisive, 1, decided=True)
+    assert tried([DISTURBED, SLOW, decisive], at_one_load(5)) == Tried(decisive, 3, decided=True)
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 4])
+def test_it_ends_after_the_repeats_that_are_allowed(allowed: int) -> None:
+    for patience in (at_one_load(allowed), in_search(allowed)):
+        assert tried(itertools.repeat(DISTURBED), patience) == Tried(DISTURBED, 1 + allowed, decided=False)
+    assert tried([*[DISTURBED] * allowed, PASS], at_one_load(allowed)).decided
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 4])
+def test_a_search_gives_a_load_up_early_when_the_tester_is_too_slow_for_it(allowed: int) -> None:
+    assert tried(itertools.repeat(SLOW), in_search(allowed)).trials == 1 + min(allowed, TESTER_REPEATS)
+    assert tried(itertools.repeat(SLOW), at_one_load(allowed)).trials == 1 + allowed
+
+
+def test_the_last_cause_decides_how_many_repeats_there_are() -> None:
+    assert tried([DISTURBED, DISTURBED, DISTURBED, SLOW, PASS], in_search(10)).trials == 4
+    assert tried([SLOW, SLOW, DISTURBED, DISTURBED, PASS], in_search(10)) == Tried(PASS, 5, decided=True)
+
+
+def test_what_decides_may_be_another_rule() -> None:
+    ended = iter([FAIL, FAIL, PASS])
+    found = until_decided(lambda: next(ended), at_one_load(9), lambda one: one.verdict is Verdict.PASS)
+    assert found == Tried(PASS, 3, decided=True)
+
+
+def test_how_often_and_why_is_told() -> None:
+    found = tried(itertools.repeat(SLOW), at_one_load(2))
+    assert found.told() == "3 trials were INVALID, the last one because of of the tester"
+    assert found.told(" and count as lost").startswith("3 trials were INVALID and count as lost, the last one")
+
+
+def test_a_load_that_must_be_answered_for_is_tried_in_full_by_a_slow_tester_too() -> None:
+    """The same tester would be given up after two repeats in a search."""
+    slow = Gateway(real_ceiling=1e4)
+    settings = latency.Settings(
+        connections=1000, placement="isolated", connection_rate=1e4, throughput_rate=1e6, invalid_repeats=5
+    )
+    with pytest.raises(BrokenError, match="latency: 1000000 frames/s: 6 trials were INVALID, the last one because of"):
+        latency.PROCEDURE.measure(slow, settings)
+    assert len(slow.plans) == 6
+
+
+class _DisturbedAt(Gateway):
+    """Its host disturbs every trial at one rate."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        self.disturbed = float(plan.phase2 is not None and plan.phase2.initiator_rate == 8e5)
+        return super().measure(plan)
+
+
+def test_a_load_that_stays_undecided_is_left_out_where_another_one_is_the_value() -> None:
+    settings = frame_loss.Settings(
+        connections=1000, placement="isolated", repeat=1, connection_rate=1e5, full_rate=1e6, invalid_repeats=1
+    )
+    result = frame_loss.PROCEDURE.measure(_DisturbedAt(forwards=5e5), settings)
+    rows = result.measurements[0].series
+    assert [row["offered_percent"] for row in rows] == [100, 90, 70, 60, 50, 40]
+    assert any(note.startswith("800000 frames/s: 2 trials were INVALID, the last one because") for note in result.notes)
+
+
+def test_a_capacity_without_a_decision_is_none() -> None:
+    gateway = Gateway(disturbed=1.0)
+    settings = table_capacity.Settings(connections=6400, placement="isolated", invalid_repeats=3)
+    says = "table-capacity: with 100 connections 4 trials were INVALID, the last one because of"
+    with pytest.raises(BrokenError, match=says):
+        table_capacity.PROCEDURE.measure(gateway, settings)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame of every measurement: settings from what was asked for, refusals, and the one part that is a metric's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import UsageError
+from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures import get, procedures
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.repetitions import Answered, Repetitions
+from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
+from natgauge.procedures.kit.values import SearchError
+
+DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "increasing", "four_tuples": 5000}
+
+
+def test_settings_are_made_of_what_traffic_and_lab_decided_and_of_what_was_asked() -> None:
+    found = get("throughput").make_settings({"error": "2%", "repeat": "7", "trial_seconds": 0.5}, **DECIDED)
+    assert (found.connections, found.placement, found.order) == (1000, "isolated", "increasing")
+    assert (found.error, found.repeat, found.trial_seconds) == (SearchError(share=0.02), 7, 0.5)
+
+
+def test_what_is_asked_goes_before_the_metrics_profile_and_that_before_the_common_one() -> None:
+    found = get("throughput").make_settings({"profile": "standard", "goals": "rfc2544"}, **DECIDED)
+    assert (found.goals, found.search, found.trial_seconds, found.repeat) == ("rfc2544", "mlrsearch", 1.0, 1)
+    assert (found.error, found.profile) == (SearchError(share=0.005), "standard")
+
+
+def test_only_a_metric_that_draws_four_tuples_is_told_how_many_there_are() -> None:
+    assert get("enumeration-orders").make_settings({}, **DECIDED).space == 5000
+    assert not hasattr(get("connection-rate").make_settings({}, **DECIDED), "four_tuples")
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked", "says"),
+    [
+        ("connection-rate", {"burst_seconds": 1.0}, "burst seconds: the metric connection-rate has no such setting"),
+        ("connection-rate", {"error": "fast"}, "error: 'fast' is neither a share such as 1% nor a rate"),
+        ("connection-rate", {"repeat": "many"}, "repeat: 'many' is neither a number nor auto"),
+        ("connection-rate", {"profile": "slow"}, "profile: 'slow' is unknown; choose one of default, quick"),
+        ("throughput", {"trial_seconds": 0.001}, "trial seconds: 0.001 is outside of 0.01 to 3600 s"),
+        ("throughput", {"trial_seconds": None}, "trial seconds: None is outside of 0.01 to 3600 s"),
+        ("latency", {"profile": "rfc", "trial_seconds": 60.0}, "trial seconds (way rfc8219): 60.0 is outside of 120"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        get(metric).make_settings(asked, **DECIDED)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(DECIDED_ELSEWHERE))
+def test_what_traffic_and_lab_decide_is_no_setting_of_a_metric(name: str) -> None:
+    for metric in procedures():
+        with pytest.raises(UsageError, match=f"^{name.replace('_', ' ')}: the metric {metric} has no such setting"):
+            get(metric).make_settings({name: DECIDED[name]}, **DECIDED)
+
+
+def test_every_ability_that_is_missing_is_named_before_anything_starts() -> None:
+    procedure, gateway = get("system-recovery"), Gateway()
+    settings = procedure.make_settings({"stateless": True}, **DECIDED)
+    says = (
+        "^metric system-recovery: this tester lacks a change of the rate in the middle of phase 2 and the sending "
+        "times of lost frames and trials without a state table; choose another metric or setting$"
+    )
+    for refuse in (
+        lambda: procedure.refuse_unable(gateway.abilities, settings),
+        lambda: procedure.measure(gateway, settings),
+    ):
+        with pytest.raises(UsageError, match=says):
+            refuse()
+    assert not gateway.plans
+
+
+class _Least(Measurer):
+    """A measurer that can do no more than it must."""
+
+    @property
+    def highest_rate(self) -> float:
+        """Of the tester."""
+        return 1e6
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Pass up to 100,000 connections/s."""
+        came = plan.connections if plan.phase1_rate <= 1e5 else plan.connections - 1
+        counts = Counts(plan.connections, plan.connections, came, nominal_seconds=1.0, sending_seconds=1.0)
+        if counts.lost:
+            return TrialOutcome(Verdict.FAIL, "1 frame was lost", counts, limited_by="device", failed_phase=1)
+        return TrialOutcome(Verdict.PASS, "", counts, stored=came)
+
+
+def test_a_measurer_that_only_measures_is_enough_for_a_plain_metric() -> None:
+    procedure = get("connection-rate")
+    result = procedure.measure(_Least(), procedure.make_settings({"repeat": 1}, **DECIDED))
+    assert result.summary.median == pytest.approx(1e5, rel=0.01)
+
+
+PHASE1 = TrialPlan(10, 10.0)
+VERBS: list[tuple[Ability, Callable[[Measurer], object]]] = [
+    (Ability.EMPTY_TIMED, lambda measurer: measurer.empty_timed()),
+    (Ability.WATCH_COUNT, lambda measurer: measurer.watch_count(0.1, 1.0)),
+    (Ability.RESTART, lambda measurer: measurer.restart()),
+    (Ability.OWN_DELAYS, lambda measurer: measurer.own_delays(PHASE1)),
+]
+
+
+@pytest.mark.parametrize(("ability", "act"), VERBS, ids=[ability.name for ability, _ in VERBS])
+def test_what_a_measurer_does_not_give_refuses_in_one_line(ability: Ability, act: Callable[[Measurer], object]) -> None:
+    assert _Least().abilities == frozenset()
+    with pytest.raises(UsageError, match=f"^this tester lacks {ability}; choose another metric or setting$"):
+        act(_Least())
+
+
+class _Counted(Repetitions[TrialSettings]):
+    """Its value is the number of the repetition."""
+
+    def once(self, known: float | None) -> Measurement:
+        """One trial; it must have been disturbed to be noted."""
+        outcome = self.runner.run(self.settings.phase1_plan(10.0), 10.0, Bounds())
+        attempts = (Attempt(10.0, short=False, outcome=outcome),)
+        return Measurement((known or 0) + 1, None, "device", verdict_counts(attempts), attempts, notes=("of one",))
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        return [f"own, after {len(measurements)}"]
+
+    def phase1_notes(self) -> Sequence[str]:
+        return ["of phase 1"]
+
+
+class _Told(TrialSettings):
+    def as_run(self) -> _Told:
+        return replace(self, loss_tolerance=0.25)
+
+    def notes(self) -> list[str]:
+        return [f"of settings with {self.loss_tolerance}"]
+
+
+def counted(start: Any) -> Procedure[Any]:
+    return Procedure("counted", "times", "counts", "RFC 2544 section 26.1", _Told, start)
+
+
+def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order() -> None:
+    gateway = Gateway(disturbed=1.0)
+    result = counted(_Counted).measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
+    assert result.summary.repetitions == (1, 2, 3)
+    assert result.notes[:5] == (
+        "own, after 3",
+        "of phase 1",
+        "of settings with 0.25",
+        "3 of 3 trials were disturbed, 0 were INVALID and not counted",
+        "of one",
+    )
+    assert result.parameters["loss_tolerance"] == 0.25
+    assert all(plan.loss_tolerance == 0.25 for plan in gateway.plans)
+    assert (result.metric, result.unit) == ("counted", "times")
+
+
+def test_an_answer_that_is_known_before_is_not_repeated() -> None:
+    measurement = Measurement(0.0, None, "device", {}, notes=("of one",))
+    procedure = counted(lambda _runner, _settings: Answered(measurement, ["nothing to be done"]))
+    gateway = Gateway()
+    result = procedure.measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
+    assert (result.summary.repetitions, result.notes[:2]) == ((0.0,), ("nothing to be done", "of one"))
+    assert not gateway.plans
