@@ -16,7 +16,7 @@ SCRIPTS := .ci/run tools/install-packages $(wildcard benchmarks/*.sh tests/*/*.s
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check format bench clean
+.PHONY: help setup build demo test check format schemas bench clean
 
 help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -46,6 +46,11 @@ format: $(STAMPS)/installed $(STAMPS)/check-packages ## let the formatters have 
 	$(BIN)/ruff check --fix-only --quiet
 	cargo fmt
 	clang-format -i $(C_FILES)
+
+schemas: ## write trial/*.schema.json from the engine's types, after a change of them
+	cargo build --release --locked
+	target/release/natgauge-engine --schema request > trial/request-1.schema.json
+	target/release/natgauge-engine --schema result > trial/result-1.schema.json
 
 bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
 	$(BIN)/python -m benchmarks.run

@@ -114,8 +114,8 @@ static __always_inline void background_flow(struct flow *flow, const int side, _
 	__u16 high = 1024 + (((draw & 0xffff) * 64512) >> 16), low = 1 + (((draw >> 16) * 49151) >> 15);
 
 	flow->tag.connection = connection;
-	flow->source = address_at(own, (draw * own->count) >> 31);
-	flow->destination = address_at(other, (draw * other->count) >> 31);
+	flow->source = address_at(own, (draw * own->count) >> CONNECTION_BITS);
+	flow->destination = address_at(other, (draw * other->count) >> CONNECTION_BITS);
 	flow->source_port = side == INITIATOR ? high : low;
 	flow->destination_port = side == INITIATOR ? low : high;
 }
@@ -267,7 +267,7 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 	stamp = s->start_ns + s->now_ns;
 	flow.tag.mark = plan.mark;
 	flow.tag.sequence = schedule->made;
-	flow.tag.kind = stream | s->number << 2;
+	flow.tag.kind = stream | s->number << STREAM_BITS;
 	flow.tag.sent_low = stamp;
 	flow.tag.sent_middle = stamp >> 8;
 	flow.tag.sent_high = stamp >> 24;

@@ -199,7 +199,7 @@ static __always_inline void count_expected(struct receiver *r, const struct seen
 
 static __always_inline void sort_marked(struct receiver *r, const struct seen *seen, const int side)
 {
-	__u32 stream = seen->tag.kind & 3;
+	__u32 stream = seen->tag.kind & STREAM_MASK;
 	enum translation translation;
 	struct tuple t;
 
@@ -254,8 +254,8 @@ static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, co
 	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
 	    (here->family == FAMILY_IPV4 ? see6(data, end, plan.side[!side].octets, &seen)
 					 : see4(data, end, plan.side[!side].octets, &seen)) &&
-	    seen.tag.mark == plan.mark && (seen.tag.kind & 3) < STREAMS)
-		r->tally[seen.tag.kind & 3].untranslated++;
+	    seen.tag.mark == plan.mark && (seen.tag.kind & STREAM_MASK) < STREAMS)
+		r->tally[seen.tag.kind & STREAM_MASK].untranslated++;
 	else
 		r->foreign[side]++;
 	return XDP_DROP;

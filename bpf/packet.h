@@ -3,8 +3,6 @@
 #ifndef NATGAUGE_PACKET_H
 #define NATGAUGE_PACKET_H
 
-#define TEST_TTL 10 /* RFC 2544 C.2.6.4; each router takes one away */
-
 /* Two halves in host byte order serve both families. */
 struct address {
 	__u64 high;

@@ -7,27 +7,43 @@
 #ifndef NATGAUGE_SHARED_H
 #define NATGAUGE_SHARED_H
 
-#define MAX_SENDERS 64
-/* The state table lies in pieces of up to 2^22 connections, so that they can be zeroed side by side. */
-#define MAX_PIECES 512
-
-/* 32 frames a word: duplicates are told apart while no more than 2^21 later frames of their stream have come. */
-#define WINDOW_WORDS 65536
-
-/* Frames of a stream whose delays are kept for the difference to the next one's. */
-#define RECENT_FRAMES 4096
-
-/* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
-#define DELAY_SUB_BITS 7
-#define DELAY_BUCKETS  ((40 - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS)
-
-/* Sending times have 2^-20 ns of resolution, so a schedule of 10^9 frames is off by less than 1 ms in all. */
-#define DUE_FRACTION 20
+/* Numbers that both sides know. Enumerators, not macros: the Rust side is generated from types, and macros are none. */
+enum constant {
+	MAX_SENDERS = 64,
+	/* The state table lies in pieces, so that they can be zeroed side by side. */
+	MAX_PIECES = 512,
+	/* Octets of a connection in the state table; see table.h. */
+	ENTRY4_OCTETS = 8,
+	ENTRY6_OCTETS = 24,
+	/* Duplicates are told apart while no more than 2^21 later frames of their stream have come. */
+	WINDOW_WORDS = 65536,
+	WORD_FRAMES = 32,
+	/* Frames of a stream whose delays are kept for the difference to the next one's. */
+	RECENT_FRAMES = 4096,
+	/* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
+	DELAY_BITS = 40,
+	DELAY_SUB_BITS = 7,
+	DELAY_BUCKETS = (DELAY_BITS - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS,
+	/* Sending times have 2^-20 ns of resolution, so a schedule of 10^9 frames is off by less than 1 ms in all. */
+	DUE_FRACTION = 20,
+	/* RFC 2544 C.2.6.4; each router takes one away. */
+	TEST_TTL = 10,
+	/* What the 18 octets behind the UDP header hold is struct tag: all that fits into a 64-octet IPv4 frame. */
+	TAG_OCTETS = 18,
+	/* Of a tag's kind: the stream; the rest is the sender. */
+	STREAM_BITS = 2,
+	STREAM_MASK = (1 << STREAM_BITS) - 1,
+	/* A connection's index; one bit more says that a frame is of the background. */
+	CONNECTION_BITS = 31,
+};
 
 enum side { INITIATOR = 0, RESPONDER = 1, SIDES = 2 };
 
 /* A stream: one direction of one phase. */
 enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, STREAMS = 3 };
+
+/* Differences of delays are counted by their sign. */
+enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
 
 enum family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 
@@ -37,13 +53,12 @@ enum order { ORDER_PERMUTATION = 0, ORDER_INCREASING = 1, ORDER_DECREASING = 2, 
 /* RFC 9693 section 4.10. */
 enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 2 };
 
-/* What the 18 octets behind the UDP header hold; little-endian: all that fits into a 64-octet IPv4 frame. */
-#define TAG_OCTETS 18
+/* In the frame, little-endian, up to TAG_OCTETS. */
 struct tag {
 	__u32 mark;	  /* of this trial */
 	__u32 connection; /* index, 0 to N-1 */
 	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */
-	__u8 kind;	  /* bits 0-1 stream, bits 2-7 sender */
+	__u8 kind;	  /* stream | sender << STREAM_BITS */
 	__u8 sent_low;	  /* sending time, ns modulo 2^40: 8 bits, 16 bits, 16 bits */
 	__u16 sent_middle;
 	__u16 sent_high;
@@ -59,7 +74,7 @@ struct divisor {
 };
 
 /* Set in a tag's connection: a background frame, the rest is its draw. Connections are fewer than that. */
-#define BACKGROUND_FRAME (1U << 31)
+#define BACKGROUND_FRAME (1U << CONNECTION_BITS)
 
 /* Addresses first, first + step, ...; only the lower 64 bits vary. IPv4 uses the lower 32 bits of low. */
 struct addresses {
@@ -87,7 +102,7 @@ struct sampling {
 
 struct side_plan {
 	__u32 ethernet[3]; /* gateway's and own address as they lie in a frame */
-	__u32 family;
+	enum family family;
 	__u32 octets; /* length of the frames on this side */
 	__u16 mac[3];
 	__u16 unused;
@@ -101,8 +116,8 @@ struct side_plan {
 /* Fixed for a trial; load-time constants, so no frame pays for an option. */
 struct plan {
 	__u32 mark;
-	__u32 order;
-	__u32 reading;
+	enum order order;
+	enum reading reading;
 	__u32 stamped;	     /* 1: every frame carries its own sending time */
 	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;
@@ -180,7 +195,7 @@ struct sender {
 	__u32 number;
 	__u32 senders;
 	__u32 active;
-	__u32 stream[SIDES]; /* which stream each side's schedule feeds */
+	enum stream stream[SIDES]; /* which stream each side's schedule feeds */
 	struct schedule schedule[SIDES];
 };
 

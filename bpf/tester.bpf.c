@@ -21,6 +21,14 @@ const volatile struct plan plan;
 struct control control;
 struct silence silences[STREAMS];
 
+/* Nobody reads it: it carries to the Rust side what no other variable and no map is made of. */
+const volatile struct also_shared {
+	enum constant constant;
+	enum side side;
+	enum sign sign;
+	struct tag tag;
+} also_shared;
+
 struct recent_frame {
 	__u64 frame; /* 1 + sequence, and PAIRED */
 	__s64 delay;
@@ -60,20 +68,20 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2 * DELAY_BUCKETS);
+	__uint(max_entries, SIDES *DELAY_BUCKETS);
 	__type(key, __u32);
 	__type(value, __u64);
 } delays SEC(".maps");
 
-/* Each direction's differences above 0, then below. */
+/* By side * SIGNS + sign. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2 * 2 * DELAY_BUCKETS);
+	__uint(max_entries, SIDES *SIGNS *DELAY_BUCKETS);
 	__type(key, __u32);
 	__type(value, __u64);
 } variations SEC(".maps");
 
-/* The engine sets the inner maps' value size (IPv4: 8, IPv6: 24 octets) and number of entries. */
+/* The engine sets the inner maps' value size (IPv4 or IPv6) and number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, MAX_PIECES);
@@ -83,7 +91,7 @@ struct {
 			__uint(type, BPF_MAP_TYPE_ARRAY);
 			__uint(max_entries, 1);
 			__uint(key_size, sizeof(__u32));
-			__uint(value_size, 3 * sizeof(__u64));
+			__uint(value_size, ENTRY6_OCTETS);
 		});
 } state_table SEC(".maps");
 

@@ -19,31 +19,31 @@ static __always_inline __u32 highest_bit(__u64 x)
 
 static __always_inline __u32 stream_key(__u32 stream, const struct tag *tag)
 {
-	return (tag->kind >> 2) * STREAMS + stream;
+	return (tag->kind >> STREAM_BITS) * STREAMS + stream;
 }
 
 /* The place of word `number` is taken from the one a window earlier: what that one lacks will not come any more. */
 static __always_inline void note_lost(struct window *window, __u32 number, __u64 old)
 {
 	__u32 left = number - WINDOW_WORDS;
-	__u32 missing = old && old >> 32 == left ? ~(__u32)old : ~0U;
+	__u32 missing = old && old >> WORD_FRAMES == left ? ~(__u32)old : ~0U;
 	__u64 lost;
 
 	if (number < WINDOW_WORDS || !missing)
 		return;
-	lost = 1 + ((__u64)left << 5 | highest_bit(missing));
+	lost = 1 + ((__u64)left * WORD_FRAMES | highest_bit(missing));
 	if (lost > window->lost)
 		window->lost = lost;
 }
 
 /*
- * A window of the latest frames of a stream: each word holds its own number (sequence / 32) above 32 flags, so nothing
- * has to be cleared as the window moves on.
+ * A window of the latest frames of a stream: each word holds its own number (sequence / WORD_FRAMES) above its frames'
+ * flags, so nothing has to be cleared as the window moves on.
  */
 static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, bool *reordered)
 {
-	__u32 key = stream_key(stream, tag), number = tag->sequence >> 5;
-	__u64 flag = 1ULL << (tag->sequence & 31), old, word;
+	__u32 key = stream_key(stream, tag), number = tag->sequence / WORD_FRAMES;
+	__u64 flag = 1ULL << (tag->sequence % WORD_FRAMES), old, word;
 	struct window *window = bpf_map_lookup_elem(&windows, &key);
 	__u64 *slot;
 
@@ -56,17 +56,18 @@ static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, 
 	slot = &window->words[number & (WINDOW_WORDS - 1)];
 	for (int attempt = 0; attempt < 8; attempt++) {
 		old = *(volatile __u64 *)slot;
-		if (old >> 32 == number) {
+		if (old >> WORD_FRAMES == number) {
 			if (old & flag)
 				return DUPLICATE;
 			word = old | flag;
-		} else if (old && (__s32)(number << 5) - (__s32)((__u32)(old >> 32) << 5) < 0) {
+		} else if (old &&
+			   (__s32)(number * WORD_FRAMES) - (__s32)((__u32)(old >> WORD_FRAMES) * WORD_FRAMES) < 0) {
 			return TOO_OLD;
 		} else {
-			word = (__u64)number << 32 | flag;
+			word = (__u64)number << WORD_FRAMES | flag;
 		}
 		if (__sync_val_compare_and_swap(slot, old, word) == old) {
-			if (plan.record_loss_times && old >> 32 != number)
+			if (plan.record_loss_times && old >> WORD_FRAMES != number)
 				note_lost(window, number, old);
 			return NEW;
 		}
@@ -141,7 +142,7 @@ static __always_inline void note_arrival(__u32 stream)
 static __always_inline bool is_sample(__u32 stream, const struct tag *tag)
 {
 	const volatile struct sampling *sampling = &plan.sampling[stream];
-	__u64 number = (__u64)tag->sequence * plan.senders + (tag->kind >> 2);
+	__u64 number = (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
 
 	if (number < sampling->from)
 		return false;
@@ -170,7 +171,7 @@ static __always_inline void pair(struct tally *tally, struct recent *recent, __u
 		tally->variation_maximum = difference;
 	tally->pairs++;
 	if (difference < 0)
-		count_in(&variations, histogram + 1, -difference);
+		count_in(&variations, histogram + NEGATIVE, -difference);
 	else
 		count_in(&variations, histogram, difference);
 }
@@ -178,7 +179,7 @@ static __always_inline void pair(struct tally *tally, struct recent *recent, __u
 /* RFC 5481 section 4.1: D(i) - D(i-1) in the order of sending. */
 static __always_inline void record_variation(struct tally *tally, __u32 stream, const struct tag *tag, __s64 delay)
 {
-	__u32 key = stream_key(stream, tag), histogram = stream == PHASE2_RESPONDER ? 2 : 0;
+	__u32 key = stream_key(stream, tag), histogram = stream == PHASE2_RESPONDER ? SIGNS : 0;
 	struct recent *recent = bpf_map_lookup_elem(&recents, &key);
 	struct recent_frame *here;
 

@@ -11,8 +11,10 @@ pub mod port;
 pub mod programs;
 pub mod report;
 pub mod request;
+pub mod schema;
 pub mod selftest;
 pub mod sender;
+pub mod shared;
 pub mod table;
 pub mod trial;
 

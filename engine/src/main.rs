@@ -1,35 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `natgauge-engine`: one trial request on standard input, JSON lines on standard output, remarks on standard error.
 
-use std::io::Read;
+use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use natgauge_engine::failure::{Failure, Outcome};
 use natgauge_engine::report::Line;
-use natgauge_engine::{host, request, trial};
+use natgauge_engine::{host, request, schema, trial};
 
 /// Runs one trial: reads a JSON request from standard input, prints JSON lines.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Only check the request; touch nothing
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    instead: Instead,
 }
 
-fn work(arguments: &Arguments, began: Instant) -> Outcome<()> {
+/// What can be done instead of running a trial. None of it touches anything or needs a privilege.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Instead {
+    /// Only check the request
+    #[arg(long)]
+    check: bool,
+    /// Only check requests, one a line; prints a line for each: "accepted", or "refused: " and why
+    #[arg(long)]
+    check_lines: bool,
+    /// Print the JSON schema of what is read or of what is printed
+    #[arg(long)]
+    schema: Option<Published>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Published {
+    Request,
+    Result,
+}
+
+fn work(instead: &Instead, began: Instant) -> Outcome<()> {
     let began_ns = host::now_ns();
     libbpf_rs::set_print(None);
+    if let Some(published) = instead.schema {
+        let schema = match published {
+            Published::Request => schema::request(),
+            Published::Result => schema::result(),
+        };
+        return put(&schema::text(&schema));
+    }
+    if instead.check_lines {
+        return check_lines();
+    }
     let mut text = Vec::new();
-    std::io::stdin()
-        .take(request::LONGEST as u64 + 1)
-        .read_to_end(&mut text)
-        .map_err(|error| Failure::Request(format!("request: cannot be read: {error}")))?;
+    io::stdin().take(request::LONGEST as u64 + 1).read_to_end(&mut text).map_err(|error| unreadable(&error))?;
     let request = request::parse(&text)?;
-    if arguments.check {
+    if instead.check {
         return Ok(());
     }
     let result = trial::run(&request, began, began_ns)?;
@@ -37,9 +64,27 @@ fn work(arguments: &Arguments, began: Instant) -> Outcome<()> {
     Ok(())
 }
 
+fn check_lines() -> Outcome<()> {
+    for line in io::stdin().lock().split(b'\n') {
+        match request::parse(&line.map_err(|error| unreadable(&error))?) {
+            Ok(_) => put("accepted\n")?,
+            Err(refusal) => put(&format!("refused: {refusal}\n"))?,
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(error: &io::Error) -> Failure {
+    Failure::Request(format!("request: cannot be read: {error}"))
+}
+
+fn put(text: &str) -> Outcome<()> {
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::Broke(format!("standard output: {error}")))
+}
+
 fn main() -> ExitCode {
     let began = Instant::now();
-    match work(&Arguments::parse(), began) {
+    match work(&Arguments::parse().instead, began) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("natgauge-engine: {failure}");

@@ -2,25 +2,15 @@
 //! From a request to the load-time constants of the frame programs.
 
 use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source};
+use crate::shared::{INITIATOR, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES, STREAMS};
+use crate::shared::{TAG_OCTETS, TEST_TTL};
 use crate::table;
 use crate::tester::types;
 
-/// Sending times have 2^-20 ns of resolution; `DUE_FRACTION` of bpf/shared.h.
-pub const DUE_FRACTION: u32 = 20;
-/// Streams, as `enum stream` of bpf/shared.h.
-pub const PHASE1: usize = 0;
-/// See [`PHASE1`].
-pub const PHASE2_INITIATOR: usize = 1;
-/// See [`PHASE1`].
-pub const PHASE2_RESPONDER: usize = 2;
-/// Phase 2's by the side that sends.
-pub const PHASE2: [usize; 2] = [PHASE2_INITIATOR, PHASE2_RESPONDER];
 /// Below this a product with a magic number fits 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
 const ETHERNET: u32 = 14;
-const UDP_AND_TAG: u32 = 8 + 18;
-/// RFC 2544 C.2.6.4; `TEST_TTL` of bpf/packet.h.
-const TTL: u8 = 10;
+const UDP_AND_TAG: u32 = 8 + TAG_OCTETS;
 const UDP: u8 = 17;
 
 /// splitmix64 (Steele et al., 2014): independent keys from one seed.
@@ -85,9 +75,9 @@ fn side(
     own: &AddressRange,
     other: &AddressRange,
 ) -> types::side_plan {
-    let (number, ip_octets) = match family {
-        Family::Ipv4 => (4, 20),
-        Family::Ipv6 => (6, 40),
+    let (family, ip_octets) = match family {
+        Family::Ipv4 => (types::family::FAMILY_IPV4, 20),
+        Family::Ipv6 => (types::family::FAMILY_IPV6, 40),
     };
     let (own_mac, gateway_mac) = macs;
     let ethernet = [gateway_mac, own_mac].concat();
@@ -98,9 +88,9 @@ fn side(
     types::side_plan {
         ethernet: [word(0), word(4), word(8)],
         mac: [0, 2, 4].map(|at| u16::from_ne_bytes([own_mac[at], own_mac[at + 1]])),
-        family: number,
+        family,
         octets,
-        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TTL, UDP]].concat()),
+        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, UDP]].concat()),
         // The length stands in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
         udp_sum: sum(&[&udp[..], &udp, &[0, UDP], &padding].concat()),
         own: addresses(own),
@@ -118,29 +108,29 @@ fn delay_streams(request: &Request) -> u32 {
     }
 }
 
-fn reading(request: &Request) -> u32 {
+fn reading(request: &Request) -> types::reading {
     let responder = request.phase2.as_ref().and_then(|phase2| phase2.responder.as_ref());
     match responder.map(|stream| stream.reading_order).unwrap_or_default() {
-        Reading::Pseudorandom => 0,
-        Reading::Increasing => 1,
-        Reading::Once => 2,
+        Reading::Pseudorandom => types::reading::READING_PSEUDORANDOM,
+        Reading::Increasing => types::reading::READING_INCREASING,
+        Reading::Once => types::reading::READING_ONCE,
     }
 }
 
 /// The background's two ends; the gateways are those of the frames under test.
-fn background(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> [types::side_plan; 2] {
+fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_plan; SIDES] {
     let Some(background) = &request.background else { return Default::default() };
     let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
     let octets = request.background_octets();
     [
-        side(Family::Ipv6, octets, macs[0], initiator, responder),
-        side(Family::Ipv6, octets, macs[1], responder, initiator),
+        side(Family::Ipv6, octets, macs[INITIATOR], initiator, responder),
+        side(Family::Ipv6, octets, macs[RESPONDER], responder, initiator),
     ]
 }
 
 /// Every how manyeth frame from which one on is timed; the request has been checked.
-fn sampling(request: &Request) -> [types::sampling; 3] {
-    let mut streams = [types::sampling::default(); 3];
+fn sampling(request: &Request) -> [types::sampling; STREAMS] {
+    let mut streams = [types::sampling::default(); STREAMS];
     let (Some(samples), Some(phase2)) = (&request.delay_samples, &request.phase2) else { return streams };
     for stream in phase2.streams() {
         let from = samples.first(stream.rate);
@@ -151,7 +141,7 @@ fn sampling(request: &Request) -> [types::sampling; 3] {
 }
 
 /// Everything the programs need to know. `macs`: each side's own and its gateway's.
-pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
+pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
     let mut keys = Keys(request.seed);
     let tuples = permutation(space, &mut keys);
@@ -162,10 +152,10 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
     types::plan {
         mark: request.mark,
         order: match request.order {
-            Order::Permutation => 0,
-            Order::Increasing => 1,
-            Order::Decreasing => 2,
-            Order::WithReplacement => 3,
+            Order::Permutation => types::order::ORDER_PERMUTATION,
+            Order::Increasing => types::order::ORDER_INCREASING,
+            Order::Decreasing => types::order::ORDER_DECREASING,
+            Order::WithReplacement => types::order::ORDER_WITH_REPLACEMENT,
         },
         reading: reading(request),
         stamped: u32::from(request.record_delays || request.frame_timeout_ms.is_some()),
@@ -198,8 +188,14 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); 2]) -> types::plan {
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
         side: [
-            side(initiator.family, octets[0], macs[0], &initiator.source_addresses, &initiator.destination_addresses),
-            side(responder.family, octets[1], macs[1], &responder.addresses, hosts),
+            side(
+                initiator.family,
+                octets[INITIATOR],
+                macs[INITIATOR],
+                &initiator.source_addresses,
+                &initiator.destination_addresses,
+            ),
+            side(responder.family, octets[RESPONDER], macs[RESPONDER], &responder.addresses, hosts),
         ],
         background: background(request, macs),
     }

@@ -11,7 +11,8 @@ use nix::net::if_::{if_nametoindex, InterfaceFlags};
 use crate::failure::{Failure, Outcome};
 use crate::neighbour;
 use crate::netns;
-use crate::request::{AddressRange, Gateway, Mac, Request};
+use crate::request::{AddressRange, Gateway, Mac, Request, FCS};
+use crate::shared::{INITIATOR, RESPONDER, SIDES};
 
 /// Frames an interface counted as dropped.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +57,7 @@ struct Asked<'a> {
 }
 
 /// Look both ports up and find their gateways' Ethernet addresses.
-pub fn both(request: &Request) -> Outcome<[Port; 2]> {
+pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
     let (i, r, octets) = (&request.initiator, &request.responder, request.octets());
     Ok([
         find(&Asked {
@@ -66,7 +67,7 @@ pub fn both(request: &Request) -> Outcome<[Port; 2]> {
             mac: i.mac,
             gateway: &i.gateway,
             own: &i.source_addresses,
-            octets: octets[0],
+            octets: octets[INITIATOR],
         })?,
         find(&Asked {
             name: "responder",
@@ -75,7 +76,7 @@ pub fn both(request: &Request) -> Outcome<[Port; 2]> {
             mac: r.mac,
             gateway: &r.gateway,
             own: &r.addresses,
-            octets: octets[1],
+            octets: octets[RESPONDER],
         })?,
     ])
 }
@@ -127,7 +128,7 @@ fn examine(field: &str, asked: &Asked) -> Outcome<Mac> {
         return Err(Failure::Host(format!(
             "{field}: {}: MTU {mtu} is too small for frames of {} octets: ip link set {} mtu {}",
             asked.interface,
-            asked.octets + 4,
+            asked.octets + FCS,
             asked.interface,
             asked.octets - 14
         )));

@@ -2,7 +2,7 @@
 //! The frame programs while they are in the kernel: loaded for one trial, attached by links that die with this process.
 
 use std::fs::File;
-use std::mem::MaybeUninit;
+use std::mem::{offset_of, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::ptr;
 
@@ -12,6 +12,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 use crate::failure::{Failure, Outcome};
 use crate::netns;
 use crate::port::Port;
+use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, SIDES, SIGNS, STREAMS, WINDOW_WORDS, WORD_FRAMES};
 use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
 
@@ -53,7 +54,7 @@ impl Control {
     /// Before a phase.
     pub fn clear_done(self) {
         // SAFETY: see Send.
-        unsafe { ptr::write_volatile(&raw mut (*self.0).done, [0; 64]) }
+        unsafe { ptr::write_volatile(&raw mut (*self.0).done, [0; MAX_SENDERS]) }
     }
 }
 
@@ -61,13 +62,13 @@ impl Control {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Received {
     /// By stream.
-    pub tally: [types::tally; 3],
+    pub tally: [types::tally; STREAMS],
     /// By port: frames without this trial's mark.
-    pub foreign: [u64; 2],
+    pub foreign: [u64; SIDES],
     /// By port: frames too broken to name their stream.
-    pub damaged_unmarked: [u64; 2],
+    pub damaged_unmarked: [u64; SIDES],
     /// By port: ARP and NDP answers.
-    pub neighbour_replies: [u64; 2],
+    pub neighbour_replies: [u64; SIDES],
     /// Connections learned.
     pub stored: u64,
     /// Frames whose outside source was not the one learned.
@@ -132,7 +133,7 @@ impl<'obj> Programs<'obj> {
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.plan = *plan;
         }
-        let windows = u32::try_from(senders * 3).unwrap_or(u32::MAX);
+        let windows = u32::try_from(senders * STREAMS).unwrap_or(u32::MAX);
         open.maps.windows.set_max_entries(windows).map_err(|error| loading(&error))?;
         if plan.record_delays == 0 {
             open.maps.delays.set_max_entries(1).map_err(|error| loading(&error))?;
@@ -169,12 +170,12 @@ impl<'obj> Programs<'obj> {
     }
 
     /// Receivers onto the ports.
-    pub fn attach(&mut self, ports: &[Port; 2]) -> Outcome<()> {
+    pub fn attach(&mut self, ports: &[Port; SIDES]) -> Outcome<()> {
         let id = self.generator_id();
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             bss.control.generator_id = id;
-            bss.control.port_ifindex = [ports[0].ifindex as u32, ports[1].ifindex as u32];
-            bss.control.port_netns = [ports[0].netns_inode, ports[1].netns_inode];
+            bss.control.port_ifindex = BOTH.map(|side| ports[side].ifindex as u32);
+            bss.control.port_netns = BOTH.map(|side| ports[side].netns_inode);
         }
         for (side, port) in ports.iter().enumerate() {
             netns::within(port.netns.as_deref(), || self.attach_port(side, port))?;
@@ -220,7 +221,7 @@ impl<'obj> Programs<'obj> {
     }
 
     /// Descriptors of the receivers, the Initiator's port first.
-    pub fn receivers(&self) -> [RawFd; 2] {
+    pub fn receivers(&self) -> [RawFd; SIDES] {
         [self.skel.progs.receive_initiator.as_fd().as_raw_fd(), self.skel.progs.receive_responder.as_fd().as_raw_fd()]
     }
 
@@ -281,7 +282,7 @@ impl<'obj> Programs<'obj> {
             for (total, part) in sum.tally.iter_mut().zip(&cpu.tally) {
                 add_tally(total, part);
             }
-            for side in 0..2 {
+            for side in BOTH {
                 sum.foreign[side] += cpu.foreign[side];
                 sum.damaged_unmarked[side] += cpu.damaged_unmarked[side];
                 sum.neighbour_replies[side] += cpu.neighbour_replies[side];
@@ -293,9 +294,9 @@ impl<'obj> Programs<'obj> {
     }
 
     /// What the ports accepted.
-    pub fn offered(&self) -> [Offered; 2] {
-        [0, 1].map(|side| {
-            let cpus = per_cpu::<types::port_tally>(&self.skel.maps.port_tallies, side);
+    pub fn offered(&self) -> [Offered; SIDES] {
+        BOTH.map(|side| {
+            let cpus = per_cpu::<types::port_tally>(&self.skel.maps.port_tallies, side as u32);
             Offered {
                 accepted: cpus.iter().map(|cpu| cpu.accepted).sum(),
                 refused: cpus.iter().map(|cpu| cpu.refused).sum(),
@@ -304,15 +305,14 @@ impl<'obj> Programs<'obj> {
         })
     }
 
-    /// Frames in each delay bucket of one of the two histograms (1: the Responder's frames).
-    pub fn delays(&self, histogram: u32, buckets: u32) -> Vec<u64> {
-        histogram_of(&self.skel.maps.delays, histogram, buckets)
+    /// Frames a side sent, by delay bucket.
+    pub fn delays(&self, side: usize) -> Vec<u64> {
+        histogram_of(&self.skel.maps.delays, side as u32)
     }
 
-    /// Pairs in each bucket of one of the four histograms of differences (the Initiator's frames above and below 0,
-    /// the Responder's).
-    pub fn variations(&self, histogram: u32, buckets: u32) -> Vec<u64> {
-        histogram_of(&self.skel.maps.variations, histogram, buckets)
+    /// Pairs of frames a side sent, by bucket of the difference between their delays; one sign's differences.
+    pub fn variations(&self, side: usize, sign: u32) -> Vec<u64> {
+        histogram_of(&self.skel.maps.variations, side as u32 * SIGNS + sign)
     }
 
     /// The longest silence of a stream, ns of the monotonic clock; None where fewer than two frames came.
@@ -323,16 +323,17 @@ impl<'obj> Programs<'obj> {
 
     /// The last of the `made` frames of a sender's stream that did not come in time; None when all did.
     pub fn last_lost(&self, sender: usize, stream: usize, made: u64) -> Option<u64> {
-        let key = (sender * 3 + stream) as u32;
-        let read = self.skel.maps.windows.lookup(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten()?;
-        let word = |at: usize| value::<u64>(read.get(at * 8..).unwrap_or_default());
-        let (lost, words) = (word(1), read.len() / 8 - 2);
+        let key = (sender * STREAMS + stream) as u32;
+        let window = self.skel.maps.windows.lookup(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten()?;
+        let number_at = |offset: usize| value::<u64>(window.get(offset..).unwrap_or_default());
+        let lost = number_at(offset_of!(types::window, lost));
         let came = |sequence: u64| {
-            let number = sequence / 32;
-            let word = word(2 + (number as usize) % words);
-            word >> 32 == number && word >> (sequence % 32) & 1 == 1
+            let number = sequence / WORD_FRAMES;
+            let place = (number % WINDOW_WORDS) as usize;
+            let word = number_at(offset_of!(types::window, words) + place * size_of::<u64>());
+            word >> WORD_FRAMES == number && word >> (sequence % WORD_FRAMES) & 1 == 1
         };
-        let seen = made.saturating_sub(words as u64 * 32);
+        let seen = made.saturating_sub(WINDOW_WORDS * WORD_FRAMES);
         let missing = (seen..made).rev().find(|&sequence| !came(sequence));
         missing.max(lost.checked_sub(1))
     }
@@ -346,8 +347,8 @@ fn info(program: RawFd) -> libbpf_sys::bpf_prog_info {
     info
 }
 
-fn histogram_of(map: &impl MapCore, histogram: u32, buckets: u32) -> Vec<u64> {
-    (0..buckets).map(|at| per_cpu::<u64>(map, histogram * buckets + at).iter().sum()).collect()
+fn histogram_of(map: &impl MapCore, histogram: u32) -> Vec<u64> {
+    (0..DELAY_BUCKETS).map(|at| per_cpu::<u64>(map, histogram * DELAY_BUCKETS + at).iter().sum()).collect()
 }
 
 fn add_tally(total: &mut types::tally, part: &types::tally) {

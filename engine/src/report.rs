@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the engine prints (`trial/result-1.schema.json`): raw counts, absent where nothing was measured.
-#![allow(missing_docs, reason = "every field is described in trial/result-1.schema.json")]
+//! What the engine prints: the types from which `trial/result-1.schema.json` is generated. Raw counts, absent where
+//! nothing was measured.
+#![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One-way delays of one stream.
-#[derive(Debug, Default, Serialize)]
+/// Of the agreement.
+pub const VERSION: u32 = 1;
+
+/// (lower_ns, upper_ns, frames) in rising order: lower_ns <= value < upper_ns, where negative lower_ns < value <=
+/// upper_ns; relative width <= 0.8 %.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Buckets(pub Vec<(i64, i64, u64)>);
+
+/// One-way delays of the timed frames. Negative ones are counted, and are in minimum, but in no bucket.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Delay {
     pub frames: u64,
     pub negative: u64,
@@ -15,56 +26,67 @@ pub struct Delay {
     pub maximum_ns: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_ns: Option<i64>,
-    /// lower end, upper end (excluded), frames
-    pub buckets: Vec<(i64, i64, u64)>,
+    pub buckets: Buckets,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variation: Option<Variation>,
 }
 
-/// Differences between the delays of frames sent one after the other.
-#[derive(Debug, Default, Serialize)]
+/// D(i) - D(i-1), signed, of frames that one sender sent one after the other and that both came (RFC 5481 section 4.1).
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Variation {
     pub pairs: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_ns: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_ns: Option<i64>,
-    /// lower end, upper end, pairs
-    pub buckets: Vec<(i64, i64, u64)>,
+    pub buckets: Buckets,
 }
 
-/// The longest time between two arrivals of a stream.
-#[derive(Debug, Serialize)]
+/// The two arrivals with the longest time between them, since the start of the phase.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Silence {
     pub from_ns: u64,
     pub to_ns: u64,
 }
 
 /// One direction of one phase.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Counts {
     pub intended_frames: u64,
     pub intended_rate: f64,
+    /// What the generator handed to the port; offered is what the port accepted.
     pub made_frames: u64,
     pub offered_frames: u64,
+    /// Expected frames, each once.
     pub received_frames: u64,
     pub duplicates: u64,
+    /// Part of received: came after a later frame of its stream (RFC 4737).
     pub reordered: u64,
+    /// After the end of grace, past the frame timeout, or too old to be judged.
     pub late: u64,
     pub damaged: u64,
     pub untranslated: u64,
     pub mistranslated: u64,
+    /// Responder: readings that found no stored connection.
     pub skipped: u64,
+    /// Part of made: native IPv6. Absent: no background was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_frames: Option<u64>,
+    /// Part of received: native IPv6.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_received: Option<u64>,
     pub nominal_ns: u64,
+    /// From the schedule's start to the last frame's sending.
     pub sending_ns: u64,
     pub worst_lag_ns: u64,
     pub mean_lag_ns: u64,
     pub final_lag_ns: u64,
+    /// The most any sender stood still for more than 1 ms at a time, summed over this phase.
     pub stalled_ns: u64,
+    /// When the last lost frame was due, since the start of the phase. Absent: none was lost, or it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lost_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,8 +95,9 @@ pub struct Counts {
     pub delay: Option<Delay>,
 }
 
-/// Phase 2, by sending side.
-#[derive(Debug, Serialize)]
+/// Phase 2, by sending side; a silent side is absent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Phase2 {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiator: Option<Counts>,
@@ -82,76 +105,115 @@ pub struct Phase2 {
     pub responder: Option<Counts>,
 }
 
-/// The state table.
-#[derive(Debug, Serialize)]
+/// The Responder's state table (RFC 9693 section 4.10).
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct StateTable {
     pub connections: u64,
+    /// Connections the Responder learned in phase 1.
     pub stored: u64,
+    /// Frames of phase 2 whose outside source differed from the one learned.
     pub remapped: u64,
     pub octets: u64,
 }
 
-/// What a port did.
-#[derive(Debug, Serialize)]
+/// What happened at one of the tester's own ports.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Port {
+    /// Frames the port did not accept (xdp_devmap_xmit drops).
     pub refused: u64,
     pub redirect_errors: u64,
+    /// Frames that carry no mark of this trial.
     pub foreign: u64,
     pub neighbour_replies: u64,
+    /// Interface counter, during the trial.
     pub rx_dropped: u64,
+    /// Interface counter, during the trial.
     pub tx_dropped: u64,
     pub gateway_mac: String,
 }
 
 /// Both ports.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Ports {
     pub initiator: Port,
     pub responder: Port,
 }
 
+/// What a CPU was there for.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Sender,
+    Watched,
+}
+
 /// How undisturbed a CPU was.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Cpu {
     pub cpu: usize,
-    pub role: &'static str,
+    pub role: Role,
+    /// Times this CPU did nothing of its task for more than 1 ms (watched CPUs: 5 ms).
     pub stalls: u64,
     pub stalled_ns: u64,
     pub worst_stall_ns: u64,
+    /// Steal time of /proc/stat (10 ms grain).
     pub stolen_ns: u64,
+    /// Senders: time the thread was ready to run but another task had its CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
 }
 
 /// The clocks.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Clock {
     pub source: String,
+    /// Times the wall clock was stepped during the trial.
     pub steps: u64,
 }
 
 /// Octets with FCS.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Frame {
     pub initiator_octets: u32,
     pub responder_octets: u32,
 }
 
-/// A line on standard output.
-#[derive(Debug, Serialize)]
-#[serde(tag = "event", rename_all = "lowercase")]
-pub enum Line {
-    Progress { phase: &'static str, seconds: f64, intended_frames: u64, made_frames: u64, received_frames: u64 },
-    Result(Box<TrialResult>),
+/// A part of a trial.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PhaseName {
+    Phase1,
+    Gap,
+    Phase2,
+}
+
+/// Where a running trial is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    pub phase: PhaseName,
+    pub seconds: f64,
+    pub intended_frames: u64,
+    pub made_frames: u64,
+    pub received_frames: u64,
 }
 
 /// The whole trial.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct TrialResult {
+    #[schemars(extend("const" = VERSION))]
     pub version: u32,
     pub engine: &'static str,
     pub mark: u32,
     pub seed: u64,
+    /// Absent in stateless trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase1: Option<Counts>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,4 +225,13 @@ pub struct TrialResult {
     pub start_to_first_frame_ns: u64,
     pub wall_ns: u64,
     pub frame: Frame,
+}
+
+/// A line on standard output.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "lowercase")]
+#[schemars(title = "natgauge trial result and progress lines, version 1")]
+pub enum Line {
+    Progress(Progress),
+    Result(Box<TrialResult>),
 }

@@ -12,6 +12,7 @@ use crate::netns;
 use crate::port::Port;
 use crate::programs::Programs;
 use crate::sender;
+use crate::shared::SIDES;
 
 /// Local Experimental Ethertype 1 (IEEE 802): no device forwards it.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const MOST_ANNOUNCED: u64 = 256;
 
 /// Try every port from every CPU, and that each port hears its gateway.
-pub fn run(programs: &Programs, ports: &[Port; 2], cpus: &[usize]) -> Outcome<()> {
+pub fn run(programs: &Programs, ports: &[Port; SIDES], cpus: &[usize]) -> Outcome<()> {
     for (side, port) in ports.iter().enumerate() {
         for &cpu in cpus {
             send_one(programs, side, port, cpu)?;

@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 
 use crate::failure::{Failure, Outcome};
 use crate::host;
-use crate::plan::DUE_FRACTION;
 use crate::programs::Control;
+use crate::shared::DUE_FRACTION;
 use crate::tester::types;
 
 /// Program runs in one call. A run takes 30 ns or more, so a sender notices the end within milliseconds; a call costs
@@ -92,7 +92,7 @@ pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow]) -> ty
             schedule.step_due = (flow.due_ns(schedule.step_at * senders + number) * fine).round() as u64;
             schedule.step_interval = interval(step.rate);
         }
-        state.stream[flow.side] = flow.stream as u32;
+        state.stream[flow.side] = types::stream(flow.stream as u32);
     }
     state
 }
@@ -139,13 +139,14 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::{INITIATOR, PHASE1};
 
-    const FLOW: Flow = Flow { side: 0, stream: 0, frames: 1000, rate: 1e6, step: None };
+    const FLOW: Flow = Flow { side: INITIATOR, stream: PHASE1, frames: 1000, rate: 1e6, step: None };
     const STEP: Step = Step { frames: 500, rate: 5e5 };
 
     /// When each frame is due, in us, by the rule of `plan_next` in bpf/generate.h.
     fn schedule(number: usize, senders: usize, flow: Flow) -> Vec<u64> {
-        let state = state(number, senders, 0, &[flow]).schedule[0];
+        let state = state(number, senders, 0, &[flow]).schedule[INITIATOR];
         let mut due = state.next_due;
         let next = |at: u64| {
             let now = due;

@@ -10,11 +10,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType};
 
 use crate::failure::{Failure, Outcome};
 use crate::request::{Family, Request};
+use crate::shared::{ENTRY4_OCTETS, ENTRY6_OCTETS, MAX_PIECES};
 
 /// Connections a piece holds at most.
 const LARGEST_PIECE: u64 = 1 << 22;
-/// `MAX_PIECES` of bpf/shared.h.
-const MOST_PIECES: u64 = 512;
 /// Left for everything else.
 const RESERVE: u64 = 256 << 20;
 const MAKERS: usize = 4;
@@ -30,7 +29,7 @@ pub struct Table {
 /// Number of pieces, and connections in each: those that leave the fewest places over.
 pub fn shape(connections: u64) -> (u64, u64) {
     let least = connections.div_ceil(LARGEST_PIECE);
-    let count = (least..=MOST_PIECES.min(2 * least))
+    let count = (least..=MAX_PIECES.min(2 * least))
         .min_by_key(|&count| connections.div_ceil(count) * count - connections)
         .unwrap_or(least);
     (count, connections.div_ceil(count))
@@ -55,11 +54,11 @@ fn unmakeable(error: &libbpf_rs::Error) -> Failure {
 }
 
 impl Table {
-    /// Octets one connection takes: bpf/table.h.
+    /// Octets one connection takes.
     fn entry(request: &Request) -> u32 {
         match request.responder.family {
-            Family::Ipv4 => 8,
-            Family::Ipv6 => 24,
+            Family::Ipv4 => ENTRY4_OCTETS,
+            Family::Ipv6 => ENTRY6_OCTETS,
         }
     }
 
@@ -129,7 +128,7 @@ mod tests {
     fn pieces_hold_all_connections_and_hardly_more() {
         for connections in [1, 2, 100_000, 1 << 22, (1 << 22) + 1, 10_000_000, 1_600_000_000, (1 << 31) - 1, 1 << 31] {
             let (count, entries) = shape(connections);
-            assert!(count <= MOST_PIECES && entries <= LARGEST_PIECE, "{connections}: {count} x {entries}");
+            assert!(count <= MAX_PIECES && entries <= LARGEST_PIECE, "{connections}: {count} x {entries}");
             assert!((0..=connections / 1_000_000).contains(&(count * entries - connections)), "{connections}");
         }
         assert_eq!(shape(1_600_000_000), (400, 4_000_000));

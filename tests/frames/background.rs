@@ -3,9 +3,9 @@
 
 use std::mem::MaybeUninit;
 
-use natgauge_engine::sender::Flow;
+use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
-use crate::harness::{request, Loaded, DROP, NAT64, REDIRECT};
+use crate::harness::{flow, request, Loaded, DROP, NAT64, REDIRECT};
 
 const BACKGROUND: &str = r#"{"n":10,"m":9,
     "initiator_addresses":{"first":"2001:2:0:b1::2","last":"2001:2:0:b1::5"},
@@ -20,14 +20,14 @@ fn frame_i_is_foreground_when_i_modulo_n_is_below_m() {
     for family in [&[][..], NAT64] {
         let mut place = MaybeUninit::uninit();
         let loaded = Loaded::new(&mut place, request(&[family, &[("/background", BACKGROUND)]].concat()));
-        let phase2 = Flow { side: 0, stream: 1, frames: 60, rate: 1e9, step: None };
+        let phase2 = flow(PHASE2_INITIATOR, 60);
         let sent = loaded.generate(&[phase2]);
         let native: Vec<_> = (0..60).filter(|&at| is_background(&sent[at])).collect();
         assert_eq!(native, [9, 19, 29, 39, 49, 59]);
         assert!(native.iter().all(|&at| sent[at].len() == 80), "84 octets with FCS, as the other frames over IPv6");
         let hosts: std::collections::HashSet<_> = native.iter().map(|&at| sent[at][37]).collect();
         assert!(hosts.len() > 1 && hosts.iter().all(|host| (2..=5).contains(host)), "{hosts:?}");
-        let phase1 = loaded.generate(&[Flow { side: 0, stream: 0, frames: 60, rate: 1e9, step: None }]);
+        let phase1 = loaded.generate(&[flow(PHASE1, 60)]);
         assert!(!phase1.iter().any(|frame| is_background(frame)), "phase 1 opens connections, nothing else");
     }
 }
@@ -36,16 +36,16 @@ fn frame_i_is_foreground_when_i_modulo_n_is_below_m() {
 fn background_frames_arrive_as_they_were_sent_and_open_no_connection() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[("/background", BACKGROUND)]));
-    let sent = loaded.generate(&[Flow { side: 0, stream: 1, frames: 20, rate: 1e9, step: None }]);
-    let (verdict, _, after) = loaded.receive(1, &sent[9]);
+    let sent = loaded.generate(&[flow(PHASE2_INITIATOR, 20)]);
+    let (verdict, _, after) = loaded.receive(RESPONDER, &sent[9]);
     assert_eq!((verdict, after.stored), (DROP, 0));
-    assert_eq!((after.tally[1].received, after.tally[1].background), (1, 1));
+    assert_eq!((after.tally[PHASE2_INITIATOR].received, after.tally[PHASE2_INITIATOR].background), (1, 1));
     // Another host's address, with the checksum made right again: two words are exchanged.
     let mut astray = sent[19].clone();
     astray.swap(22, 24);
     astray.swap(23, 25);
-    let (_, _, after) = loaded.receive(1, &astray);
-    assert_eq!((after.tally[1].mistranslated, after.tally[1].received), (1, 1));
+    let (_, _, after) = loaded.receive(RESPONDER, &astray);
+    assert_eq!((after.tally[PHASE2_INITIATOR].mistranslated, after.tally[PHASE2_INITIATOR].received), (1, 1));
 }
 
 #[test]
@@ -53,11 +53,11 @@ fn the_responder_sends_its_share_of_the_background_too() {
     let mut place = MaybeUninit::uninit();
     let stateless = [("/stateless", "true"), ("/phase1", "null"), ("/translation", r#"{"source":"unchanged"}"#)];
     let loaded = Loaded::new(&mut place, request(&[&stateless[..], &[("/background", BACKGROUND)]].concat()));
-    let sent = loaded.generate(&[Flow { side: 1, stream: 2, frames: 10, rate: 1e9, step: None }]);
-    let (_, _, before) = loaded.receive(0, &sent[8]);
-    assert_eq!((before.tally[2].received, before.tally[2].background), (1, 0));
-    let (_, _, after) = loaded.receive(0, &sent[9]);
-    assert_eq!((after.tally[2].received, after.tally[2].background), (2, 1));
+    let sent = loaded.generate(&[flow(PHASE2_RESPONDER, 10)]);
+    let (_, _, before) = loaded.receive(INITIATOR, &sent[8]);
+    assert_eq!((before.tally[PHASE2_RESPONDER].received, before.tally[PHASE2_RESPONDER].background), (1, 0));
+    let (_, _, after) = loaded.receive(INITIATOR, &sent[9]);
+    assert_eq!((after.tally[PHASE2_RESPONDER].received, after.tally[PHASE2_RESPONDER].background), (2, 1));
 }
 
 #[test]
@@ -70,6 +70,6 @@ fn neighbours_of_the_background_are_answered() {
     let mut frame = [&[0x33, 0x33, 0xff, 0, 0, 2][..], &[2, 0, 0, 0, 1, 2], &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();
     frame.extend([0, icmp.len() as u8, 58, 255]);
     frame.extend([&asker[..], &host, &icmp].concat());
-    let (verdict, _, after) = loaded.receive(1, &frame);
-    assert_eq!((verdict, after.neighbour_replies[1]), (REDIRECT, 1));
+    let (verdict, _, after) = loaded.receive(RESPONDER, &frame);
+    assert_eq!((verdict, after.neighbour_replies[RESPONDER]), (REDIRECT, 1));
 }

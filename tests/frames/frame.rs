@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames built octet by octet from the RFCs, with nothing taken from the programs under test.
+//! Frames built octet by octet from the RFCs; nothing is taken from the programs under test but how their tag is laid
+//! out, which bpf/shared.h alone says.
 
+use std::mem::offset_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use natgauge_engine::shared::{STREAM_BITS, TAG_OCTETS};
+use natgauge_engine::tester::types::tag;
 
 pub const MARK: u32 = 0x1234_5678;
 
@@ -16,7 +21,7 @@ pub struct Udp {
     pub mark: u32,
     pub connection: u32,
     pub sequence: u32,
-    pub stream: u8,
+    pub stream: usize,
     pub sender: u8,
     pub sent_ns: u64,
     pub ttl: u8,
@@ -51,12 +56,17 @@ fn octets_of(address: IpAddr) -> Vec<u8> {
 
 impl Udp {
     fn tag(&self) -> Vec<u8> {
-        let mut tag = self.mark.to_le_bytes().to_vec();
-        tag.extend(self.connection.to_le_bytes());
-        tag.extend(self.sequence.to_le_bytes());
-        tag.push(self.stream | self.sender << 2);
-        tag.extend(&self.sent_ns.to_le_bytes()[..5]);
-        tag
+        let mut octets = vec![0; TAG_OCTETS as usize];
+        let mut put = |at: usize, part: &[u8]| octets[at..at + part.len()].copy_from_slice(part);
+        let sent = self.sent_ns.to_le_bytes();
+        put(offset_of!(tag, mark), &self.mark.to_le_bytes());
+        put(offset_of!(tag, connection), &self.connection.to_le_bytes());
+        put(offset_of!(tag, sequence), &self.sequence.to_le_bytes());
+        put(offset_of!(tag, kind), &[self.stream as u8 | self.sender << STREAM_BITS]);
+        put(offset_of!(tag, sent_low), &sent[..1]);
+        put(offset_of!(tag, sent_middle), &sent[1..3]);
+        put(offset_of!(tag, sent_high), &sent[3..5]);
+        octets
     }
 
     pub fn build(&self) -> Vec<u8> {

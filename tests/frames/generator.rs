@@ -2,14 +2,16 @@
 //! What is sent.
 
 use std::collections::HashSet;
-use std::mem::MaybeUninit;
+use std::mem::{offset_of, MaybeUninit};
 
 use natgauge_engine::sender::Flow;
+use natgauge_engine::shared::{PHASE1, PHASE2_RESPONDER, RESPONDER, TAG_OCTETS};
+use natgauge_engine::tester::types;
 
 use crate::frame::{v4, v6, Udp, MARK};
-use crate::harness::{request, Loaded, INITIATOR_MACS, NAT64, RESPONDER_MACS};
+use crate::harness::{flow, request, Loaded, INITIATOR_MACS, NAT64, RESPONDER_MACS};
 
-const PHASE1: Flow = Flow { side: 0, stream: 0, frames: 1000, rate: 1e9, step: None };
+const FIRST: Flow = flow(PHASE1, 1000);
 
 fn ports(frame: &[u8], header: usize) -> (u16, u16) {
     let at = 14 + header;
@@ -21,7 +23,7 @@ fn ports(frame: &[u8], header: usize) -> (u16, u16) {
 fn expected(frame: &[u8], header: usize, mut udp: Udp) -> Vec<u8> {
     let tag = &frame[14 + header + 8..];
     let mut time = [0_u8; 8];
-    time[..5].copy_from_slice(&tag[13..18]);
+    time[..5].copy_from_slice(&tag[offset_of!(types::tag, sent_low)..TAG_OCTETS as usize]);
     udp.sent_ns = u64::from_le_bytes(time);
     udp.ports = ports(frame, header);
     udp.build()
@@ -37,7 +39,7 @@ fn initiator4(connection: u32) -> Udp {
         mark: MARK,
         connection,
         sequence: connection,
-        stream: 0,
+        stream: PHASE1,
         sender: 0,
         sent_ns: 0,
         ttl: 10,
@@ -53,7 +55,7 @@ fn mark() -> (&'static str, &'static str) {
 fn every_octet_of_an_ipv4_frame_is_as_the_rfcs_say() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[mark()]));
-    for (connection, frame) in loaded.generate(&[PHASE1]).iter().enumerate() {
+    for (connection, frame) in loaded.generate(&[FIRST]).iter().enumerate() {
         assert_eq!(frame, &expected(frame, 20, initiator4(connection as u32)), "connection {connection}");
     }
 }
@@ -62,7 +64,7 @@ fn every_octet_of_an_ipv4_frame_is_as_the_rfcs_say() {
 fn every_octet_of_an_ipv6_frame_is_as_the_rfcs_say() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(NAT64));
-    for (connection, frame) in loaded.generate(&[PHASE1]).iter().enumerate() {
+    for (connection, frame) in loaded.generate(&[FIRST]).iter().enumerate() {
         let mut udp = initiator4(connection as u32);
         udp.source = v6("2001:2::2");
         udp.destination = v6("2001:2:0:1::c613:2");
@@ -77,16 +79,16 @@ fn the_shorter_side_of_a_nat64_gets_shorter_frames() {
     let once = r#"{"rate":1000000.0,"frames":1,"reading_order":"once"}"#;
     let changes = [NAT64, &[("/connections", "1"), ("/phase2/responder", once)]].concat();
     let loaded = Loaded::new(&mut place, request(&changes));
-    let inside = loaded.generate(&[Flow { frames: 1, ..PHASE1 }]).remove(0);
+    let inside = loaded.generate(&[Flow { frames: 1, ..FIRST }]).remove(0);
     let seen = Udp { source: v4("198.19.0.1"), ports: (4242, ports(&inside, 40).1), ..initiator4(0) };
-    loaded.receive(1, &seen.build());
-    let back = loaded.generate(&[Flow { side: 1, stream: 2, frames: 1, rate: 1e9, step: None }]).remove(0);
+    loaded.receive(RESPONDER, &seen.build());
+    let back = loaded.generate(&[flow(PHASE2_RESPONDER, 1)]).remove(0);
     let udp = Udp {
         to: RESPONDER_MACS.1,
         from: RESPONDER_MACS.0,
         source: v4("198.19.0.2"),
         destination: v4("198.19.0.1"),
-        stream: 2,
+        stream: PHASE2_RESPONDER,
         ..initiator4(0)
     };
     assert_eq!(back, expected(&back, 20, udp));
@@ -99,7 +101,7 @@ fn long_frames_carry_counting_octets_with_right_checksums() {
         let mut place = MaybeUninit::uninit();
         let size_text = format!(r#"{{"size":{size},"side":"initiator"}}"#);
         let loaded = Loaded::new(&mut place, request(&[("/frame", &size_text)]));
-        for (connection, frame) in loaded.generate(&[Flow { frames: 10, ..PHASE1 }]).iter().enumerate() {
+        for (connection, frame) in loaded.generate(&[Flow { frames: 10, ..FIRST }]).iter().enumerate() {
             let udp = Udp { octets: size - 4, ..initiator4(connection as u32) };
             assert_eq!(frame, &expected(frame, 20, udp), "{size} octets");
         }
@@ -123,7 +125,7 @@ fn tuples(order: &str, seed: u64, sources: &str, frames: u64) -> Vec<(Vec<u8>, (
             ("/initiator/destination_ports", r#"{"first":1,"last":5}"#),
         ]),
     );
-    let flow = Flow { frames, ..PHASE1 };
+    let flow = Flow { frames, ..FIRST };
     loaded.generate(&[flow]).iter().map(|frame| (frame[26..34].to_vec(), ports(frame, 20))).collect()
 }
 
@@ -176,26 +178,27 @@ fn the_responder_sends_only_what_it_learned_each_once_when_asked() {
     let mut place = MaybeUninit::uninit();
     let once = r#"{"rate":1000000.0,"frames":1000,"reading_order":"once"}"#;
     let loaded = Loaded::new(&mut place, request(&[("/phase2/responder", once)]));
-    for (connection, frame) in loaded.generate(&[PHASE1]).iter().enumerate() {
+    for (connection, frame) in loaded.generate(&[FIRST]).iter().enumerate() {
         let (_, destination) = ports(frame, 20);
         let seen = Udp {
             source: v4("198.19.0.1"),
             ports: (20_000 + connection as u16, destination),
             ..initiator4(connection as u32)
         };
-        loaded.receive(1, &seen.build());
+        loaded.receive(RESPONDER, &seen.build());
     }
-    let sent = loaded.generate(&[Flow { side: 1, stream: 2, frames: 1000, rate: 1e9, step: None }]);
+    let sent = loaded.generate(&[flow(PHASE2_RESPONDER, 1000)]);
     let mut used = HashSet::new();
     for (turn, frame) in sent.iter().enumerate() {
-        let connection = u32::from_le_bytes(frame[46..50].try_into().unwrap());
+        let at = 14 + 20 + 8 + offset_of!(types::tag, connection);
+        let connection = u32::from_le_bytes(frame[at..at + 4].try_into().unwrap());
         let udp = Udp {
             to: RESPONDER_MACS.1,
             from: RESPONDER_MACS.0,
             source: v4("198.19.0.2"),
             destination: v4("198.19.0.1"),
             sequence: turn as u32,
-            stream: 2,
+            stream: PHASE2_RESPONDER,
             ..initiator4(connection)
         };
         assert_eq!(frame, &expected(frame, 20, udp));
@@ -210,7 +213,7 @@ fn a_thread_that_comes_late_to_its_schedule_stood_still_until_then() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[]));
     // The harness lets every schedule have begun a second ago.
-    loaded.generate(&[Flow { frames: 1, ..PHASE1 }]);
+    loaded.generate(&[Flow { frames: 1, ..FIRST }]);
     let sender = loaded.programs.senders()[0];
     assert_eq!(sender.stalls, 1);
     assert!((1_000_000_000..60_000_000_000).contains(&sender.worst_stall_ns), "{}", sender.worst_stall_ns);

@@ -8,6 +8,7 @@ use libbpf_rs::OpenObject;
 use natgauge_engine::programs::{Programs, Received};
 use natgauge_engine::request::{self, Request};
 use natgauge_engine::sender::{self, Flow};
+use natgauge_engine::shared::{INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
 use natgauge_engine::table::Table;
 use natgauge_engine::{host, plan};
 
@@ -44,6 +45,12 @@ pub const NAT64: &[(&str, &str)] = &[
     ("/frame", r#"{"size":84,"side":"initiator"}"#),
 ];
 
+/// A stream as fast as it goes.
+pub const fn flow(stream: usize, frames: u64) -> Flow {
+    let side = if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR };
+    Flow { side, stream, frames, rate: 1e9, step: None }
+}
+
 pub struct Loaded<'a> {
     pub programs: Programs<'a>,
     pub request: Request,
@@ -55,7 +62,7 @@ impl<'a> Loaded<'a> {
         let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
         let programs = Programs::load(place, &plan, request.senders.cpus.len(), table)
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
-        programs.control.open(7);
+        programs.control.open((1 << STREAMS) - 1);
         programs.aim_at_loopback().unwrap();
         Self { programs, request }
     }

@@ -4,17 +4,16 @@
 use std::mem::MaybeUninit;
 
 use natgauge_engine::programs::Received;
-use natgauge_engine::sender::Flow;
+use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
 
 use crate::frame::{ones_complement, v4, v6, Udp, MARK};
-use crate::harness::{request, Loaded, DROP, NAT64, REDIRECT};
+use crate::harness::{flow, request, Loaded, DROP, NAT64, REDIRECT};
 
 const CONNECTION: u32 = 5;
 
 /// The right frame of connection 5 as it must reach the Responder through a NAT44, and its inside source port.
 pub fn outside_frame(loaded: &Loaded, header: usize) -> (Udp, u16) {
-    let sent =
-        loaded.generate(&[Flow { side: 0, stream: 0, frames: 6, rate: 1e9, step: None }]).remove(CONNECTION as usize);
+    let sent = loaded.generate(&[flow(PHASE1, 6)]).remove(CONNECTION as usize);
     let two = |at: usize| u16::from_be_bytes([sent[at], sent[at + 1]]);
     let frame = Udp {
         to: [2, 0, 0, 0, 0, 2],
@@ -25,7 +24,7 @@ pub fn outside_frame(loaded: &Loaded, header: usize) -> (Udp, u16) {
         mark: MARK,
         connection: CONNECTION,
         sequence: 5,
-        stream: 0,
+        stream: PHASE1,
         sender: 0,
         sent_ns: 0,
         ttl: 9,
@@ -68,14 +67,18 @@ const ROWS: &[Row] = &[
     ("a source outside the pool is mistranslated", |f, _| source(f, "198.19.0.77"), &["mistranslated"]),
     ("a wrong destination is mistranslated", |f, _| destination(f, "198.19.0.3"), &["mistranslated"]),
     ("a wrong destination port is mistranslated", |f, _| port(f, 999), &["mistranslated"]),
-    ("a stream that belongs to the other port is mistranslated", |f, _| stream(f, 2), &["mistranslated"]),
+    (
+        "a stream that belongs to the other port is mistranslated",
+        |f, _| stream(f, PHASE2_RESPONDER),
+        &["mistranslated"],
+    ),
     ("a flipped bit in the tag is damage", |f, _| flip(f, 50), &["damaged"]),
     ("a flipped bit in the mark is damage", |f, _| flip(f, 43), &["damaged"]),
     ("a flipped bit in the last octet is damage", |f, _| flip(f, 59), &["damaged"]),
     ("a flipped bit in the UDP ports is damage", |f, _| flip(f, 34), &["damaged"]),
     ("a flipped bit in the TTL is damage", |f, _| flip(f, 22), &["damaged"]),
     ("a cut frame is damage", |f, _| cut(f), &["damaged"]),
-    ("an unknown stream is damage", |f, _| stream(f, 3), &["damaged"]),
+    ("an unknown stream is damage", |f, _| stream(f, STREAMS), &["damaged"]),
     ("a connection that does not exist is damage", |f, _| connection(f, 1_000_000), &["damaged"]),
     ("another trial's mark is foreign", |f, _| mark(f, 77), &["foreign"]),
     ("another protocol is foreign", |f, _| ethertype(f, [0x88, 0xcc]), &["foreign"]),
@@ -109,7 +112,7 @@ fn port(f: &mut Udp, destination: u16) -> Vec<u8> {
     f.build()
 }
 
-fn stream(f: &mut Udp, value: u8) -> Vec<u8> {
+fn stream(f: &mut Udp, value: usize) -> Vec<u8> {
     f.stream = value;
     f.build()
 }
@@ -166,7 +169,7 @@ fn what_arrives_at_the_responder_is_sorted_as_each_row_says() {
     for (sentence, change, expected) in ROWS {
         let before = loaded.programs.received();
         let frame = change(&mut right.clone(), inside_port);
-        let (verdict, _, after) = loaded.receive(1, &frame);
+        let (verdict, _, after) = loaded.receive(RESPONDER, &frame);
         assert_eq!(verdict, DROP, "{sentence}");
         assert_eq!(&risen(&before, &after), expected, "{sentence}");
         let (_, _, ns) = loaded.run(loaded.programs.receivers()[1], &frame, 10_000);
@@ -179,8 +182,8 @@ fn after_its_grace_a_frame_is_late() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[]));
     let (right, _) = outside_frame(&loaded, 20);
-    loaded.programs.control.open(6);
-    let (_, _, after) = loaded.receive(1, &right.build());
+    loaded.programs.control.open(1 << PHASE2_INITIATOR | 1 << PHASE2_RESPONDER);
+    let (_, _, after) = loaded.receive(RESPONDER, &right.build());
     assert_eq!(risen(&Received::default(), &after), ["late"]);
 }
 
@@ -191,11 +194,11 @@ fn past_its_timeout_a_frame_is_late() {
     let (mut right, _) = outside_frame(&loaded, 20);
     let now = natgauge_engine::host::now_ns();
     right.sent_ns = now - 20_000_000;
-    let (_, _, late) = loaded.receive(1, &right.build());
+    let (_, _, late) = loaded.receive(RESPONDER, &right.build());
     assert_eq!(risen(&Received::default(), &late), ["late"]);
     right.sent_ns = natgauge_engine::host::now_ns();
     right.sequence += 1;
-    let (_, _, after) = loaded.receive(1, &right.build());
+    let (_, _, after) = loaded.receive(RESPONDER, &right.build());
     assert_eq!(risen(&late, &after), ["received", "stored"]);
 }
 
@@ -205,13 +208,13 @@ fn delays_are_exact_at_their_ends_and_negative_ones_are_counted() {
     let loaded =
         Loaded::new(&mut place, request(&[("/record_delays", "true"), ("/initiator/source_ports/last", "65535")]));
     let (mut right, _) = outside_frame(&loaded, 20);
-    right.stream = 1;
+    right.stream = PHASE2_INITIATOR;
     for (sequence, before) in [(1, 5_000_000_i64), (2, 900_000_000), (3, -1_000_000_000)] {
         right.sequence = sequence;
         right.sent_ns = (natgauge_engine::host::now_ns() as i64 - before) as u64;
-        loaded.receive(1, &right.build());
+        loaded.receive(RESPONDER, &right.build());
     }
-    let tally = loaded.programs.received().tally[1];
+    let tally = loaded.programs.received().tally[PHASE2_INITIATOR];
     assert_eq!((tally.delays, tally.negative, tally.received), (3, 1, 3));
     // Between reading the clock here and there lie microseconds, on a bad day milliseconds.
     assert!((900_000_000..1_100_000_000).contains(&tally.delay_maximum), "{}", tally.delay_maximum);
@@ -223,11 +226,11 @@ fn a_router_must_leave_the_source_alone() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[("/translation", r#"{"source":"unchanged"}"#)]));
     let (mut frame, inside_port) = outside_frame(&loaded, 20);
-    let (_, _, changed) = loaded.receive(1, &frame.build());
+    let (_, _, changed) = loaded.receive(RESPONDER, &frame.build());
     assert_eq!(risen(&Received::default(), &changed), ["mistranslated"]);
     frame.source = v4("10.0.0.2");
     frame.ports.0 = inside_port;
-    let (_, _, kept) = loaded.receive(1, &frame.build());
+    let (_, _, kept) = loaded.receive(RESPONDER, &frame.build());
     assert_eq!(risen(&changed, &kept), ["received", "stored"]);
 }
 
@@ -236,19 +239,19 @@ fn back_at_the_initiator_everything_must_be_as_it_was() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[]));
     let (outside, inside_port) = outside_frame(&loaded, 20);
-    loaded.receive(1, &outside.build());
+    loaded.receive(RESPONDER, &outside.build());
     let right = Udp {
         source: v4("198.19.0.2"),
         destination: v4("10.0.0.2"),
         ports: (outside.ports.1, inside_port),
-        stream: 2,
+        stream: PHASE2_RESPONDER,
         ..outside.clone()
     };
     let leak = Udp { destination: v4("198.19.0.1"), ports: (outside.ports.1, 33_333), sequence: 6, ..right.clone() };
     let wrong = Udp { ports: (outside.ports.1, inside_port.wrapping_add(1)), sequence: 7, ..right.clone() };
     for (frame, expected) in [(right, "received"), (leak, "untranslated"), (wrong, "mistranslated")] {
         let before = loaded.programs.received();
-        let (_, _, after) = loaded.receive(0, &frame.build());
+        let (_, _, after) = loaded.receive(INITIATOR, &frame.build());
         assert_eq!(risen(&before, &after), [expected]);
     }
 }
@@ -265,9 +268,9 @@ fn through_a_nat64_an_ipv6_frame_outside_is_a_leak_and_ipv4_is_right() {
         octets: 80,
         ..right.clone()
     };
-    let (_, _, leaked) = loaded.receive(1, &leak.build());
+    let (_, _, leaked) = loaded.receive(RESPONDER, &leak.build());
     assert_eq!(risen(&Received::default(), &leaked), ["untranslated"]);
-    let (_, _, after) = loaded.receive(1, &right.build());
+    let (_, _, after) = loaded.receive(RESPONDER, &right.build());
     assert_eq!(risen(&leaked, &after), ["received", "stored"]);
 }
 
@@ -283,14 +286,14 @@ fn arp_request(target: [u8; 4]) -> Vec<u8> {
 fn arp_is_answered_for_own_addresses_only() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[]));
-    let (verdict, reply, _) = loaded.receive(1, &arp_request([198, 19, 0, 2]));
+    let (verdict, reply, _) = loaded.receive(RESPONDER, &arp_request([198, 19, 0, 2]));
     assert_eq!(verdict, REDIRECT);
     let mut expected = [&[2, 0, 0, 0, 1, 2, 2, 0, 0, 0, 0, 2][..], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2]].concat();
     expected.extend([2, 0, 0, 0, 0, 2, 198, 19, 0, 2, 2, 0, 0, 0, 1, 2, 198, 19, 0, 1]);
     expected.resize(60, 0);
     assert_eq!(reply, expected);
-    let (verdict, _, after) = loaded.receive(1, &arp_request([198, 19, 0, 3]));
-    assert_eq!((verdict, after.foreign[1]), (DROP, 1));
+    let (verdict, _, after) = loaded.receive(RESPONDER, &arp_request([198, 19, 0, 3]));
+    assert_eq!((verdict, after.foreign[RESPONDER]), (DROP, 1));
 }
 
 #[test]
@@ -304,7 +307,7 @@ fn neighbour_solicitations_are_answered_with_and_without_their_option() {
         let mut frame = [&[0x33, 0x33, 0xff, 0, 0, 2][..], &[2, 0, 0, 0, 1, 1], &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();
         frame.extend([0, icmp.len() as u8, 58, 255]);
         frame.extend([&asker[..], &target, &icmp].concat());
-        let (verdict, reply, _) = loaded.receive(0, &frame);
+        let (verdict, reply, _) = loaded.receive(INITIATOR, &frame);
         assert_eq!((verdict, reply.len()), (REDIRECT, 86));
         assert_eq!(reply[..14], [2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1, 0x86, 0xdd]);
         assert_eq!((&reply[22..38], &reply[38..54]), (&target[..], &asker[..]));

@@ -7,11 +7,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use natgauge_engine::host::now_ns;
-use natgauge_engine::sender::Flow;
+use natgauge_engine::shared::{
+    INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, WINDOW_WORDS, WORD_FRAMES,
+};
 use natgauge_engine::tester::types::tally;
 
 use crate::frame::{v4, Udp};
-use crate::harness::{request, Loaded, NAT64};
+use crate::harness::{flow, request, Loaded, NAT64};
 use crate::receiver::outside_frame;
 
 const SECOND: i64 = 1_000_000_000;
@@ -21,13 +23,13 @@ const SLACK: i64 = SECOND / 2;
 /// Hand the Responder frames of phase 2 by sequence and delay in seconds.
 fn receive(loaded: &Loaded, frames: &[(u32, i64)]) -> tally {
     let (mut frame, _) = outside_frame(loaded, 20);
-    frame.stream = 1;
+    frame.stream = PHASE2_INITIATOR;
     for &(sequence, delay) in frames {
         frame.sequence = sequence;
         frame.sent_ns = (now_ns() as i64 - delay * SECOND) as u64;
-        loaded.receive(1, &frame.build());
+        loaded.receive(RESPONDER, &frame.build());
     }
-    loaded.programs.received().tally[1]
+    loaded.programs.received().tally[PHASE2_INITIATOR]
 }
 
 fn close(found: i64, seconds: i64) -> bool {
@@ -46,9 +48,9 @@ fn differences_are_of_neighbours_in_the_order_of_sending_whichever_came_first() 
     assert!(close(tally.variation_maximum, 11), "{tally:?}");
     let tally = receive(&loaded, &[(4, 9), (3, 1)]);
     assert_eq!((tally.pairs, tally.duplicates), (4, 2), "a frame that came twice makes no pair twice");
-    let buckets = 34 << 7;
-    let pairs = |histogram: u32| loaded.programs.variations(histogram, buckets).iter().sum::<u64>();
-    assert_eq!([0, 1, 2, 3].map(pairs), [3, 1, 0, 0]);
+    let pairs = |side: usize, sign| -> u64 { loaded.programs.variations(side, sign).iter().sum() };
+    let both = |side| [pairs(side, NOT_NEGATIVE), pairs(side, NEGATIVE)];
+    assert_eq!([both(INITIATOR), both(RESPONDER)], [[3, 1], [0, 0]]);
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn only_the_samples_asked_for_are_timed() {
 fn the_longest_silence_and_the_last_lost_frame_are_known() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[("/record_loss_times", "true")]));
-    assert_eq!(loaded.programs.silence(1), None);
+    assert_eq!(loaded.programs.silence(PHASE2_INITIATOR), None);
     receive(&loaded, &[(0, 0), (1, 0)]);
     let begin = now_ns();
     receive(&loaded, &[(3, 0)]);
@@ -77,15 +79,19 @@ fn the_longest_silence_and_the_last_lost_frame_are_known() {
     let middle = now_ns();
     receive(&loaded, &[(4, 0)]);
     let end = now_ns();
-    let (from, to) = loaded.programs.silence(1).unwrap();
+    let (from, to) = loaded.programs.silence(PHASE2_INITIATOR).unwrap();
     assert!((begin..middle).contains(&from) && (middle..end).contains(&to), "{begin} {from} {middle} {to} {end}");
-    assert_eq!(loaded.programs.last_lost(0, 1, 5), Some(2));
+    assert_eq!(loaded.programs.last_lost(0, PHASE2_INITIATOR, 5), Some(2));
     receive(&loaded, &[(2, 0)]);
-    assert_eq!(loaded.programs.last_lost(0, 1, 5), None);
-    assert_eq!(loaded.programs.last_lost(0, 1, 7), Some(6), "what was sent last and never came");
-    // 2^21 frames later the first 32 leave the window; 5 and all after it never came.
-    receive(&loaded, &[(1 << 21, 0)]);
-    assert_eq!(loaded.programs.last_lost(0, 1, 0), Some(31), "remembered although it has left the window");
+    assert_eq!(loaded.programs.last_lost(0, PHASE2_INITIATOR, 5), None);
+    assert_eq!(loaded.programs.last_lost(0, PHASE2_INITIATOR, 7), Some(6), "what was sent last and never came");
+    // A window later the first word's frames leave it; 5 and all after it never came.
+    receive(&loaded, &[((WINDOW_WORDS * WORD_FRAMES) as u32, 0)]);
+    assert_eq!(
+        loaded.programs.last_lost(0, PHASE2_INITIATOR, 0),
+        Some(WORD_FRAMES - 1),
+        "remembered although it has left the window"
+    );
 }
 
 #[test]
@@ -96,7 +102,7 @@ fn without_a_state_table_both_sides_make_their_own_four_tuples() {
     changes.extend([("/stateless", "true"), ("/phase1", "null"), ("/responder/destination_addresses", hosts)]);
     changes.push(("/translation", r#"{"source":"unchanged"}"#));
     let loaded = Loaded::new(&mut place, request(&changes));
-    let sent = loaded.generate(&[Flow { side: 1, stream: 2, frames: 200, rate: 1e9, step: None }]);
+    let sent = loaded.generate(&[flow(PHASE2_RESPONDER, 200)]);
     let mut ports = std::collections::HashSet::new();
     for frame in &sent {
         assert_eq!(frame[26..34], [198, 19, 0, 2, 192, 0, 2, 2]);
@@ -104,11 +110,15 @@ fn without_a_state_table_both_sides_make_their_own_four_tuples() {
     }
     assert!(ports.len() > 100, "{} of 200 port pairs differ", ports.len());
     let (outside, inside_port) = outside_frame(&loaded, 40);
-    let right = Udp { source: v4("192.0.2.2"), ports: (inside_port, outside.ports.1), stream: 1, ..outside };
+    let right =
+        Udp { source: v4("192.0.2.2"), ports: (inside_port, outside.ports.1), stream: PHASE2_INITIATOR, ..outside };
     let wrong = Udp { source: v4("192.0.2.3"), sequence: 9, ..right.clone() };
-    loaded.receive(1, &right.build());
-    let (_, _, after) = loaded.receive(1, &wrong.build());
-    assert_eq!((after.tally[1].received, after.tally[1].mistranslated, after.stored), (1, 1, 0));
+    loaded.receive(RESPONDER, &right.build());
+    let (_, _, after) = loaded.receive(RESPONDER, &wrong.build());
+    assert_eq!(
+        (after.tally[PHASE2_INITIATOR].received, after.tally[PHASE2_INITIATOR].mistranslated, after.stored),
+        (1, 1, 0)
+    );
 }
 
 /// The verifier gives up beyond 1,000,000 instructions; a plan close to it would fail on another kernel.

@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 from tests.labs.wire import Datagram, Tap
 
+from natgauge.bench.traffic import as_initiator_writes
 from natgauge.duts.fitness import PlanFacts, Wishes
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.this_machine import ThisMachine
 from natgauge.labs import namespaces
-from natgauge.labs.addresses import INSIDE, MAPPED, OUTSIDE, destinations
-from natgauge.labs.contract import Device
+from natgauge.labs.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.contract import Addresses, Device
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
 
@@ -62,7 +63,9 @@ class Bench:
 
     def datagrams(self) -> list[Datagram]:
         """One for each connection: four sources, 25 source ports, two destination ports."""
-        destination = destinations(1, self.recipe.initiator_family, self.recipe.responder_family)[0]
+        own = OUTSIDE[self.recipe.responder_family].host(0)
+        crosses = self.recipe.initiator_family != self.recipe.responder_family
+        destination = as_initiator_writes(Addresses(own, own), NAT64_PREFIX if crosses else None).first
         side = INSIDE[self.recipe.initiator_family]
         return [
             Datagram(side.host(i % SOURCES), 2000 + i // 8, destination, 7 + (i // SOURCES) % 2, b"connection %04d" % i)

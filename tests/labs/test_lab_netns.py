@@ -23,8 +23,7 @@ from pyroute2 import IPRoute
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
-from natgauge.labs import links, namespaces
-from natgauge.labs import register as registers
+from natgauge.labs import links, locks, namespaces, upkeep
 from natgauge.labs.cable import CableLab
 from natgauge.labs.contract import Port
 from natgauge.labs.netns import FRONT, NetnsLab
@@ -49,7 +48,7 @@ def _traces() -> tuple[list[str], list[str], list[str]]:
     with IPRoute() as routes:
         interfaces = [link.get_attr("IFLA_IFNAME") for link in routes.get_links()]
     own = [name for name in namespaces.names() if "ngtest" in name]
-    return own, interfaces, sorted(str(path) for path in registers.RUN.glob("*ngtest*"))
+    return own, interfaces, sorted(str(path) for path in locks.RUN.glob("*ngtest*"))
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ def _run(lab: NetnsLab, snippet: str) -> str:
 
 def test_only_the_namespaces_of_the_plan_are_made(lab: NetnsLab) -> None:
     assert [name for name in namespaces.names() if "ngtest" in name] == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
-    (status,) = [found for found in registers.status() if found.name == NAME]
+    (status,) = [found for found in upkeep.status() if found.name == NAME]
     assert (status.state, status.pid) == ("in use", os.getpid())
     assert sorted(status.namespaces) == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
     assert lab.initiator.netns == lab.responder.netns == f"ng-{NAME}-tester"
@@ -337,7 +336,7 @@ def user() -> Iterator[subprocess.Popen[str]]:
     process.kill()
     process.wait()
     process.stdout.close()
-    registers.clean({NAME})
+    upkeep.clean({NAME})
 
 
 def test_a_second_run_is_refused(user: subprocess.Popen[str]) -> None:
@@ -356,7 +355,7 @@ def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signal
     assert limit.read_text() == "400000\n"
     user.send_signal(number)
     user.wait()
-    done = registers.clean({NAME})
+    done = upkeep.clean({NAME})
     assert bool(done) is (number == signal.SIGKILL)
     assert not _runs(daemon)
     assert int(limit.read_text()) < 400_000
@@ -367,12 +366,12 @@ def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signal
 def test_a_kill_at_any_moment_can_be_cleaned(milliseconds: int) -> None:
     process = subprocess.Popen([sys.executable, "-c", USER, NAME], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
-    while not (registers.RUN / f"{NAME}.json").exists() and time.monotonic() < deadline:
+    while not (locks.RUN / f"{NAME}.json").exists() and time.monotonic() < deadline:
         time.sleep(0.001)
     time.sleep(milliseconds / 1000)
     process.kill()
     process.wait()
-    assert registers.clean({NAME})
+    assert upkeep.clean({NAME})
 
 
 def test_stray_namespaces_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +380,7 @@ def test_stray_namespaces_are_found_by_their_names(monkeypatch: pytest.MonkeyPat
     namespaces.create(f"ngtest{os.getpid()}-stray")
     half_made = namespaces.path_of(f"ngtest{os.getpid()}-half")
     half_made.touch()
-    assert sorted(registers._delete_strays()) == [
+    assert sorted(upkeep._delete_strays()) == [
         f"deleted namespace ngtest{os.getpid()}-half",
         f"deleted namespace ngtest{os.getpid()}-stray",
     ]
@@ -411,7 +410,7 @@ def test_a_kept_lab_can_be_used_again_and_taken_down() -> None:
         assert again.devices[0].run("cat note").stdout == "here\n"
     with pytest.raises(UsageError, match="is up and kept"):
         NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4").up()
-    assert f"deleted namespace ng-{NAME}-dut" in registers.take_down(NAME)
+    assert f"deleted namespace ng-{NAME}-dut" in upkeep.take_down(NAME)
 
 
 def test_deleting_waits_for_the_kernel(lab: NetnsLab) -> None:

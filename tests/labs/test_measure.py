@@ -21,8 +21,9 @@ from natgauge.bench.question import ask
 from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError
-from natgauge.labs import namespaces, register
+from natgauge.labs import namespaces, upkeep
 from natgauge.labs.netns import NetnsLab
+from natgauge.reports.text import read_summary
 from natgauge.tester.highest import cable_name
 
 GATEWAYS = [
@@ -46,13 +47,13 @@ def left_behind() -> dict[str, object]:
     return {
         "namespaces": [name for name in namespaces.names() if name.startswith(tuple(f"ng-{lab}-" for lab in OURS))],
         "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "labs": [lab.name for lab in register.status() if lab.name in OURS],
+        "labs": [lab.name for lab in upkeep.status() if lab.name in OURS],
     }
 
 
 def machine_settings() -> dict[str, str] | None:
     """Settings that all namespaces share; None while somebody else's lab may change them."""
-    if any(lab.name not in OURS for lab in register.status()):
+    if any(lab.name not in OURS for lab in upkeep.status()):
         return None
     return {str(path): path.read_text() for path in MACHINE_SETTINGS if path.exists()}
 
@@ -162,6 +163,12 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     values = [line["value"] for line in read_lines(answer.folder / "measurements.jsonl", MEASUREMENT_SCHEMA)]
     assert values == list(answer.result.summary.repetitions)
     assert len(values) == 2
+    assert json.loads((answer.folder / "summary.json").read_text()) == answer.document
+    parameters = read_summary(answer.folder).parameters
+    assert plan == {"schema": "natgauge-plan-1", **parameters.flat()}
+    assert parameters.place["kernel"] == os.uname().release
+    assert parameters.device["version"] == device["version"]
+    assert parameters.device["table_size"] == device["knobs"]["table_size"]
     counted = sum(answer.document["trials"].values())
     assert counted == len(list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)))
 
@@ -188,11 +195,15 @@ def test_an_isolated_device_works_on_its_own_core(tmp_path: Path) -> None:
     answer = natgauge.measure(
         "connection-rate", "linux-ipv4", placement="isolated", results=tmp_path, lab_name="e2e", **QUICK
     )
-    parameters = answer.document["parameters"]
-    assert answer.document["placement"] == "isolated"
+    parameters = answer.document["parameters"]["place"]
+    assert parameters["placement"] == "isolated"
     assert not set(parameters["sender_cpus"]) & set(parameters["device_cpus"])
-    request = next(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))["request"]
-    assert request["watch_cpus"] == parameters["device_cpus"]
+    requests = [trial["request"] for trial in read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)]
+    assert requests[0]["watch_cpus"] == parameters["device_cpus"]
+    assert parameters["ring"] == 512
+    told = answer.document["parameters"]["settings"]["frame_timeout_seconds"]
+    assert told > 0
+    assert {request["frame_timeout_ms"] for request in requests} == {told * 1000}
 
 
 def command(*arguments: str) -> list[str]:
@@ -257,7 +268,7 @@ def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path:
             ports[f"{side}_gateway"] = port.gateway_address
             ports[f"{side}_netns"] = port.netns
         answer = natgauge.measure("connection-rate", "linux-ipv4", lab="wire", results=tmp_path, **ports, **QUICK)
-    assert answer.document["placement"] == "external"
+    assert answer.document["parameters"]["place"]["placement"] == "external"
     assert answer.document["median"] > 0
     trials = valid_trials(answer.folder)
     assert trials

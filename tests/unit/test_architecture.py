@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measurer": {"errors", "words"},
     "verdicts": {"measurer", "words"},
     "procedures": {"errors", "measurer", "words"},
+    "results": {"errors", "measurer", "procedures", "words"},
     "trials": {"errors", "host", "words"},
     "counts": {"measurer", "trials", "verdicts"},
     "labs": {"errors", "host", "options", "words"},
@@ -34,8 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "counts", "duts", "errors", "host", "labs", "measurer", "options", "procedures", "tester", "trials", "verdicts",
         "words",
     },
-    "campaigns": {"bench", "duts", "errors", "host", "labs", "measurer", "procedures", "tester", "words"},
-    "reports": {"campaigns", "errors", "procedures", "words"},
+    "campaigns": {"bench", "duts", "errors", "host", "labs", "measurer", "procedures", "results", "tester", "words"},
+    "reports": {"campaigns", "errors", "measurer", "procedures", "results", "words"},
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

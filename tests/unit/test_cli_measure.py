@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge import cli
@@ -24,6 +25,8 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.procedures import throughput
 from natgauge.procedures.kit.events import Event
 from natgauge.reports.text import table, verdict
+from natgauge.results.making import make
+from natgauge.results.model import Result
 from natgauge.trials import Progress
 
 ASKED = ["measure", "throughput", "--dut", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
@@ -33,8 +36,7 @@ def answered(question: Question, watch: Any) -> Answer:
     """What a gateway of known rates would have answered."""
     settings = throughput.Settings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
     result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, watch.event)
-    parameters = {**settings.parameters(), "dut": question.cell.dut, "frame_size": 64, "frame_side": "initiator"}
-    return Answer(result, {**result.as_document(), "parameters": parameters}, Path("results/x"))
+    return Answer(result, make(result, grouped({"dut": question.cell.dut})).document(), Path("results/x"))
 
 
 @pytest.fixture
@@ -57,9 +59,12 @@ def test_json_is_exactly_one_object_with_the_promised_fields(
     assert run([*ASKED, "--json"]) == 0
     shown = capsys.readouterr()
     document = json.loads(shown.out)
-    promised = "metric unit median p1 p99 minimum maximum repetitions error limited_by placement parameters trials"
+    promised = "schema metric unit median p1 p99 minimum maximum repetitions error limited_by parameters trials doubts"
     assert set(promised.split()) <= set(document)
-    assert document["repetitions"] == [document["minimum"], document["maximum"]] or len(document["repetitions"]) == 2
+    assert list(document["parameters"]) == ["settings", "traffic", "place", "device"]
+    assert document["parameters"]["place"]["placement"] == "shared"
+    values = [one["value"] for one in document["repetitions"]]
+    assert (min(values), max(values), len(values)) == (document["minimum"], document["maximum"], 2)
     assert set(document["trials"]) == {"PASS", "FAIL", "INVALID", "COLLAPSED"}
     assert len(questions) == 1
 
@@ -189,9 +194,9 @@ def test_every_subcommand_shows_its_help(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
     question = Question(metric="throughput", cell=Cell(dut="nftables-nat44"))
-    document: dict[str, Any] = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
-    document["parameters"] = {**document["parameters"], "hash_size": 512, "table_size": 2048}
-    rows = {line[:22].strip(): line[22:].split() for line in table([document, document]).splitlines()}
+    measured = answered(question, ProgressDisplay(Console(quiet=True))).result
+    result = make(measured, grouped({"hash_size": 512, "table_size": 2048}))
+    rows = {line[:22].strip(): line[22:].split() for line in table([result, result]).splitlines()}
     assert rows["number of sessions"] == ["1,000", "1,000"]
     assert rows["sessions per hash"] == ["1.95", "1.95"]
     assert rows["number of experiments"] == ["2", "2"]
@@ -201,7 +206,7 @@ def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
 def test_a_result_the_tester_limited_says_so() -> None:
     question = Question(metric="throughput", cell=Cell(dut="x"))
     document = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
-    assert "the tester, not the device" in verdict({**document, "limited_by": "tester"})
+    assert "the tester, not the device" in verdict(Result.from_document({**document, "limited_by": "tester"}))
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])

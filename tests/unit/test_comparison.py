@@ -7,12 +7,22 @@ RFC 9693 table 1.
 
 from __future__ import annotations
 
+import csv
+import io
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.made_results import made
 
+from natgauge.campaigns.store import Store
+from natgauge.cli import run
+from natgauge.reports import csv_table
 from natgauge.reports.comparison import percent_of_forwarding, relative_scale_up
+from natgauge.reports.rows import rows
 from natgauge.reports.text import table
+from natgauge.results.comparing import comparable
+from natgauge.results.model import Result
 
 CORES = (1, 2, 4, 8, 16)
 
@@ -39,38 +49,27 @@ def test_the_share_of_forwarding_is_as_published() -> None:
     assert found == pytest.approx([45.5, 48.8, 45.7, 39.5, 39.4], abs=0.07)
 
 
-def document(dut: str, median: float, cores: int, **parameters: Any) -> dict[str, Any]:
+def result(dut: str, median: float, cores: int, **parameters: Any) -> Result:
     kind = "routing" if dut.startswith("linux") else "nat44"
-    common = {"dut": dut, "kind": kind, "connections": 1000, "frame_size": 64, "device_cpus": list(range(cores))}
-    return {
-        "metric": "throughput",
-        "unit": "frames/s",
-        "placement": "shared",
-        "median": median,
-        "p1": median,
-        "p99": median,
-        "error": None,
-        "limited_by": "device",
-        "repetitions": [median],
-        "parameters": {**common, **parameters},
-    }
+    common = {"dut": dut, "kind": kind, "device_cores": cores, "sender_cores": cores}
+    return made([median], parameters={**common, **parameters})
 
 
-def row(name: str, *documents: dict[str, Any]) -> list[str] | None:
-    lines = table(documents).splitlines()
+def row(name: str, *results: Result) -> list[str] | None:
+    lines = table(results).splitlines()
     return next((line.removeprefix(name).split() for line in lines if line.startswith(name)), None)
 
 
 def test_the_table_compares_cores_and_plain_forwarding() -> None:
-    columns = (document("nat", 400.0, 1), document("nat", 600.0, 2), document("linux-ipv4", 800.0, 1))
+    columns = (result("nat", 400.0, 1), result("nat", 600.0, 2), result("linux-ipv4", 800.0, 1))
     assert row("device cores", *columns) == ["1", "2", "1"]
     assert row("relative scale-up", *columns) == ["-", "0.750", "-"]
     assert row("percent of forwarding", *columns) == ["50.0", "-", "-"]
 
 
 def test_what_was_measured_otherwise_is_not_compared() -> None:
-    assert row("relative scale-up", document("nat", 400.0, 1, connections=2000), document("nat", 600.0, 2)) is None
-    assert row("percent of forwarding", document("nat", 4.0, 1), document("linux-ipv4", 8.0, 1, frame_size=84)) is None
+    assert row("relative scale-up", result("nat", 400.0, 1, connections=2000), result("nat", 600.0, 2)) is None
+    assert row("percent of forwarding", result("nat", 4.0, 1), result("linux-ipv4", 8.0, 1, frame_size=84)) is None
 
 
 @pytest.mark.parametrize(
@@ -83,4 +82,135 @@ def test_what_was_measured_otherwise_is_not_compared() -> None:
     ],
 )
 def test_sessions_per_hash_are_those_of_rfc_9693_table_1(sessions: int, hash_size: int, printed: str) -> None:
-    assert row("sessions per hash", document("nat", 1.0, 1, connections=sessions, hash_size=hash_size)) == [printed]
+    assert row("sessions per hash", result("nat", 1.0, 1, connections=sessions, hash_size=hash_size)) == [printed]
+
+
+def refusal(*results: Result) -> str:
+    lines = [line for line in table(results).splitlines() if "not compared" in line]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second", "told"),
+    [
+        ("trial_seconds", 2.0, 60.0, "trial seconds 2 against 60"),
+        ("loss_tolerance", 0.0, 0.01, "loss tolerance (share) 0 against 0.01"),
+        ("search", "binary", "mlrsearch", "search binary against mlrsearch"),
+        ("goals", "rfc2544", "ndr-pdr", "goals rfc2544 against ndr-pdr"),
+        ("ring", 512, 4096, "ring (frames) 512 against 4096"),
+        ("frame_timeout_seconds", 0.02, None, "frame time limit (s) 0.02 against none"),
+        ("foreground_share", 1.0, 0.5, "foreground share 1 against 0.5"),
+        ("connections", 1000, 2000, "connections 1000 against 2000"),
+        ("version", ["x 1"], ["x 2"], "device version x 1 against x 2"),
+        ("mitigations", {"a": "on", "b": "on"}, {"a": "on", "b": "off"}, "mitigations b on against b off"),
+        ("nobody_described_this", 1, 2, "nobody described this 1 against 2"),
+    ],
+)
+def test_what_keeps_two_results_from_being_compared_is_named_under_the_table(
+    name: str, first: Any, second: Any, told: str
+) -> None:
+    one, two = result("nat", 400.0, 1, **{name: second}), result("nat", 600.0, 2, **{name: first})
+    assert [str(difference) for difference in comparable(two, one, except_for=("device_cores", "sender_cores"))] == [
+        told
+    ]
+    assert row("relative scale-up", one, two) is None
+    assert refusal(one, two) == f"Column 2, nat: relative scale-up not compared with column 1, nat: {told}."
+    same = result("nat", 400.0, 1, **{name: first})
+    assert row("relative scale-up", one, two, same) == ["-", "0.750", "-"]
+    assert refusal(one, two, same) == ""
+
+
+def test_the_device_is_what_the_share_of_forwarding_is_about_and_nothing_else_is() -> None:
+    nat, linux = result("nat", 4.0, 1, hash_size=5, new_knob=1), result("linux-ipv4", 8.0, 1, version=["y"])
+    names = {difference.name for difference in comparable(nat, linux)}
+    # Nobody described the new knob, so it counts wherever it may stand.
+    assert names == {"dut", "kind", "version", "hash_size", "new_knob"}
+    assert refusal(nat, linux).endswith("new knob 1 against none.")
+    known = result("nat", 4.0, 1, hash_size=5)
+    assert row("percent of forwarding", known, linux) == ["50.0", "-"]
+    assert refusal(known, result("linux-ipv4", 8.0, 2)).endswith("sender cores 1 against 2; device cores 1 against 2.")
+
+
+def test_of_several_results_that_differ_the_nearest_is_named() -> None:
+    far, near = result("nat", 1.0, 1, trial_seconds=1, search="x"), result("nat", 1.0, 1, trial_seconds=2, search="y")
+    many = result("nat", 1.0, 2, trial_seconds=3, search="y")
+    assert "column 2, nat: trial seconds 3 against 2." in refusal(far, near, many)
+
+
+def test_isolated_senders_are_no_part_of_a_scale_up() -> None:
+    one = result("nat", 1.0, 1, placement="isolated", sender_cores=1)
+    two = result("nat", 1.0, 2, placement="isolated", sender_cores=2)
+    assert refusal(one, two).endswith("sender cores 2 against 1.")
+
+
+def test_only_rates_scale_and_only_of_one_metric() -> None:
+    times = [made([4.0], unit="us", metric="latency", parameters={"device_cores": cores}) for cores in (1, 2)]
+    assert row("relative scale-up", *times) is None
+    other = made([4.0], metric="connection-rate", parameters={"dut": "nat", "device_cores": 1})
+    assert row("relative scale-up", other, result("nat", 4.0, 2)) is None
+    assert refusal(other, result("nat", 4.0, 2)) == ""
+
+
+def test_a_median_of_nothing_is_no_reference() -> None:
+    assert refusal(result("nat", 0.0, 1), result("nat", 4.0, 2)).endswith(
+        "not compared with column 1, nat: its median is 0."
+    )
+
+
+def test_results_of_two_metrics_or_units_are_never_comparable() -> None:
+    found = comparable(made([1.0]), made([1.0], metric="latency", unit="us"))
+    assert [str(one) for one in found] == ["metric throughput against latency", "unit frames/s against us"]
+
+
+def test_what_differs_between_results_of_one_metric_has_a_row() -> None:
+    one, two = result("nat", 1.0, 1, trial_seconds=2.0, ring=5), result("nat", 1.0, 1, trial_seconds=60.0, ring=5)
+    assert row("trial seconds", one, two) == ["2.0", "60.0"]
+    assert row("ring", one, two) is None
+    other = made([1.0], metric="latency", unit="us", parameters={"trial_seconds": 9.0})
+    assert row("trial seconds", one, other) is None
+    # Two devices have two versions, one device has none too many.
+    assert row("device version", result("a", 1.0, 1), result("b", 1.0, 1, version=["y"])) is None
+    assert row("device version", result("a", 1.0, 1), result("a", 1.0, 1, version=["y" * 99])) == [
+        "x", "1", "y" * 29 + "...",
+    ]  # fmt: skip
+
+
+def test_doubts_are_counted_in_the_table_and_told_below_it() -> None:
+    doubts = [{"word": word, "text": "x"} for word in ("single repetition", "queues")]
+    shown = table([made([1.0], doubts=doubts), made([1.0])])
+    assert "\nColumn 1, x: doubts: single repetition, queues." in shown
+    assert row("doubts", made([1.0], doubts=doubts), made([1.0])) == ["2", "-"]
+
+
+def lines_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_has_the_rows_of_the_table_as_columns_and_figures_in_full() -> None:
+    one = result("nat", 400.123456789, 1, hash_size=512, source_port_count=64512)
+    two = result("nat", 600.0, 2, hash_size=512, source_port_count=64512)
+    first, second = lines_of(csv_table.table([one, two]))
+    assert list(first) == [each.heading for each in rows([one, two])]
+    assert first["median"] == "400.123456789"
+    assert (first["number of sessions"], first["frame size (octets)"]) == ("1000", "64")
+    assert first["sessions per hash"] == "1.953125"
+    assert float(second["relative scale-up"]) == pytest.approx(600 / (2 * 400.123456789))
+    assert (first["relative scale-up"], first["percent of forwarding"], first["not compared"]) == ("", "", "")
+
+
+def test_csv_tells_doubts_and_what_is_not_compared() -> None:
+    one = made([1.0], doubts=[{"word": "queues", "text": "x"}], parameters={"dut": 'a,"b"', "device_cores": 1})
+    two = made([1.0], parameters={"dut": 'a,"b"', "device_cores": 2, "connections": 5})
+    first, second = lines_of(csv_table.table([one, two]))
+    assert (first["device"], first["doubts"]) == ('a,"b"', "queues")
+    assert second["not compared"].endswith("connections 5 against 1000")
+
+
+def test_the_command_prints_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store(tmp_path).write_summary(result("nat", 5.0, 1).document())
+    assert run(["report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("device ")
+    assert run(["report", "--format", "csv", str(tmp_path)]) == 0
+    (line,) = lines_of(capsys.readouterr().out)
+    assert (line["device"], line["median"]) == ("nat", "5.0")
+    assert run(["report", "--format", "html", str(tmp_path)]) == 2

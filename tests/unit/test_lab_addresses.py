@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natgauge.bench.traffic import as_initiator_writes
 from natgauge.errors import UsageError
 from natgauge.labs.addresses import (
     INNER_LINKS,
@@ -17,10 +18,9 @@ from natgauge.labs.addresses import (
     NAT64_PREFIX,
     OUTSIDE,
     LinkSide,
-    destinations,
-    embed,
     inner_link,
 )
+from natgauge.labs.contract import Addresses
 
 
 @pytest.mark.parametrize(
@@ -71,24 +71,22 @@ def test_the_first_inner_link_is_the_documented_one() -> None:
 
 
 def test_embedding_as_in_rfc6052_section_2_4() -> None:
-    prefix = IPv6Network("2001:db8:122:344::/96")
-    assert embed(IPv4Address("192.0.2.33"), prefix) == IPv6Address("2001:db8:122:344::192.0.2.33")
-    with pytest.raises(UsageError, match="has 64 bits"):
-        embed(IPv4Address("192.0.2.33"), IPv6Network("2001:db8:122:344::/64"))
+    address = IPv4Address("192.0.2.33")
+    written = as_initiator_writes(Addresses(address, address), IPv6Network("2001:db8:122:344::/96"))
+    assert written.first == written.last == IPv6Address("2001:db8:122:344::192.0.2.33")
 
 
 @given(st.integers(1, OUTSIDE["ipv4"].hosts))
 def test_nat64_destinations_stand_for_the_responders_addresses(count: int) -> None:
-    first, last = destinations(count, "ipv6", "ipv4")
-    assert int(last) - int(first) == count - 1
-    assert first in NAT64_PREFIX
-    assert int(last) & 0xFFFFFFFF == int(OUTSIDE["ipv4"].range(count)[1])
+    written = as_initiator_writes(Addresses(*OUTSIDE["ipv4"].range(count)), NAT64_PREFIX)
+    assert written.count == count
+    assert written.first in NAT64_PREFIX
+    assert int(written.last) & 0xFFFFFFFF == int(OUTSIDE["ipv4"].range(count)[1])
 
 
 def test_destinations_of_one_family_are_the_responders_own() -> None:
-    assert destinations(3, "ipv6", "ipv6") == (ip_address("2001:2:0:8000::2"), ip_address("2001:2:0:8000::4"))
-    with pytest.raises(UsageError, match="ipv4 to ipv6"):
-        destinations(1, "ipv4", "ipv6")
+    own = Addresses(*OUTSIDE["ipv6"].range(3))
+    assert as_initiator_writes(own, None) == own
 
 
 def test_outside_networks_are_for_benchmarking_only() -> None:

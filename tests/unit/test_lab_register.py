@@ -14,14 +14,16 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs import locks, upkeep
 from natgauge.labs import register as registers
 from natgauge.labs.register import Register
 
 HOLDER = """
 import sys, time
 from pathlib import Path
+from natgauge.labs import locks, upkeep
 from natgauge.labs import register as registers
-registers.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
+locks.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
 register = registers.Register.begin("x", "netns", {"a": 1})
 register.record("directory", path=sys.argv[2] + "made")
 Path(sys.argv[2] + "made").mkdir()
@@ -35,7 +37,7 @@ time.sleep(60)
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stands for /proc/sys and the file system."""
-    monkeypatch.setattr(registers, "RUN", tmp_path / "run")
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     directory = tmp_path / "root"
     directory.mkdir()
     monkeypatch.setattr(registers, "GLOBAL_ROOTS", (f"{directory}/",))
@@ -47,7 +49,7 @@ def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that uses lab x."""
     (root / "knob").write_text("before\n")
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(registers.RUN), f"{root}/", f"{root}/knob"],
+        [sys.executable, "-c", HOLDER, str(locks.RUN), f"{root}/", f"{root}/knob"],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -64,7 +66,7 @@ def _begin(name: str = "x") -> Register:
 
 
 def _content(name: str = "x") -> dict[str, object]:
-    content = json.loads((registers.RUN / f"{name}.json").read_text())
+    content = json.loads((locks.RUN / f"{name}.json").read_text())
     assert isinstance(content, dict)
     return content
 
@@ -83,26 +85,26 @@ def test_undoing_leaves_nothing(root: Path) -> None:
     register.record("directory", path=f"{root}/never-made")
     assert register.undo() == [f"deleted directory {root}/a"]
     register.release()
-    assert list(registers.RUN.iterdir()) == list(root.iterdir()) == []
+    assert list(locks.RUN.iterdir()) == list(root.iterdir()) == []
 
 
 def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str]) -> None:
     with pytest.raises(HostError, match=f"lab x: in use by process {holder.pid};"):
         _begin()
-    (lab,) = registers.status()
+    (lab,) = upkeep.status()
     assert (lab.name, lab.state, lab.pid) == ("x", "in use", holder.pid)
-    assert registers.clean({"x"}) == []
+    assert upkeep.clean({"x"}) == []
 
 
 def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    (lab,) = registers.status()
+    (lab,) = upkeep.status()
     assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
-    assert registers.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
-    assert registers.clean({"x"}) == []
+    assert upkeep.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
+    assert upkeep.clean({"x"}) == []
     assert [path.name for path in root.iterdir()] == ["knob"]
-    assert registers.status() == []
+    assert upkeep.status() == []
 
 
 def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], root: Path) -> None:
@@ -119,7 +121,7 @@ def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path) -> None:
     register.record("directory", path=f"{root}/a")
     register.keep()
     register.release()
-    assert [lab.state for lab in registers.status()] == ["kept"]
+    assert [lab.state for lab in upkeep.status()] == ["kept"]
     with pytest.raises(UsageError, match="natgauge lab down x"):
         _begin()
     again = Register.reopen("x")
@@ -127,15 +129,15 @@ def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path) -> None:
     with pytest.raises(UsageError, match="no kept cable lab"):
         again.require_kept("cable")
     again.release()
-    assert registers.take_down("x") == []
-    assert registers.status() == []
+    assert upkeep.take_down("x") == []
+    assert upkeep.status() == []
 
 
 def test_taking_down_what_is_not_there_is_refused(root: Path) -> None:
     assert root.exists()
     with pytest.raises(UsageError, match="lab x: there is none"):
-        registers.take_down("x")
-    assert list(registers.RUN.iterdir()) == []
+        upkeep.take_down("x")
+    assert list(locks.RUN.iterdir()) == []
 
 
 def test_globals_come_back_in_reverse_to_their_first_value(root: Path) -> None:
@@ -202,8 +204,8 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
     assert (root / "knob").read_text() == "1"
     assert _content()["items"] == [{"what": "directory", "path": str(obstacle)}]
     obstacle.unlink()
-    assert registers.clean({"x"}) == []
-    assert registers.status() == []
+    assert upkeep.clean({"x"}) == []
+    assert upkeep.status() == []
 
 
 @pytest.mark.parametrize(
@@ -211,30 +213,30 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
 )
 def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, message: str) -> None:
     assert root.exists()
-    registers.RUN.mkdir()
-    (registers.RUN / "x.json").write_text(text)
+    locks.RUN.mkdir()
+    (locks.RUN / "x.json").write_text(text)
     with pytest.raises(HostError, match=message):
         _begin()
-    assert [path.name for path in registers.RUN.iterdir()] == ["x.json"]
+    assert [path.name for path in locks.RUN.iterdir()] == ["x.json"]
 
 
 def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
     register = _begin()
     register.record("directory", path=f"{root}/a")
     register.release()
-    (registers.RUN / "x.new").write_text('{"version":')
-    assert [lab.name for lab in registers.status()] == ["x"]
-    registers.clean({"x"})
-    assert list(registers.RUN.iterdir()) == []
+    (locks.RUN / "x.new").write_text('{"version":')
+    assert [lab.name for lab in upkeep.status()] == ["x"]
+    upkeep.clean({"x"})
+    assert list(locks.RUN.iterdir()) == []
 
 
 def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root: Path) -> None:
     assert root.exists()
-    registers.RUN.mkdir()
+    locks.RUN.mkdir()
     for name in ("x.lock", "x.new"):
-        (registers.RUN / name).write_text("1")
-    assert registers._delete_lock_files() == [f"deleted {registers.RUN}/x.lock"]
-    assert list(registers.RUN.iterdir()) == []
+        (locks.RUN / name).write_text("1")
+    assert upkeep._delete_lock_files() == [f"deleted {locks.RUN}/x.lock"]
+    assert list(locks.RUN.iterdir()) == []
 
 
 def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,10 +244,10 @@ def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: py
     program.symlink_to("/bin/sleep")
     process = subprocess.Popen([str(program), "60"])
     try:
-        monkeypatch.setattr(registers, "PROGRAMS", (Path(f"/proc/{process.pid}/exe").readlink().name,))
+        monkeypatch.setattr(upkeep, "PROGRAMS", (Path(f"/proc/{process.pid}/exe").readlink().name,))
         # Its parent, this test, lives.
-        assert not registers._is_orphan(process.pid)
-        assert not registers._is_orphan(os.getpid())
+        assert not upkeep._is_orphan(process.pid)
+        assert not upkeep._is_orphan(os.getpid())
     finally:
         process.kill()
         process.wait()
@@ -258,11 +260,11 @@ def test_a_program_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyP
     pid = int(started.stdout)
     try:
         parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-        if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in registers._INIT_NAMES:
+        if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in upkeep._INIT_NAMES:
             pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
-        monkeypatch.setattr(registers, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
-        assert registers._is_orphan(pid)
-        monkeypatch.setattr(registers, "PROGRAMS", ("natgauge-engine",))
-        assert not registers._is_orphan(pid)
+        monkeypatch.setattr(upkeep, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
+        assert upkeep._is_orphan(pid)
+        monkeypatch.setattr(upkeep, "PROGRAMS", ("natgauge-engine",))
+        assert not upkeep._is_orphan(pid)
     finally:
         os.kill(pid, signal.SIGKILL)

@@ -18,6 +18,8 @@ from natgauge.procedures.connection_rate import PROCEDURE, QUEUE_TIMEOUT_SECONDS
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
 
 N = 100_000
 
@@ -156,13 +158,13 @@ def test_repetitions_are_measured_anew_and_summarized() -> None:
 
 
 def test_the_document_holds_what_the_command_line_prints() -> None:
-    document = measure(Gateway(establishes=500_000), repeat=3).as_document()
+    document = make(measure(Gateway(establishes=500_000), repeat=3), Parameters()).document()
     wanted = {"metric", "unit", "median", "p1", "p99", "minimum", "maximum", "repetitions", "error", "limited_by"}
-    assert wanted | {"placement", "parameters", "trials"} <= set(document)
+    assert wanted | {"schema", "doubts", "parameters", "trials"} <= set(document)
     assert document["metric"] == "connection-rate"
     assert document["unit"] == "connections/s"
-    assert document["placement"] == "isolated"
-    assert document["parameters"]["error"] == "1%"
+    assert document["parameters"]["place"]["placement"] == "isolated"
+    assert document["parameters"]["settings"]["error"] == "1%"
     assert set(document["trials"]) == {"PASS", "FAIL", "INVALID", "COLLAPSED"}
     assert json.loads(json.dumps(document)) == document
 

@@ -23,7 +23,7 @@ def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
 def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None:
     """The device forwards 550 k frames/s; at p % of 1 M frames/s it loses 1 - 55/p of them."""
     result = measure(Gateway(forwards=550_000), full_rate=1e6)
-    (rows,) = result.as_document()["series"]
+    rows: Any = result.measurements[0].series
     assert [row["offered_percent"] for row in rows] == [100, 90, 80, 70, 60, 50, 40]
     for row in rows:
         truth = max(0.0, 1 - 55 / row["offered_percent"]) * 100
@@ -33,7 +33,7 @@ def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None
 
 
 def test_a_finer_step_has_more_rows() -> None:
-    (rows,) = measure(Gateway(forwards=850_000), full_rate=1e6, step=0.05).as_document()["series"]
+    (rows,) = (one.series for one in measure(Gateway(forwards=850_000), full_rate=1e6, step=0.05).measurements)
     assert [row["offered_percent"] for row in rows] == [100, 95, 90, 85, 80]
 
 
@@ -66,7 +66,7 @@ def test_all_directions_share_the_testers_highest_rate() -> None:
 
 def test_disturbed_trials_are_repeated_and_not_part_of_the_series() -> None:
     result = measure(Gateway(forwards=550_000, disturbed=0.4, seed=3), full_rate=1e6, invalid_repeats=50)
-    (rows,) = result.as_document()["series"]
+    (rows,) = (one.series for one in result.measurements)
     assert rows[-1]["lost_percent"] == rows[-2]["lost_percent"] == 0
     assert result.trials["INVALID"] > 0
 

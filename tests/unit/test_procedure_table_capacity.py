@@ -61,7 +61,7 @@ def test_the_published_steps_on_iptables() -> None:
 
 
 def test_every_step_is_told() -> None:
-    (rows,) = measure(Gateway(table_size=100_000)).as_document()["series"]
+    (rows,) = (one.series for one in measure(Gateway(table_size=100_000)).measurements)
     assert rows[0]["stage"] == "C0"
     doubled = [row["connections"] for row in rows if row["stage"] == "exponential"]
     assert doubled == [31_250, 62_500, 125_000]
@@ -133,7 +133,7 @@ def test_a_device_that_dies_is_restarted_and_the_search_goes_on() -> None:
     result = measure(gateway)
     assert result.summary.median == 300_000
     assert gateway.restarts == result.trials["COLLAPSED"] > 3
-    (rows,) = result.as_document()["series"]
+    (rows,) = (one.series for one in result.measurements)
     assert "collapsed" in {row["decided"] for row in rows}
 
 

@@ -39,7 +39,7 @@ def test_typical_is_the_median_and_worst_case_the_percentile() -> None:
 
 def test_each_load_has_its_own_trial_and_row() -> None:
     gateway = Gateway()
-    (rows,) = measure(latency, gateway).as_document()["series"]
+    (rows,) = (one.series for one in measure(latency, gateway).measurements)
     assert [row["load_percent"] for row in rows] == [100, 90, 50, 10]
     assert [plan.phase2.initiator_rate for plan in gateway.plans if plan.phase2] == pytest.approx([1e5, 9e4, 5e4, 1e4])
     assert all(plan.record_delays for plan in gateway.plans)
@@ -133,7 +133,7 @@ def test_differences_need_a_tester_that_records_them() -> None:
 
 def test_frames_lost_at_a_load_are_told() -> None:
     result = measure(latency, Gateway(forwards=9e4), loads="100%,50%")
-    (rows,) = result.as_document()["series"]
+    (rows,) = (one.series for one in result.measurements)
     assert [row["verdict"] for row in rows] == ["FAIL", "PASS"]
     assert rows[0]["lost_percent"] == pytest.approx(10, rel=0.01)
     assert any("at 100% frames were lost" in note for note in result.notes)

@@ -18,6 +18,8 @@ from natgauge.procedures.kit.frame_counts import forwarding_rate
 from natgauge.procedures.kit.inner import inner
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
 
 
 def test_the_metrics_of_this_release_are_there() -> None:
@@ -69,7 +71,8 @@ def test_each_procedure_measures_a_simulated_gateway(metric: str) -> None:
         return
     result = procedure.measure(gateway, settings, events.append)
     assert (result.metric, result.unit) == (metric, procedure.unit)
-    assert json.loads(json.dumps(result.as_document(), allow_nan=False))["parameters"]["profile"] == "default"
+    document = json.loads(json.dumps(make(result, Parameters()).document(), allow_nan=False))
+    assert document["parameters"]["settings"]["profile"] == "default"
     assert sum(result.trials.values()) > 0
     assert events
 

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
+from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
 from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.reports.text import Row, verdict
+from natgauge.reports.text import SeriesRow, verdict
+from natgauge.results.making import make
 
 ROWS: list[dict[str, float | str | None]] = [
     {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},
@@ -19,28 +20,16 @@ ROWS: list[dict[str, float | str | None]] = [
 ]
 
 
-def shown(values: Sequence[float], median: float, series: Sequence[Sequence[Row]], notes: Sequence[str] = ()) -> str:
-    document: dict[str, Any] = {
-        "metric": "frame-loss",
-        "unit": "%",
-        "median": median,
-        "minimum": min(values),
-        "maximum": max(values),
-        "repetitions": list(values),
-        "error": None,
-        "limited_by": "device",
-        "placement": "isolated",
-        "parameters": {"dut": "x", "connections": 1000},
-        "trials": {"PASS": 1},
-        "notes": list(notes),
-        "series": [list(rows) for rows in series],
-    }
-    return verdict(document)
+def shown(
+    values: Sequence[float], median: float, series: Sequence[Sequence[SeriesRow]], notes: Sequence[str] = ()
+) -> str:
+    return verdict(
+        made(values, median=median, series=series, metric="frame-loss", unit="%", notes=list(notes)),
+    )
 
 
 def told(result: MeasurementResult) -> str:
-    document = result.as_document()
-    return verdict({**document, "parameters": {**document["parameters"], "dut": "x"}})
+    return verdict(make(result, grouped({"dut": "x"})))
 
 
 def series_of(text: str) -> list[str]:

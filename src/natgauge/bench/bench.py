@@ -22,8 +22,9 @@ from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, surroundings
 from natgauge.bench.watch import Silent, Watch
 from natgauge.duts.chain import Chain
+from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
-from natgauge.duts.gateway import DeviceSettings, Gateway
+from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities, programs
@@ -99,13 +100,14 @@ class Bench:
         device: the started devices; None before the `with` block, and when they are not ours.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell and the watch by keyword
         self,
         cell: Cell,
         watch: Watch | None = None,
         *,
         lab: Lab | None = None,
         play: Player = Gateway,
+        holder: int = 0,
         rates: HighestRates | None = None,
     ) -> None:
         """Plan the bench; nothing is touched.
@@ -115,6 +117,7 @@ class Bench:
             watch: is told what happens.
             lab: a lab that was planned already; None = planned from the cell.
             play: what plays a recipe on a device.
+            holder: index of the device that holds the state, where the lab has several.
             rates: the tester's own highest; None = measured once per host and setting, then remembered.
 
         Raises:
@@ -130,6 +133,7 @@ class Bench:
         self.device: Chain | None = None
         self._watch = watch if watch is not None else Silent()
         self._play = play
+        self._holder = holder
         self._rates = rates
         self._made = ExitStack()
         self._fitted: PlanFacts | None = None
@@ -291,7 +295,7 @@ class Bench:
         if self.device is None:
             self._watch.stage(f"starting {self.recipe.name}")
             gateways = [self._play(self.recipe, device, self.cell.wishes) for device in self.lab.devices]
-            chain = self._made.enter_context(Chain(gateways))
+            chain = self._made.enter_context(Chain(gateways, self._holder))
             chain.start(facts)
             self.device = chain
         elif facts != self._fitted:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import ipaddress
 import math
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Ground, Link
 from natgauge.options import choice
-from natgauge.words import MAXIMUM_CONNECTIONS, Address, Family, Network, Order, Side
+from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Side
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 #: RFC 4814 section 4.5: pseudorandom source ports leave the well-known ones out.
 FIRST_SOURCE_PORT = 1024
-LAST_PORT = 65535
 #: Ports a NAT may give out on one outside address, for one remote endpoint.
 OUTSIDE_PORTS = LAST_PORT - FIRST_SOURCE_PORT + 1
 DEFAULT_CONNECTIONS = 100_000
@@ -39,40 +38,6 @@ LEAST_FRAME: dict[Family, int] = {"ipv4": 64, "ipv6": 84}
 LARGEST_FRAME = 3412
 #: Ethernet header and FCS: what a frame has beyond its interface's MTU.
 FRAME_OVERHEAD = 18
-
-#: Ranges that may carry test traffic: benchmarking (RFC 2544, RFC 5180 as corrected by RFC 8219 section 14), private,
-#: shared (RFC 6598), documentation and the well-known NAT64 prefix. Anything else might be somebody's.
-TEST_NETWORKS: tuple[Network, ...] = tuple(
-    ipaddress.ip_network(text)
-    for text in (
-        "198.18.0.0/15",
-        "10.0.0.0/8",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "100.64.0.0/10",
-        "192.0.2.0/24",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "2001:2::/48",
-        "2001:db8::/32",
-        "fc00::/7",
-        "64:ff9b::/96",
-        "64:ff9b:1::/48",
-    )
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Integers or addresses from `first` to `last`, both included."""
-
-    first: int
-    last: int
-
-    @property
-    def count(self) -> int:
-        """How many values it holds."""
-        return self.last - self.first + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +183,7 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
         connections=0,
         source_addresses=sources,
         source_ports=source_ports,
-        destination_addresses=_as_initiator_writes(responders, around.prefix),
+        destination_addresses=as_initiator_writes(responders, around.prefix),
         responder_addresses=responders,
         destination_ports=destination_ports,
         frame_size=size,
@@ -285,65 +250,6 @@ def _destination_ports(options: TrafficOptions, connections: int | None, tuples_
     return Range(1, min(needed, LAST_PORT))
 
 
-_PORTS = re.compile(r"^\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?$")
-
-
-def parse_ports(name: str, text: str) -> Range:
-    """Read "A" or "A-B".
-
-    Raises:
-        UsageError: it is neither, holds port 0 or a port above 65535, or is reversed.
-    """
-    match = _PORTS.match(text)
-    if match is None:
-        raise UsageError(f"{name}: {text!r} is not a port range; write A-B, for example 1024-65535")
-    first = int(match[1])
-    last = int(match[2]) if match[2] is not None else first
-    for port in (first, last):
-        if not 1 <= port <= LAST_PORT:
-            raise UsageError(f"{name}: port {port} in {text!r} is outside of 1 to {LAST_PORT}")
-    if first > last:
-        raise UsageError(f"{name}: {text!r} is reversed; write the lower port first")
-    return Range(first, last)
-
-
-def parse_addresses(name: str, text: str, family: Family) -> Addresses:
-    """Read "A" or "A-B" of one family.
-
-    Raises:
-        UsageError: it is neither, of the other family, reversed, not for test traffic, or (IPv6) spans more than the
-            lower 64 bits.
-    """
-    parts = [part.strip() for part in text.split("-")]
-    if len(parts) > 2 or not all(parts):
-        raise UsageError(f"{name}: {text!r} is not an address range; write A or A-B")
-    first, last = _address(name, parts[0], family), _address(name, parts[-1], family)
-    if int(first) > int(last):
-        raise UsageError(f"{name}: {text!r} is reversed; write the lower address first")
-    if family == "ipv6" and int(first) >> 64 != int(last) >> 64:
-        raise UsageError(f"{name}: {text!r} differs in the upper 64 bits; both ends must share them")
-    return Addresses(first, last)
-
-
-def _address(name: str, text: str, family: Family) -> Address:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        raise UsageError(f"{name}: {text!r} is not an IP address") from None
-    if address.version != (4 if family == "ipv4" else 6):
-        raise UsageError(f"{name}: {text} is IPv{address.version}, this side of the device speaks {_spoken(family)}")
-    if not any(address in network for network in TEST_NETWORKS if network.version == address.version):
-        raise UsageError(
-            f"{name}: {text} is not a test address; use a benchmarking (198.18.0.0/15, 2001:2::/48), private or "
-            "documentation range"
-        )
-    return address
-
-
-def _spoken(family: Family) -> str:
-    return "IPv4" if family == "ipv4" else "IPv6"
-
-
 def _tester_addresses(name: str, text: str | None, link: Link) -> Addresses:
     """The tester's own addresses on a link: inside its subnet, never the device's own."""
     if text is None:
@@ -360,8 +266,8 @@ def _tester_addresses(name: str, text: str | None, link: Link) -> Addresses:
     return addresses
 
 
-def _as_initiator_writes(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
-    """IPv4-embedded IPv6 addresses of RFC 6052 (prefix of 96 bits), or the addresses themselves."""
+def as_initiator_writes(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
+    """IPv4-embedded IPv6 addresses (RFC 6052 section 2.2), or without a prefix the addresses themselves."""
     if prefix is None:
         return responders
     base = int(prefix.network_address)
@@ -396,7 +302,7 @@ def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:
         return least
     if asked < least:
         raise UsageError(
-            f"frame size: {asked} octets is too small on the {side} side; the least with {_spoken(families[side])} "
+            f"frame size: {asked} octets is too small on the {side} side; the least with {spoken(families[side])} "
             f"is {least} (FCS included)"
         )
     other: Side = "responder" if side == "initiator" else "initiator"

@@ -11,9 +11,12 @@ from typing import Any, Final
 from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.question import Question, ask
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.store import Store, plain
+from natgauge.campaigns.recording import Conditions, record
+from natgauge.campaigns.store import Store
 from natgauge.host import machine
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
 
 RESULTS: Final = Path("results")
 
@@ -69,13 +72,14 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
     try:
         with bench:
             ready = bench.ready(planned, store)
-            parameters = _parameters(bench, ready)
-            store.write_plan(parameters)
+            facts = machine.facts()
+            parameters = _parameters(bench, ready, facts)
+            store.write_plan(parameters.flat())
             store.write_environment(
-                {"machine": machine.facts(), "device": None if bench.device is None else bench.device.as_dict()}
+                {"machine": facts, "device": None if bench.device is None else bench.device.as_dict()}
             )
             result = ready.run()
-        return _keep(bench, result, parameters, store)
+        return _keep(result, parameters, store)
     except BaseException:
         if store.trials == 0:
             # Nothing was measured: leave no folder that looks as if.
@@ -83,61 +87,39 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
         raise
 
 
-def _parameters(bench: Bench, ready: Ready) -> dict[str, Any]:
-    """All that decides the figures (RFC 9693 section 6), defaults filled in."""
-    traffic, lab, device = bench.traffic, bench.lab, ready.device
-    return {
-        **ready.planned.settings.parameters(),
-        "dut": bench.recipe.name,
-        "kind": bench.recipe.kind,
-        "lab": lab.name,
-        "source_addresses": str(traffic.source_addresses),
-        "source_address_count": traffic.source_addresses.count,
-        "source_ports": f"{traffic.source_ports.first}-{traffic.source_ports.last}",
-        "source_port_count": traffic.source_ports.count,
-        "destination_addresses": str(traffic.responder_addresses),
-        "destination_address_count": traffic.responder_addresses.count,
-        "destination_ports": f"{traffic.destination_ports.first}-{traffic.destination_ports.last}",
-        "destination_port_count": traffic.destination_ports.count,
-        "frame_size": traffic.frame_size,
-        "frame_side": traffic.frame_side,
-        "frame_octets": {
-            "initiator": bench.octets_on(bench.around.inside.family),
-            "responder": bench.octets_on(bench.around.outside.family),
-        },
-        "seed": bench.seed,
-        "grace_seconds": bench.grace_seconds,
-        "sender_cpus": list(lab.sender_cpus),
-        "device_cpus": list(lab.device_cpus),
-        **lab.parameters(),
-        "tester_highest_phase1_rate": ready.rates.phase1,
-        "tester_highest_phase2_rate": ready.rates.phase2,
-        **({} if device is None else {**device.knobs, "version": list(device.version)}),
-    }
-
-
-def _keep(bench: Bench, result: MeasurementResult, parameters: Mapping[str, Any], store: Store) -> Answer:
-    for number, one in enumerate(result.measurements, start=1):
-        store.add_measurement(
-            {
-                "metric": result.metric,
-                "unit": result.unit,
-                "repetition": number,
-                "value": one.value,
-                "upper": one.upper,
-                "error": one.error,
-                "limited_by": one.limited_by,
-                "trials": one.trials,
-                "figures": one.figures,
-                "notes": one.notes,
-                "series": one.series,
-            }
+def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
+    """All that decides the figures."""
+    lab, around = bench.lab, bench.around
+    return record(
+        Conditions(
+            settings=ready.planned.settings,
+            recipe=bench.recipe,
+            traffic=bench.traffic,
+            frame_octets={
+                "initiator": bench.octets_on(around.inside.family),
+                "responder": bench.octets_on(around.outside.family),
+            },
+            lab_kind=bench.cell.options.lab,
+            lab=lab.name,
+            chosen=lab.parameters(),
+            placement=lab.placement,
+            sender_cpus=lab.sender_cpus,
+            device_cpus=lab.device_cpus,
+            grace_seconds=bench.grace_seconds,
+            seed=bench.seed,
+            rates=ready.rates,
+            machine=facts,
+            device=ready.device,
         )
-    document = {
-        **result.as_document(),
-        "placement": bench.lab.placement,
-        "parameters": plain(parameters),
-        "results": str(store.folder),
-    }
+    )
+
+
+def _keep(measured: MeasurementResult, parameters: Parameters, store: Store) -> Answer:
+    found = make(measured, parameters, str(store.folder))
+    for number, one in enumerate(found.repetitions, start=1):
+        store.add_measurement(
+            {"metric": found.metric, "unit": found.unit, "repetition": number, **one.model_dump(mode="json")}
+        )
+    document = found.document()
     store.write_summary(document)
-    return Answer(result, document, store.folder)
+    return Answer(measured, document, store.folder)

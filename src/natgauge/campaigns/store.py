@@ -21,12 +21,16 @@ from typing import Any
 from pydantic import BaseModel
 
 from natgauge.errors import UsageError
+from natgauge.results.model import SUMMARY_SCHEMA
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
 TRIAL_SCHEMA = "natgauge-trial-1"
 MEASUREMENT_SCHEMA = "natgauge-measurement-1"
-SUMMARY_SCHEMA = "natgauge-summary-1"
+
+#: Written when a measurement begins, and when it has ended.
+PLAN = "plan.json"
+SUMMARY = "summary.json"
 
 _MAXIMUM_NAMES = 1000
 
@@ -67,7 +71,7 @@ class Store:
 
     def write_plan(self, plan: Mapping[str, object]) -> None:
         """Keep what was asked for, with every default filled in."""
-        self._write("plan.json", {"schema": PLAN_SCHEMA, **plan})
+        self._write(PLAN, {"schema": PLAN_SCHEMA, **plan})
 
     def write_environment(self, environment: Mapping[str, object]) -> None:
         """Keep machine, kernel, versions and settings of the device."""
@@ -75,7 +79,7 @@ class Store:
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
         """Keep what was printed at the end."""
-        self._write("summary.json", {"schema": SUMMARY_SCHEMA, **summary})
+        self._write(SUMMARY, {"schema": SUMMARY_SCHEMA, **summary})
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Append one trial and flush it to the disk: a killed run keeps all that it did."""
@@ -147,10 +151,7 @@ def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:
     Raises:
         UsageError: the file is missing, a line is not JSON, or of another schema.
     """
-    try:
-        lines = path.read_text().split("\n")
-    except OSError as error:
-        raise UsageError(f"results: cannot read {path}: {error.strerror}") from error
+    lines = _read(path).split("\n")
     for number, line in enumerate(lines[:-1], start=1):
         yield _read_object(line, schema, f"{path}:{number}")
 
@@ -161,19 +162,32 @@ def read_document(path: Path, schema: str) -> dict[str, Any]:
     Raises:
         UsageError: the file is missing, not JSON, or of another schema.
     """
+    return _read_object(_read(path), schema, str(path))
+
+
+def _read(path: Path) -> str:
     try:
-        return _read_object(path.read_text(), schema, str(path))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"results: cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"results: {path} is not JSON: it holds octets that are no UTF-8; measure again") from None
 
 
 def _read_object(text: str, schema: str, where: str) -> dict[str, Any]:
     try:
-        document = json.loads(text)
-    except ValueError:
-        raise UsageError(f"results: {where} is not JSON") from None
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise UsageError(f"results: {where} is not JSON: cut off or damaged; measure again") from None
     found = document.get("schema") if isinstance(document, dict) else None
     if found != schema:
-        raise UsageError(f"results: {where} is of schema {found!r}, this natgauge reads {schema!r}")
+        raise UsageError(
+            f"results: {where} is of schema {found!r}, this natgauge reads {schema!r}; measure again, or read it with "
+            "the natgauge that wrote it"
+        )
     result: dict[str, Any] = document
     return result
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

@@ -25,6 +25,7 @@ def command(results: Path) -> None:
     from natgauge.cli.measure import show
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.text import table
+    from natgauge.results.model import Result
 
     common: dict[str, object] = {
         "connections": _CONNECTIONS,
@@ -45,4 +46,4 @@ def command(results: Path) -> None:
     for each in found:
         show(each, as_json=False)
     click.echo()
-    click.echo(table([each.document for each in found]))
+    click.echo(table([Result.from_document(each.document) for each in found]))

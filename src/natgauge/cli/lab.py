@@ -41,26 +41,26 @@ def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
 @click.argument("name", default="default")
 def down(name: str) -> None:
     """Undo everything of one lab."""
-    from natgauge.labs import register
+    from natgauge.labs import upkeep
 
-    _tell(register.take_down(name), f"lab {name} had nothing left to undo")
+    _tell(upkeep.take_down(name), f"lab {name} had nothing left to undo")
 
 
 @command.command("clean")
 def clean() -> None:
     """Undo what killed runs left, and labs that were kept; labs in use are left alone."""
-    from natgauge.labs import register
+    from natgauge.labs import upkeep
 
-    _tell(register.clean(), "nothing to clean")
+    _tell(upkeep.clean(), "nothing to clean")
 
 
 @command.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(as_json: bool) -> None:
     """List the labs of this machine."""
-    from natgauge.labs import register
+    from natgauge.labs import upkeep
 
-    labs = register.status()
+    labs = upkeep.status()
     if as_json:
         import json
 

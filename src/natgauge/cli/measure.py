@@ -59,6 +59,7 @@ def show(found: Answer, *, as_json: bool) -> None:
         click.echo(json.dumps(found.document, allow_nan=False))
         return
     from natgauge.reports.text import verdict
+    from natgauge.results.model import Result
 
-    click.echo(verdict(found.document))
+    click.echo(verdict(Result.from_document(found.document)))
     click.echo(f"  Evidence: {found.folder}")

@@ -10,8 +10,17 @@ import click
 
 @click.command("report")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path))
-def command(folders: tuple[Path, ...]) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv"]),
+    default="text",
+    show_default=True,
+    help="A table for people, or one line per result.",
+)
+def command(folders: tuple[Path, ...], form: str) -> None:
     """Print the table of RFC 9693 section 6 for results folders, one column each."""
-    from natgauge.reports.text import read_summary, table
+    from natgauge.reports import csv_table, text
 
-    click.echo(table([read_summary(folder) for folder in folders]))
+    results = [text.read_summary(folder) for folder in folders]
+    click.echo((csv_table if form == "csv" else text).table(results))

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Self
+from typing import Any, Self
 
+from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts
-from natgauge.duts.gateway import DeviceSettings, Gateway
+from natgauge.duts.gateway import Gateway
 
 
 class Chain:
@@ -155,7 +156,7 @@ class Chain:
         """
         return self.holder.settings()
 
-    def as_dict(self) -> Mapping[str, object]:
+    def as_dict(self) -> Mapping[str, Any]:
         """The settings of all gateways as JSON can hold them; of a single one, simply its own.
 
         Raises:

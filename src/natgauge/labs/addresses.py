@@ -9,7 +9,7 @@ of a chain use 192.0.2.0/24 (RFC 5737), cut in /30 networks, and one /64 each.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from typing import Final
 
 from natgauge.errors import UsageError
@@ -76,36 +76,6 @@ NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")
 
 _INNER4: Final = IPv4Network("192.0.2.0/24")
 _INNER6: Final = IPv6Network("2001:2:0:64::/64")
-
-
-def embed(address: IPv4Address, prefix: IPv6Network = NAT64_PREFIX) -> IPv6Address:
-    """The IPv6 address under which a NAT64 offers an IPv4 host (RFC 6052 section 2.2).
-
-    Raises:
-        UsageError: the prefix is not 96 bits long.
-    """
-    if prefix.prefixlen != 96:
-        raise UsageError(f"NAT64 prefix {prefix}: has {prefix.prefixlen} bits; only prefixes of 96 bits are supported")
-    return prefix.network_address + int(address)
-
-
-def destinations(count: int, initiator: Family, responder: Family) -> tuple[Address, Address]:
-    """First and last of `count` Responder addresses as the Initiator writes them.
-
-    The same as the Responder's own addresses, except through a NAT64, where they stand in its prefix.
-
-    Raises:
-        UsageError: more than the lab has, or an IPv4 Initiator with an IPv6 Responder, for which nothing is planned.
-    """
-    first, last = OUTSIDE[responder].range(count)
-    if initiator == responder:
-        return first, last
-    if isinstance(first, IPv4Address) and isinstance(last, IPv4Address):
-        return embed(first), embed(last)
-    raise UsageError(
-        "families ipv4 to ipv6: the lab has no IPv4 addresses for IPv6 Responders; use an ipv4 or ipv6 Initiator "
-        "with a Responder of the same family, or ipv6 to ipv4"
-    )
 
 
 def inner_link(index: int, family: Family) -> tuple[Interface, Interface]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from natgauge.labs.contract import Device, Port
 from natgauge.labs.links import Cable, End
+from natgauge.labs.locks import check_name
 from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
-from natgauge.labs.register import check_name
 from natgauge.words import Placement
 
 

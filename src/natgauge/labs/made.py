@@ -12,7 +12,8 @@ from natgauge.host import capabilities
 from natgauge.labs import namespaces
 from natgauge.labs.contract import Device, Port
 from natgauge.labs.links import Cable, drop_counters, make, prepare_namespace
-from natgauge.labs.register import Register, check_name, kept_settings
+from natgauge.labs.locks import check_name
+from natgauge.labs.register import Register, kept_settings
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.

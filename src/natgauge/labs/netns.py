@@ -28,9 +28,9 @@ from natgauge.labs.addresses import (
 from natgauge.labs.contract import Addresses, Ground, Link, Port
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.links import MTU, Cable, End
+from natgauge.labs.locks import check_name, directory_of
 from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.namespaces import PREFIX
-from natgauge.labs.register import check_name, directory_of
 from natgauge.words import FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.

@@ -10,117 +10,21 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import shutil
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.labs import namespaces
+from natgauge.labs import locks, namespaces
+from natgauge.labs.locks import Lock, check_name, directory_of
 
-#: Where registers, locks and the devices' private directories live; a memory file system, empty after a reboot.
-RUN = Path("/run/natgauge")
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
-#: The programs whose orphans `clean` ends.
-PROGRAMS: Final = ("natgauge-engine",)
-
 _VERSION = 1
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
-_LOCK_PATIENCE_SECONDS = 0.3
-_INIT_NAMES = ("init", "systemd")
 
 Item = dict[str, Any]
-
-
-def check_name(name: str) -> str:
-    """Refuse a lab's name that could not be part of a file's and a namespace's.
-
-    Raises:
-        UsageError: not 1 to 32 of a-z, 0-9 and "-" with a letter or digit at both ends.
-    """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f'lab name "{name}": use 1 to 32 of a-z, 0-9 and "-", with a letter or digit at both ends')
-    return name
-
-
-def directory_of(name: str) -> Path:
-    """Where the devices of a lab have their private directories."""
-    return RUN / name
-
-
-class Lock:
-    """The right to use a name; held by one process at a time, and let go whenever that process ends."""
-
-    def __init__(self, name: str, what: str | None = None) -> None:
-        """Name the lock.
-
-        Args:
-            name: of its file.
-            what: how messages call what it protects; default: the lab of this name.
-        """
-        self._what = what or f"lab {name}"
-        self._path = RUN / f"{name}.lock"
-        self._handle: int | None = None
-
-    def take(self) -> None:
-        """Take the lock.
-
-        Raises:
-            HostError: another process holds it (named), or the directory cannot be written.
-        """
-        deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
-        while not self.try_take():
-            # Listing and cleaning hold locks for a moment; only a lasting holder is a second user.
-            if time.monotonic() > deadline:
-                raise HostError(
-                    f"{self._what}: in use by process {self.holder() or 'unknown'}; "
-                    "wait until it has ended, or use another"
-                )
-            time.sleep(0.02)
-
-    def try_take(self) -> bool:
-        """Take the lock if nobody holds it."""
-        try:
-            RUN.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise HostError(f"{self._path}: cannot be written ({error.strerror}); run natgauge as root") from error
-        if not self._lock(handle):
-            os.close(handle)
-            return False
-        os.ftruncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode())
-        self._handle = handle
-        return True
-
-    def _lock(self, handle: int) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        # The last holder may have deleted the file between our opening and locking it.
-        with suppress(FileNotFoundError):
-            return os.path.samestat(os.fstat(handle), self._path.stat())
-        return False
-
-    def holder(self) -> int | None:
-        """Process id that the present holder wrote; None when it cannot be read."""
-        try:
-            return int(self._path.read_text())
-        except (OSError, ValueError):
-            return None
-
-    def release(self) -> None:
-        """Delete the lock's file and let go; nothing happens when the lock is not held."""
-        if self._handle is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._handle)
-            self._handle = None
 
 
 class Register:
@@ -182,7 +86,7 @@ class Register:
 
     @classmethod
     def _load(cls, name: str, lock: Lock) -> Self | None:
-        content = _read(name)
+        content = read(name)
         if content is None:
             return None
         register = cls(name, content["kind"], content["settings"], lock=lock)
@@ -317,11 +221,11 @@ class Register:
 
     @property
     def _path(self) -> Path:
-        return RUN / f"{self.name}.json"
+        return locks.RUN / f"{self.name}.json"
 
     @property
     def _beside(self) -> Path:
-        return RUN / f"{self.name}.new"
+        return locks.RUN / f"{self.name}.new"
 
     def _write(self, failed: Collection[Item] = ()) -> None:
         content = {
@@ -373,8 +277,8 @@ _UNDO: Final[Mapping[str, Callable[[Register, list[Item]], list[str]]]] = {
 @contextmanager
 def _globals_locked() -> Iterator[None]:
     """One process at a time may remember or restore global settings."""
-    RUN.mkdir(parents=True, exist_ok=True)
-    handle = os.open(RUN, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    locks.RUN.mkdir(parents=True, exist_ok=True)
+    handle = os.open(locks.RUN, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -384,23 +288,24 @@ def _globals_locked() -> Iterator[None]:
 
 def _other_globals(name: str) -> Iterator[tuple[str, str]]:
     """Global settings that other labs remember, with their first values."""
-    for other in _registered():
-        content = _read(other) if other != name else None
+    for other in registered():
+        content = read(other) if other != name else None
         if content:
             yield from ((item["path"], item["value"]) for item in content["items"] if item["what"] == "global")
 
 
-def _registered() -> list[str]:
-    return sorted(path.stem for path in RUN.glob("*.json"))
+def registered() -> list[str]:
+    """Names of all labs of this machine, sorted."""
+    return sorted(path.stem for path in locks.RUN.glob("*.json"))
 
 
-def _read(name: str) -> Mapping[str, Any] | None:
+def read(name: str) -> Mapping[str, Any] | None:
     """A register's content; None when there is none.
 
     Raises:
         HostError: it is damaged or of another version.
     """
-    path = RUN / f"{name}.json"
+    path = locks.RUN / f"{name}.json"
     try:
         content = json.loads(path.read_text())
         version = content["version"]
@@ -414,150 +319,14 @@ def _read(name: str) -> Mapping[str, Any] | None:
     return content
 
 
-State = Literal["in use", "kept", "left behind"]
-
-
-@dataclass(frozen=True, slots=True)
-class LabStatus:
-    """One lab of this machine.
-
-    Attributes:
-        name: its name.
-        kind: "netns" or "cable".
-        state: used by a live process, kept on purpose, or left behind by a killed one.
-        pid: the process using it, else None.
-        namespaces: network namespaces it made.
-        changed: global settings it changed, with the values they had before.
-    """
-
-    name: str
-    kind: str
-    state: State
-    pid: int | None
-    namespaces: tuple[str, ...]
-    changed: Mapping[str, str]
-
-
-def status() -> list[LabStatus]:
-    """All labs of this machine, by name."""
-    found = []
-    for name in _registered():
-        if content := _read(name):
-            items = content["items"]
-            pid = _user_of(name)
-            found.append(
-                LabStatus(
-                    name=name,
-                    kind=content["kind"],
-                    state="in use" if pid is not None else "kept" if content["kept"] else "left behind",
-                    pid=pid,
-                    namespaces=tuple(item["name"] for item in items if item["what"] == "namespace"),
-                    changed={item["path"]: item["value"] for item in items if item["what"] == "global"},
-                )
-            )
-    return found
-
-
-def _user_of(name: str) -> int | None:
-    """The live process that uses a lab; 0 when it cannot be named."""
-    lock = Lock(name)
-    if lock.try_take():
-        lock.release()
-        return None
-    return lock.holder() or 0
-
-
-def clean(only: Collection[str] | None = None) -> list[str]:
-    """Undo what killed runs left, and labs kept on purpose; labs in use by a live process are left alone.
-
-    Args:
-        only: names of labs; None = all of them, and also namespaces that begin with "ng-" and belong to no lab, and
-            engines whose parent is gone.
-
-    Returns:
-        What was done, one sentence each; empty when there was nothing.
-
-    Raises:
-        BrokenError: something could not be undone.
-        HostError: a register is damaged or of another version.
-    """
-    done: list[str] = []
-    if only is None:
-        done += _end_orphans()
-    for name in _registered():
-        if (only is None or name in only) and _user_of(name) is None:
-            done += take_down(name)
-    if only is None:
-        done += _delete_strays()
-        done += _delete_lock_files()
-    return done
-
-
 def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
     """What a lab of this kind was made from that somebody keeps up under this name; None = there is none.
 
     Raises:
         HostError: the register is damaged or of another version.
     """
-    content = _read(name)
+    content = read(name)
     if content is None or not content["kept"] or content["kind"] != kind:
         return None
     settings: Mapping[str, Any] = content["settings"]
     return settings
-
-
-def take_down(name: str) -> list[str]:
-    """Undo one lab that no live process uses, kept or left behind.
-
-    Returns:
-        What was done, one sentence each.
-
-    Raises:
-        BrokenError: something could not be undone.
-        HostError: a live process uses it.
-        UsageError: there is no such lab.
-    """
-    register = Register.reopen(name)
-    try:
-        return register.undo()
-    finally:
-        register.release()
-
-
-def _end_orphans() -> list[str]:
-    """End our programs whose parent is gone: they were handed to the init process."""
-    orphans = [pid for pid in namespaces.all_processes() if _is_orphan(pid)]
-    namespaces.end_processes(orphans)
-    return [f"ended process {pid}" for pid in orphans]
-
-
-def _is_orphan(pid: int) -> bool:
-    try:
-        program = Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
-        if program not in PROGRAMS:
-            return False
-        # The name in parentheses may hold anything, so what follows is counted from the last one.
-        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        return parent <= 1 or Path(f"/proc/{parent}/comm").read_text().strip() in _INIT_NAMES
-    except OSError:
-        return False
-
-
-def _delete_strays() -> list[str]:
-    """Delete our namespaces that no register names."""
-    owned = {name for lab in status() for name in lab.namespaces}
-    strays = [name for name in namespaces.names() if name.startswith(namespaces.PREFIX) and name not in owned]
-    namespaces.delete(strays)
-    return [f"deleted namespace {name}" for name in strays]
-
-
-def _delete_lock_files() -> list[str]:
-    """Delete the locks, and unfinished registers, of runs that were killed before they made anything."""
-    done = []
-    for path in RUN.glob("*.lock"):
-        lock = Lock(path.stem)
-        if not path.with_suffix(".json").exists() and lock.try_take():
-            path.with_suffix(".new").unlink(missing_ok=True)
-            lock.release()
-            done.append(f"deleted {path}")
-    return done

@@ -17,8 +17,8 @@ from natgauge.labs import xdp
 from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
 from natgauge.labs.contract import Device, Ground, Link, Port
 from natgauge.labs.links import drop_counters
+from natgauge.labs.locks import Lock
 from natgauge.labs.namespaces import exists, inside
-from natgauge.labs.register import Lock
 from natgauge.words import Address, Family, Placement
 
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.
@@ -100,7 +100,7 @@ class WireLab:
 
     def parameters(self) -> Mapping[str, Any]:
         """Both ports."""
-        return {"initiator_port": self.initiator.interface, "responder_port": self.responder.interface}
+        return {"ports": [self.initiator.interface, self.responder.interface]}
 
     def up(self) -> Self:
         """Examine and lock both ports.

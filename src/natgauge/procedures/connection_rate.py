@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from natgauge.measurer import TrialOutcome
 from natgauge.procedures.kit.binary_search import search
@@ -45,6 +46,10 @@ class Settings(SearchSettings):
         if self.placement == "shared" or self.frame_timeout_seconds is not None:
             return self
         return replace(self, frame_timeout_seconds=QUEUE_TIMEOUT_SECONDS)
+
+    def parameters(self) -> dict[str, Any]:
+        """As run: with the time limit that frames really have."""
+        return {**super().parameters(), "frame_timeout_seconds": self.as_run().frame_timeout_seconds}
 
 
 class _ConnectionRate(Repetitions[Settings]):

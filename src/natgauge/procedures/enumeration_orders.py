@@ -56,6 +56,11 @@ class Settings(Phase1Settings, SearchSettings):
             whole("four tuples", self.four_tuples, self.connections, 2**32)
 
     @property
+    def measures_connection_rate(self) -> bool:
+        """With each order."""
+        return True
+
+    @property
     def space(self) -> int:
         """S."""
         return self.four_tuples or self.connections

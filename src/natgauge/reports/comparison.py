@@ -3,13 +3,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-Document = Mapping[str, Any]
+from natgauge.results.comparing import Difference, comparable
+from natgauge.results.model import Result
 
-#: What two results must share to be compared, beside what the comparison is about.
-_SHARED: Final = ("connections", "frame_size", "frame_side", "directions")
+#: What a scale-up is about; a device on the senders' cores has as many as they have.
+_CORES: Final = frozenset({"device_cores", "cores"})
+_CORES_SHARED: Final = _CORES | {"sender_cores"}
+#: What the share of forwarding is about: all that belongs to the device.
+_DEVICE: Final = frozenset({"device"})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What comparing one result with the others came to.
+
+    Attributes:
+        value: None where there is nothing to compare with.
+        doubt: why there is none although a result of that kind is there; empty where there is no such reason.
+    """
+
+    value: float | None = None
+    doubt: str = ""
 
 
 def relative_scale_up(performance: float, cores: int, one_core: float) -> float:
@@ -28,46 +46,55 @@ def percent_of_forwarding(performance: float, forwarding: float) -> float:
     return 100 * performance / forwarding
 
 
-def rows(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
-    """Rows of a table with one column per result; "-" where there is nothing to compare with."""
-    cores = [_cores(document) for document in documents]
-    return [
-        ("device cores", [str(count) if count else "-" for count in cores]),
-        ("relative scale-up", [_scale_up(document, documents) for document in documents]),
-        ("percent of forwarding", [_of_forwarding(document, documents) for document in documents]),
+def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
+    """The relative scale-up against the same device on one core."""
+    cores = result.device_cores
+    if cores < 2 or not _is_rate(result):
+        return Comparison()
+
+    def is_reference(other: Result) -> bool:
+        return other.dut == result.dut and other.device_cores == 1
+
+    about = _CORES_SHARED if result.placement == "shared" else _CORES
+    return _compare(result, results, is_reference, about, lambda one: relative_scale_up(result.median, cores, one))
+
+
+def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
+    """The share of plain forwarding, in percent."""
+    if _routes(result) or not _is_rate(result):
+        return Comparison()
+    return _compare(result, results, _routes, _DEVICE, lambda most: percent_of_forwarding(result.median, most))
+
+
+def _routes(result: Result) -> bool:
+    return result.parameters.device.get("kind") == "routing"
+
+
+def _is_rate(result: Result) -> bool:
+    return result.unit.endswith("/s")
+
+
+def _compare(
+    result: Result,
+    results: Sequence[Result],
+    is_reference: Callable[[Result], bool],
+    about: Collection[str],
+    compute: Callable[[float], float],
+) -> Comparison:
+    """Hold a result against the first one it is comparable with; where none is, the nearest says why."""
+    candidates = [
+        (number, other, comparable(result, other, except_for=about))
+        for number, other in enumerate(results, start=1)
+        if other is not result and other.metric == result.metric and is_reference(other)
     ]
+    if not candidates:
+        return Comparison()
+    number, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
+    if not differences and other.median > 0:
+        return Comparison(compute(other.median))
+    why = _told(differences) if differences else "its median is 0"
+    return Comparison(doubt=f"not compared with column {number}, {other.dut}: {why}")
 
 
-def _cores(document: Document) -> int:
-    return len(document["parameters"].get("device_cpus") or ())
-
-
-def _scale_up(document: Document, documents: Sequence[Document]) -> str:
-    def is_reference(other: Document) -> bool:
-        return other["parameters"]["dut"] == document["parameters"]["dut"] and _cores(other) == 1
-
-    cores, one = _cores(document), _reference(document, documents, is_reference)
-    return f"{relative_scale_up(document['median'], cores, one):.3f}" if cores > 1 and one else "-"
-
-
-def _of_forwarding(document: Document, documents: Sequence[Document]) -> str:
-    def is_reference(other: Document) -> bool:
-        return other["parameters"].get("kind") == "routing" and _cores(other) == _cores(document)
-
-    forwarding = _reference(document, documents, is_reference)
-    if not forwarding or document["parameters"].get("kind") == "routing":
-        return "-"
-    return f"{percent_of_forwarding(document['median'], forwarding):.1f}"
-
-
-def _reference(
-    document: Document, documents: Sequence[Document], is_reference: Callable[[Document], bool]
-) -> float | None:
-    """Median of the first result that this one can be compared with; None = there is none."""
-    found = (other for other in documents if is_reference(other) and _conditions(other) == _conditions(document))
-    return next((float(other["median"]) for other in found), None)
-
-
-def _conditions(document: Document) -> tuple[object, ...]:
-    parameters = document["parameters"]
-    return (document["metric"], document["placement"], *(parameters.get(name) for name in _SHARED))
+def _told(differences: Sequence[Difference]) -> str:
+    return "; ".join(map(str, differences))

@@ -21,7 +21,7 @@ from natgauge.duts.recipe import Need, available, load
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import format_cpus, usable_cpus
-from natgauge.labs import register, xdp
+from natgauge.labs import upkeep, xdp
 from natgauge.labs.namespaces import PREFIX, names
 from natgauge.tester.probe import CableProof, send_over_a_cable
 
@@ -317,7 +317,7 @@ def _ports(host: Host) -> Iterator[Finding]:
 
 def _leftovers(_host: Host) -> Iterator[Finding]:
     try:
-        labs = register.status()
+        labs = upkeep.status()
     except NatgaugeError as error:
         yield Finding("leftovers", "warning", str(error), "natgauge lab clean")
         return

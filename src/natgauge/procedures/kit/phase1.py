@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
+from natgauge import procedures
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import FULL
-from natgauge.procedures.kit.inner import measure_first
+from natgauge.procedures.kit.inner import inner, measure_first
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.values import SearchError, positive
 
+#: The metric that a safe phase 1 is a share of.
+CONNECTION_RATE = "connection-rate"
 #: Phase 1 runs at this share of the connection rate: twice as slow as the device can.
 SAFE_SHARE = 0.5
 #: Error of the connection rate when it is only measured to find a safe phase 1; small beside the safe share.
@@ -45,6 +49,18 @@ class Phase1Settings(TrialSettings):
             partial(positive, unit="connections/s"),
         ),
     )
+
+    @property
+    def measures_connection_rate(self) -> bool:
+        """Whether the connection rate is measured on the way."""
+        return self.has_phase1 and self.connection_rate is None
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings, and the time limit that frames have where the connection rate is measured on the way."""
+        limit = None
+        if self.measures_connection_rate:
+            limit = inner(procedures.get(CONNECTION_RATE).settings, self).as_run().frame_timeout_seconds
+        return {**super().parameters(), "connection_rate_timeout_seconds": limit}
 
 
 class UnpreparableError(Exception):
@@ -112,5 +128,5 @@ def prepare(runner: TrialRunner, settings: Phase1Settings) -> Preparation:
         return Preparation(NO_PHASE_1, NO_PHASE_1)
     if settings.connection_rate:
         return safely_below(settings.connection_rate)
-    rough = measure_first("connection-rate", runner, settings, error=ROUGH_ERROR, confirm=False)
+    rough = measure_first(CONNECTION_RATE, runner, settings, error=ROUGH_ERROR, confirm=False)
     return replace(safely_below(rough.summary.median), rough=rough)

@@ -108,35 +108,6 @@ class MeasurementResult:
             name: statistics.median(m.figures[name] for m in self.measurements if name in m.figures) for name in names
         }
 
-    def as_document(self) -> dict[str, Any]:
-        """The result as plain JSON values; the placement is among the parameters."""
-        summary = self.summary
-        interval = summary.interval
-        return {
-            "metric": self.metric,
-            "unit": self.unit,
-            "median": summary.median,
-            "p1": summary.p1,
-            "p99": summary.p99,
-            "minimum": summary.minimum,
-            "maximum": summary.maximum,
-            "mean": summary.mean,
-            "standard_deviation": summary.standard_deviation,
-            "median_interval": None
-            if interval is None
-            else {"lower": interval.lower, "upper": interval.upper, "coverage": interval.coverage},
-            "repetitions": list(summary.repetitions),
-            "error": self.error,
-            "limited_by": self.limited_by,
-            "placement": self.parameters.get("placement"),
-            "parameters": dict(self.parameters),
-            "trials": self.trials,
-            "disturbed": self.disturbed,
-            "figures": self.figures,
-            "notes": list(self.notes),
-            "series": [[dict(row) for row in measurement.series] for measurement in self.measurements],
-        }
-
 
 def make_result(
     metric: str,

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Addresses and ports of a request: ranges, what they hold, and Ethernet addresses.
+#![allow(missing_docs, reason = "the fields' descriptions are those of the schema")]
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv6Addr};
+
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+
+use super::bounds::{Address, Whole};
+
+/// Ports, both ends included.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortRange {
+    #[serde(with = "Whole::<1, 65535>")]
+    pub first: u32,
+    #[serde(with = "Whole::<1, 65535>")]
+    pub last: u32,
+}
+
+impl PortRange {
+    /// How many ports; the range has been checked.
+    pub fn count(&self) -> u64 {
+        u64::from(self.last - self.first) + 1
+    }
+}
+
+/// Addresses first, first + step, ... up to last (both included). All must share the upper 64 bits (IPv6).
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddressRange {
+    /// IPv4 or IPv6 address in text form, of the side's family.
+    #[serde(with = "Address")]
+    pub first: IpAddr,
+    /// IPv4 or IPv6 address in text form, of the side's family.
+    #[serde(with = "Address")]
+    pub last: IpAddr,
+    /// Distance between neighbours.
+    #[serde(default = "one", with = "Whole::<1, { u64::MAX }>")]
+    pub step: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// An address as the frame programs hold it: IPv4 in the lower 32 bits of `low`.
+pub fn halves(address: IpAddr) -> (u64, u64) {
+    match address {
+        IpAddr::V4(v4) => (0, u64::from(u32::from(v4))),
+        IpAddr::V6(v6) => {
+            let bits = u128::from(v6);
+            ((bits >> 64) as u64, bits as u64)
+        }
+    }
+}
+
+/// The IPv6 address of two halves.
+pub fn ipv6(high: u64, low: u64) -> Ipv6Addr {
+    Ipv6Addr::from(u128::from(high) << 64 | u128::from(low))
+}
+
+impl AddressRange {
+    /// How many addresses; the range has been checked.
+    pub fn count(&self) -> u64 {
+        (halves(self.last).1 - halves(self.first).1) / self.step + 1
+    }
+
+    /// The address at a position below `count`.
+    pub fn at(&self, position: u64) -> IpAddr {
+        let (high, low) = halves(self.first);
+        let low = low + position * self.step;
+        match self.first {
+            IpAddr::V4(_) => IpAddr::V4((low as u32).into()),
+            IpAddr::V6(_) => IpAddr::V6(ipv6(high, low)),
+        }
+    }
+
+    /// Whether an address is one of the range's.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        let (first, last, asked) = (halves(self.first), halves(self.last), halves(address));
+        self.first.is_ipv4() == address.is_ipv4()
+            && asked.0 == first.0
+            && (first.1..=last.1).contains(&asked.1)
+            && (asked.1 - first.1) % self.step == 0
+    }
+}
+
+/// An Ethernet address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Mac(pub [u8; 6]);
+
+impl TryFrom<String> for Mac {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parts = text.split(':').filter(|part| part.len() == 2 && part.bytes().all(|one| one.is_ascii_hexdigit()));
+        let octets: Vec<u8> = parts.filter_map(|part| u8::from_str_radix(part, 16).ok()).collect();
+        match <[u8; 6]>::try_from(octets) {
+            Ok(mac) if text.len() == 17 => Ok(Self(mac)),
+            _ => Err(format!("{text}: must be six octets such as 02:00:00:00:00:01")),
+        }
+    }
+}
+
+impl JsonSchema for Mac {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "mac".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"})
+    }
+}
+
+impl std::fmt::Display for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// The device's side of a link. Without `mac` the engine resolves `address` itself (ARP or NDP).
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gateway {
+    pub mac: Option<Mac>,
+    /// IPv4 or IPv6 address in text form, of the side's family.
+    #[serde(default, with = "Address")]
+    pub address: Option<IpAddr>,
+}

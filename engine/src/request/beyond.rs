@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules that no JSON schema can say, mostly sums over several fields. Their texts make one table, which the schema
+//! names and every refusal by such a rule quotes: what the engine refuses for any other reason, the schema refuses too.
+
+use std::net::IpAddr;
+
+use super::addresses::{halves, AddressRange, Gateway, PortRange};
+use super::model::{
+    Background, DelaySamples, Family, Frames, Order, Phase2, Rate, Reading, Request, Step, Stream, FCS,
+    LIVE_FRAME_OCTETS, LONGEST_NAME,
+};
+use crate::failure::{Failure, Outcome};
+use crate::shared::TAG_OCTETS;
+
+/// A constant for each text, and the table of all.
+macro_rules! beyond_schema {
+    ($($name:ident = $text:literal,)*) => {
+        $(pub(super) const $name: &str = $text;)*
+        /// All of them.
+        pub const BEYOND_SCHEMA: &[&str] = &[$($name,)*];
+    };
+}
+
+beyond_schema! {
+    ADDRESS = "must be an IPv4 or IPv6 address",
+    FAMILY = "must be of the side's family",
+    UNICAST = "must be a unicast address",
+    ONE_PREFIX = "both ends must share the upper 64 bits",
+    RISING = "first must not be above last",
+    STEP = "must lead from first to last",
+    RANGE = "must hold at most 2^32 addresses",
+    AS_MANY = "must be as many as",
+    NAME = "must be at most 15 octets long",
+    TWO_PORTS = "must differ from initiator.interface",
+    OWN_ADDRESS = "lies inside the tester's own range",
+    SPACE = "the ranges hold too many four tuples",
+    CONNECTIONS = "the ranges hold too few four tuples",
+    FRAME = "is not possible on both sides (IPv6 = IPv4 + 20)",
+    PACED = "takes longer than can be paced",
+    AFTER_STEP = "leads to a rate or a number of frames out of bounds after the step",
+    ONCE = "reading order once sends one frame a connection",
+    SAMPLES = "too few frames of the stream are due from then on",
+    FOREGROUND = "must be less than n: m of n frames are under test",
+    NUMBERED = "too many frames in one stream to be told apart in time",
+}
+
+const ETHERNET_IPV4_UDP: u32 = 14 + 20 + 8;
+const ETHERNET_IPV6_UDP: u32 = 14 + 40 + 8;
+const MOST_SPACE: u64 = 1 << 62;
+/// `with-replacement` draws 32-bit positions.
+const MOST_DRAWN_FROM: u64 = 1 << 32;
+const MOST_NUMBERED: u64 = 1 << 32;
+/// Sending times have 64 bits, `DUE_FRACTION` of them below 1 ns: 4.8 hours.
+const LONGEST_PHASE_SECONDS: f64 = 17_000.0;
+
+/// Refuse what breaks one of the rules. Those that JSON schema can say have been checked.
+pub fn check(request: &Request) -> Outcome<()> {
+    check_sides(request)?;
+    check_connections(request)?;
+    check_frame(request)?;
+    check_phases(request)?;
+    if let Some(background) = &request.background {
+        check_background(request, background)?;
+    }
+    check_numbered(request)
+}
+
+fn broken<T>(field: &str, value: impl std::fmt::Display, rule: &str, more: &str) -> Outcome<T> {
+    Err(Failure::field(field, value, &[rule, more].concat()))
+}
+
+fn check_sides(request: &Request) -> Outcome<()> {
+    let (i, r) = (&request.initiator, &request.responder);
+    check_range("initiator.source_addresses", &i.source_addresses, i.family)?;
+    check_range("initiator.destination_addresses", &i.destination_addresses, i.family)?;
+    check_ports("initiator.source_ports", &i.source_ports)?;
+    check_ports("initiator.destination_ports", &i.destination_ports)?;
+    check_range("responder.addresses", &r.addresses, r.family)?;
+    check_as_many("initiator.destination_addresses", &i.destination_addresses, "responder.addresses", &r.addresses)?;
+    if let Some(pool) = &request.translation.pool {
+        check_range("translation.pool", pool, r.family)?;
+    }
+    if let Some(hosts) = &r.destination_addresses {
+        check_range("responder.destination_addresses", hosts, r.family)?;
+        let name = "initiator.source_addresses";
+        check_as_many("responder.destination_addresses", hosts, name, &i.source_addresses)?;
+    }
+    for (field, interface) in [("initiator.interface", &i.interface), ("responder.interface", &r.interface)] {
+        if interface.len() > LONGEST_NAME {
+            return broken(field, interface, NAME, "");
+        }
+    }
+    if (&i.interface, &i.netns) == (&r.interface, &r.netns) {
+        return broken("responder.interface", &r.interface, TWO_PORTS, "");
+    }
+    check_gateway("initiator.gateway.address", &i.gateway, &i.source_addresses)?;
+    check_gateway("responder.gateway.address", &r.gateway, &r.addresses)
+}
+
+fn check_ports(field: &str, ports: &PortRange) -> Outcome<()> {
+    if ports.first > ports.last {
+        return broken(field, format!("{}-{}", ports.first, ports.last), RISING, "");
+    }
+    Ok(())
+}
+
+fn check_range(field: &str, range: &AddressRange, family: Family) -> Outcome<()> {
+    for (end, address) in [("first", range.first), ("last", range.last)] {
+        check_address(&format!("{field}.{end}"), address, family)?;
+    }
+    let (first, last) = (halves(range.first), halves(range.last));
+    let text = format!("{}-{}", range.first, range.last);
+    if first.0 != last.0 {
+        return broken(field, text, ONE_PREFIX, "");
+    }
+    if first.1 > last.1 {
+        return broken(field, text, RISING, "");
+    }
+    if (last.1 - first.1) % range.step != 0 {
+        return broken(&format!("{field}.step"), range.step, STEP, "");
+    }
+    if (last.1 - first.1) / range.step >= 1 << 32 {
+        return broken(field, text, RANGE, "");
+    }
+    Ok(())
+}
+
+fn check_address(field: &str, address: IpAddr, family: Family) -> Outcome<()> {
+    if address.is_ipv4() != (family == Family::Ipv4) {
+        return broken(field, address, FAMILY, "");
+    }
+    if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+        return broken(field, address, UNICAST, "");
+    }
+    Ok(())
+}
+
+fn check_as_many(field: &str, range: &AddressRange, other_field: &str, other: &AddressRange) -> Outcome<()> {
+    let (here, there) = (range.count(), other.count());
+    if here != there {
+        return broken(field, format!("{here} addresses"), AS_MANY, &format!(" {other_field}, {there}"));
+    }
+    Ok(())
+}
+
+fn check_gateway(field: &str, gateway: &Gateway, own: &AddressRange) -> Outcome<()> {
+    match gateway.address {
+        Some(address) if own.holds(address) => broken(field, address, OWN_ADDRESS, ""),
+        Some(address) if address.is_ipv4() != own.first.is_ipv4() => broken(field, address, FAMILY, ""),
+        _ => Ok(()),
+    }
+}
+
+fn check_connections(request: &Request) -> Outcome<()> {
+    let most = if request.order == Order::WithReplacement { MOST_DRAWN_FROM } else { MOST_SPACE };
+    match request.space().filter(|&space| space <= most) {
+        None => broken("initiator", "{}", SPACE, &format!(", more than {most}: narrow them")),
+        Some(space) if space < request.connections => {
+            broken("connections", request.connections, CONNECTIONS, &format!(", {space}: widen them or ask for fewer"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_frame(request: &Request) -> Outcome<()> {
+    let families = [request.initiator.family, request.responder.family];
+    for ((octets, family), side) in request.octets().into_iter().zip(families).zip(["Initiator", "Responder"]) {
+        let headers = match family {
+            Family::Ipv4 => ETHERNET_IPV4_UDP,
+            Family::Ipv6 => ETHERNET_IPV6_UDP,
+        };
+        let possible = headers + TAG_OCTETS..=LIVE_FRAME_OCTETS;
+        if !possible.contains(&octets) {
+            let (least, most) = (possible.start() + FCS, possible.end() + FCS);
+            let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);
+            return broken("frame.size", request.frame.size, FRAME, &more);
+        }
+    }
+    Ok(())
+}
+
+fn check_phases(request: &Request) -> Outcome<()> {
+    if let Some(phase1) = &request.phase1 {
+        check_paced("phase1.rate", phase1.rate, request.connections as f64 / phase1.rate)?;
+    }
+    let Some(phase2) = &request.phase2 else { return Ok(()) };
+    for Stream { name, rate, frames, .. } in phase2.streams() {
+        check_paced(&format!("{name}.rate"), rate, frames as f64 / rate)?;
+    }
+    if let Some(step) = &phase2.step {
+        check_step(step, phase2)?;
+    }
+    if let Some(stream) = phase2.responder.as_ref().filter(|stream| stream.reading_order == Reading::Once) {
+        if stream.frames != request.connections {
+            let more = format!(": must be {}", request.connections);
+            return broken("phase2.responder.frames", stream.frames, ONCE, &more);
+        }
+    }
+    match &request.delay_samples {
+        Some(samples) => check_samples(samples, phase2),
+        None => Ok(()),
+    }
+}
+
+fn check_paced(field: &str, value: f64, seconds: f64) -> Outcome<()> {
+    if seconds > LONGEST_PHASE_SECONDS {
+        return broken(field, value, PACED, &format!(": {seconds:.0} s, at most {LONGEST_PHASE_SECONDS} s"));
+    }
+    Ok(())
+}
+
+fn check_step(step: &Step, phase2: &Phase2) -> Outcome<()> {
+    for Stream { name, rate, frames, .. } in phase2.streams() {
+        let (after, then) = (rate * step.share, step.frames(rate));
+        if !Rate::holds(after) || !Frames::holds(then) {
+            let more = format!(": {then} frames at {after} frames/s ({name})");
+            return broken("phase2.step.share", step.share, AFTER_STEP, &more);
+        }
+        let seconds = frames as f64 / rate + step.seconds;
+        check_paced("phase2.step.seconds", step.seconds, seconds)?;
+    }
+    Ok(())
+}
+
+fn check_samples(samples: &DelaySamples, phase2: &Phase2) -> Outcome<()> {
+    for Stream { name, rate, frames, .. } in phase2.streams() {
+        let left = frames.saturating_sub(samples.first(rate));
+        if samples.frames > left {
+            return broken("delay_samples.frames", samples.frames, SAMPLES, &format!(" ({name}): at most {left}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_background(request: &Request, background: &Background) -> Outcome<()> {
+    if background.m >= background.n {
+        return broken("background.m", background.m, FOREGROUND, "");
+    }
+    check_range("background.initiator_addresses", &background.initiator_addresses, Family::Ipv6)?;
+    check_range("background.responder_addresses", &background.responder_addresses, Family::Ipv6)?;
+    let octets = request.background_octets();
+    if octets > LIVE_FRAME_OCTETS {
+        let more = format!(": {} octets in the background, at most {}", octets + FCS, LIVE_FRAME_OCTETS + FCS);
+        return broken("frame.size", request.frame.size, FRAME, &more);
+    }
+    Ok(())
+}
+
+/// Where single frames count, each has a number of its own.
+fn check_numbered(request: &Request) -> Outcome<()> {
+    let phase2 = request.phase2.as_ref();
+    let streams = phase2.into_iter().flat_map(|phase2| {
+        phase2.streams().map(|stream| stream.frames + phase2.step.as_ref().map_or(0, |step| step.frames(stream.rate)))
+    });
+    let longest = streams.chain([request.connections]).max().unwrap_or(0);
+    let numbered = request.delay_samples.is_some() || request.record_loss_times || request.record_variation;
+    if numbered && longest >= MOST_NUMBERED {
+        let more = format!(": at most {}", MOST_NUMBERED - 1);
+        return broken("phase2", format!("{longest} frames"), NUMBERED, &more);
+    }
+    Ok(())
+}

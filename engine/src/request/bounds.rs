@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bounds of single fields, each said once: `#[serde(with = "Whole::<64, 3412>")]` on a field makes serde refuse what
+//! is outside, and has schemars write the same bounds into the schema.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Number;
+
+use super::beyond;
+
+/// A CPU of a Linux machine has a number below this (`NR_CPUS` of the largest configuration).
+pub const MOST_CPUS: usize = 8192;
+
+/// For schemars, which writes a field's default as the field is written.
+macro_rules! written_as_it_is {
+    () => {
+        pub fn serialize<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+            value.serialize(serializer)
+        }
+    };
+}
+
+/// The schema of a bound, written where the field stands.
+macro_rules! schema_in_place {
+    ($schema:expr) => {
+        fn inline_schema() -> bool {
+            true
+        }
+
+        fn schema_name() -> Cow<'static, str> {
+            "bounded".into()
+        }
+
+        fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            $schema
+        }
+    };
+}
+
+/// A whole number; as in JSON schema, 5.0 is one.
+pub struct Whole<const LEAST: u64, const MOST: u64>;
+
+impl<const LEAST: u64, const MOST: u64> Whole<LEAST, MOST> {
+    pub fn holds(value: u64) -> bool {
+        (LEAST..=MOST).contains(&value)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
+        let number = Number::deserialize(deserializer)?;
+        let whole = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+        let inside = whole.filter(|&value| Self::holds(value));
+        let refusal = || D::Error::custom(format!("{number}: must be a whole number from {LEAST} to {MOST}"));
+        inside.and_then(|value| T::try_from(value).ok()).ok_or_else(refusal)
+    }
+
+    written_as_it_is!();
+}
+
+fn whole(value: f64) -> Option<u64> {
+    let fits = value.fract() == 0.0 && (0.0..u64::MAX as f64).contains(&value);
+    fits.then_some(value as u64)
+}
+
+impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
+    schema_in_place!(if LEAST == MOST {
+        json_schema!({"const": MOST})
+    } else {
+        json_schema!({"type": "integer", "minimum": LEAST, "maximum": MOST})
+    });
+}
+
+/// A number above 0.
+pub struct Positive<const MOST: u64>;
+
+impl<const MOST: u64> Positive<MOST> {
+    pub fn holds(value: f64) -> bool {
+        value > 0.0 && value <= MOST as f64
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>, T: From<f64>>(deserializer: D) -> Result<T, D::Error> {
+        let number = Number::deserialize(deserializer)?;
+        let inside = number.as_f64().filter(|&value| Self::holds(value));
+        inside.map(T::from).ok_or_else(|| D::Error::custom(format!("{number}: must be above 0 and at most {MOST}")))
+    }
+
+    written_as_it_is!();
+}
+
+impl<const MOST: u64> JsonSchema for Positive<MOST> {
+    schema_in_place!(json_schema!({"type": "number", "exclusiveMinimum": 0, "maximum": MOST}));
+}
+
+/// Text of some characters.
+pub struct Text<const LEAST: usize, const MOST: usize>;
+
+impl<const LEAST: usize, const MOST: usize> Text<LEAST, MOST> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if !(LEAST..=MOST).contains(&text.chars().count()) {
+            return Err(D::Error::custom(format!("{text}: must be {LEAST} to {MOST} characters long")));
+        }
+        Ok(text)
+    }
+}
+
+impl<const LEAST: usize, const MOST: usize> JsonSchema for Text<LEAST, MOST> {
+    schema_in_place!(json_schema!({"type": "string", "minLength": LEAST, "maxLength": MOST}));
+}
+
+/// Numbers of CPUs, each once.
+pub struct Cpus<const LEAST: usize, const MOST: usize>;
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+struct Cpu(#[serde(with = "Whole::<0, { MOST_CPUS as u64 - 1 }>")] usize);
+
+impl<const LEAST: usize, const MOST: usize> Cpus<LEAST, MOST> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
+        let cpus: Vec<usize> = Vec::<Cpu>::deserialize(deserializer)?.into_iter().map(|cpu| cpu.0).collect();
+        if !(LEAST..=MOST).contains(&cpus.len()) {
+            return Err(D::Error::custom(format!("{cpus:?}: must name {LEAST} to {MOST} CPUs")));
+        }
+        if let Some((_, twice)) = cpus.iter().enumerate().find(|(at, cpu)| cpus[..*at].contains(cpu)) {
+            return Err(D::Error::custom(format!("{twice}: each CPU only once")));
+        }
+        Ok(cpus)
+    }
+
+    written_as_it_is!();
+}
+
+impl<const LEAST: usize, const MOST: usize> JsonSchema for Cpus<LEAST, MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "cpus".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = json_schema!({
+            "type": "array",
+            "items": generator.subschema_for::<Cpu>(),
+            "maxItems": MOST,
+            "uniqueItems": true,
+        });
+        if LEAST > 0 {
+            schema.insert("minItems".into(), LEAST.into());
+        }
+        schema
+    }
+}
+
+/// An IP address; the schema knows it as text only.
+pub struct Address;
+
+impl Address {
+    pub fn deserialize<'de, D: Deserializer<'de>, T: From<IpAddr>>(deserializer: D) -> Result<T, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let address = text.parse::<IpAddr>().map_err(|_| D::Error::custom(format!("{text}: {}", beyond::ADDRESS)))?;
+        Ok(T::from(address))
+    }
+
+    written_as_it_is!();
+}
+
+impl JsonSchema for Address {
+    schema_in_place!(json_schema!({"type": "string"}));
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reading a trial request: the text, then each field, then the rules between fields; nothing is touched meanwhile.
+
+mod addresses;
+mod beyond;
+mod bounds;
+mod model;
+mod rules;
+
+use serde_json::Value;
+
+use crate::failure::{Failure, Outcome};
+
+pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
+pub use beyond::BEYOND_SCHEMA;
+pub use model::{
+    Background, DelaySamples, Family, Frame, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading,
+    Request, Responder, ResponderStream, Senders, SideName, Source, Step, Stream, Translation, FCS, VERSION,
+};
+pub use rules::RULES;
+
+/// Most octets a request may have; a valid one has about 2 thousand.
+pub const LONGEST: usize = 1 << 20;
+/// The fields that hold a list. serde would take one for any object, its fields in their order.
+const LISTS: [&str; 2] = ["senders.cpus", "watch_cpus"];
+
+/// Read a request and check every rule that needs no interface.
+pub fn parse(text: &[u8]) -> Outcome<Request> {
+    if text.len() > LONGEST {
+        return Err(Failure::Request(format!("request: longer than {LONGEST} octets: send one JSON object")));
+    }
+    let value: Value = serde_json::from_slice(text)
+        .map_err(|error| Failure::Request(format!("request: not a valid trial request: {error}")))?;
+    if let Some(version) = value.get("version").filter(|version| version.as_f64() != Some(VERSION as f64)) {
+        return Err(Failure::field("version", version, &format!("this engine reads version {VERSION}")));
+    }
+    check_shape("", &value)?;
+    let request: Request =
+        serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map_err(|e| wrong(&e))?;
+    rules::check(&request)?;
+    beyond::check(&request)?;
+    Ok(request)
+}
+
+/// What no field may be: null, and a list in place of an object.
+fn check_shape(path: &str, value: &Value) -> Outcome<()> {
+    match value {
+        Value::Null => Err(Failure::field(name(path), "null", "leave the field out instead")),
+        Value::Array(_) if !LISTS.contains(&path) => {
+            Err(Failure::field(name(path), "a list", "must be an object: give its fields by name"))
+        }
+        Value::Object(fields) => fields.iter().try_for_each(|(name, value)| match path {
+            "" => check_shape(name, value),
+            _ => check_shape(&format!("{path}.{name}"), value),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The field, then what serde says of it, without the place in a text that has no lines.
+fn wrong(error: &serde_path_to_error::Error<serde_json::Error>) -> Failure {
+    let (path, error) = (error.path().to_string(), error.inner());
+    let said = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let said = said.strip_suffix(&place).unwrap_or(&said);
+    Failure::Request(format!("{}: {said}", name(path.trim_start_matches('.'))))
+}
+
+fn name(path: &str) -> &str {
+    if path.is_empty() {
+        "request"
+    } else {
+        path
+    }
+}

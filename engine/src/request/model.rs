@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a trial request holds: the types from which `trial/request-1.schema.json` is generated, each field with its
+//! description, its bounds and its default. Rules between fields are in `rules` and `beyond`.
+#![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::addresses::{AddressRange, Gateway, Mac, PortRange};
+use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
+use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
+
+/// Of the agreement.
+pub const VERSION: u64 = 1;
+/// Octets of an Ethernet frame's check sequence.
+pub const FCS: u32 = 4;
+/// What a page leaves for a live frame (kernel: net/bpf/test_run.c).
+pub const LIVE_FRAME_OCTETS: u32 = 3408;
+/// The kernel's IFNAMSIZ, less the end of the text.
+pub const LONGEST_NAME: usize = 15;
+const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
+const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
+const HIGHEST_RATE: u64 = 200_000_000;
+const MOST_FRAMES: u64 = (1 << 40) - 1;
+const LONGEST_GRACE_MS: u64 = 60_000;
+
+/// A trial's rate, frames/s.
+pub type Rate = Positive<HIGHEST_RATE>;
+/// Frames of one stream.
+pub type Frames = Whole<1, MOST_FRAMES>;
+type Grace = Whole<0, LONGEST_GRACE_MS>;
+
+/// Which protocol a side speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    Ipv4,
+    Ipv6,
+}
+
+/// The side that opens connections (RFC 9693 section 3).
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Initiator {
+    #[serde(with = "Text::<1, LONGEST_NAME>")]
+    pub interface: String,
+    /// Name below /run/netns; absent = the engine's own namespace.
+    pub netns: Option<String>,
+    pub family: Family,
+    /// Source MAC; the interface's own when absent.
+    pub mac: Option<Mac>,
+    pub gateway: Gateway,
+    pub source_addresses: AddressRange,
+    pub source_ports: PortRange,
+    /// The Responder's addresses as the Initiator writes them (NAT64: inside the prefix); as many as
+    /// responder.addresses, in the same order.
+    pub destination_addresses: AddressRange,
+    pub destination_ports: PortRange,
+}
+
+/// The side that answers.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Responder {
+    #[serde(with = "Text::<1, LONGEST_NAME>")]
+    pub interface: String,
+    /// Name below /run/netns; absent = the engine's own namespace.
+    pub netns: Option<String>,
+    pub family: Family,
+    /// Source MAC; the interface's own when absent.
+    pub mac: Option<Mac>,
+    pub gateway: Gateway,
+    /// The Responder's own addresses.
+    pub addresses: AddressRange,
+    /// Only in stateless trials: the Initiator's addresses as the Responder writes them, as many as
+    /// initiator.source_addresses, in the same order. Absent: the same addresses; needed where the families differ.
+    pub destination_addresses: Option<AddressRange>,
+}
+
+/// Whether the device must replace the Initiator's source (NAT) or must leave it (routing).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    Translated,
+    Unchanged,
+}
+
+/// What the device is to do.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Translation {
+    pub source: Source,
+    /// Outside addresses the device may use; a source outside of it is mistranslated.
+    pub pool: Option<AddressRange>,
+}
+
+/// In which order phase 1 goes through the four tuples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    Permutation,
+    Increasing,
+    Decreasing,
+    WithReplacement,
+}
+
+/// How the Responder reads its state table. once: every stored tuple exactly once; frames must equal connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reading {
+    #[default]
+    Pseudorandom,
+    Increasing,
+    Once,
+}
+
+/// One of the two sides, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SideName {
+    Initiator,
+    Responder,
+}
+
+/// How long frames are.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Frame {
+    /// Octets with FCS, on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
+    #[serde(with = "Whole::<64, LONGEST_FRAME>")]
+    pub size: u32,
+    pub side: SideName,
+}
+
+/// Opening connections (RFC 9693 section 4.2).
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phase1 {
+    /// frames/s
+    #[serde(with = "Rate")]
+    pub rate: f64,
+    #[serde(default = "half_a_second", with = "Grace")]
+    pub grace_ms: u64,
+}
+
+fn half_a_second() -> u64 {
+    500
+}
+
+/// What the Initiator sends in phase 2.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InitiatorStream {
+    /// frames/s
+    #[serde(with = "Rate")]
+    pub rate: f64,
+    #[serde(with = "Frames")]
+    pub frames: u64,
+}
+
+/// What the Responder sends in phase 2.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResponderStream {
+    /// frames/s
+    #[serde(with = "Rate")]
+    pub rate: f64,
+    #[serde(with = "Frames")]
+    pub frames: u64,
+    #[serde(default)]
+    pub reading_order: Reading,
+}
+
+/// Follows without a pause when the streams' frames are sent (RFC 2544 section 26.5): the same streams at `share` of
+/// their rates.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    #[serde(with = "Positive::<100>")]
+    pub share: f64,
+    #[serde(with = "Positive::<3600>")]
+    pub seconds: f64,
+}
+
+impl Step {
+    /// Frames a stream of this rate sends after the step.
+    pub fn frames(&self, rate: f64) -> u64 {
+        (rate * self.share * self.seconds).round() as u64
+    }
+}
+
+/// Native IPv6 traffic in phase 2, which the device only routes (RFC 8219 section 5.3): frame i of a direction is under
+/// test (foreground) when i modulo n is below m, and background otherwise. Background frames are part of the counts.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    #[serde(with = "Whole::<2, 1_000_000>")]
+    pub n: u32,
+    #[serde(with = "Whole::<1, 999_999>")]
+    pub m: u32,
+    pub initiator_addresses: AddressRange,
+    pub responder_addresses: AddressRange,
+}
+
+/// Only so many frames of each direction are timed, evenly spread over those due from_ms after the start of phase 2 or
+/// later (RFC 8219 section 7.2). Absent: every frame.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelaySamples {
+    #[serde(with = "Whole::<0, 17_000_000>")]
+    pub from_ms: u64,
+    #[serde(with = "Frames")]
+    pub frames: u64,
+}
+
+impl DelaySamples {
+    /// The first frame of a stream of this rate that is due late enough.
+    pub fn first(&self, rate: f64) -> u64 {
+        (self.from_ms as f64 / 1e3 * rate).ceil() as u64
+    }
+}
+
+/// The real test (RFC 9693 section 4.7); at least one side sends.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phase2 {
+    pub initiator: Option<InitiatorStream>,
+    pub responder: Option<ResponderStream>,
+    #[serde(default = "two_seconds", with = "Grace")]
+    pub grace_ms: u64,
+    pub step: Option<Step>,
+}
+
+fn two_seconds() -> u64 {
+    2000
+}
+
+/// One direction of phase 2: its name, the side that sends, and its rate and frames before the step.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    pub name: &'static str,
+    pub side: usize,
+    pub rate: f64,
+    pub frames: u64,
+}
+
+impl Phase2 {
+    /// Those that send, the Initiator's first.
+    pub fn streams(&self) -> impl Iterator<Item = Stream> {
+        let of = |name, side, rate, frames| Stream { name, side, rate, frames };
+        let initiator = self.initiator.as_ref().map(|one| of("phase2.initiator", INITIATOR, one.rate, one.frames));
+        let responder = self.responder.as_ref().map(|one| of("phase2.responder", RESPONDER, one.rate, one.frames));
+        initiator.into_iter().chain(responder)
+    }
+
+    /// Whether the Responder reads each stored tuple exactly once.
+    pub fn reads_once(&self) -> bool {
+        self.responder.as_ref().is_some_and(|stream| stream.reading_order == Reading::Once)
+    }
+}
+
+/// The tester's sending CPUs.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Senders {
+    #[serde(with = "Cpus::<1, MAX_SENDERS>")]
+    pub cpus: Vec<usize>,
+    /// Frames that leave together; 1 for the least delay.
+    #[serde(default = "default_batch", with = "Whole::<1, 128>")]
+    pub batch: u32,
+}
+
+fn default_batch() -> u32 {
+    64
+}
+
+/// When to give up.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// The trial is broken off after this long.
+    #[serde(default, with = "Positive::<86_400>")]
+    pub seconds: Option<f64>,
+}
+
+/// One elementary test: phase 1, gap, phase 2.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "natgauge trial request, version 1")]
+pub struct Request {
+    #[allow(dead_code, reason = "checked before the rest is read")]
+    #[serde(with = "Whole::<VERSION, VERSION>")]
+    pub version: u64,
+    /// Run mark carried by every frame of this trial; frames with another mark are foreign.
+    #[serde(with = "Whole::<1, { u32::MAX as u64 }>")]
+    pub mark: u32,
+    /// Seeds every pseudorandom choice: same seed, same frames.
+    #[serde(with = "Whole::<0, { u64::MAX }>")]
+    pub seed: u64,
+    pub initiator: Initiator,
+    pub responder: Responder,
+    pub translation: Translation,
+    /// No phase 1: both sides make their four tuples themselves (RFC 8219 section 5.1), for devices that keep no
+    /// connections.
+    #[serde(default)]
+    pub stateless: bool,
+    /// N: the first N four tuples of the order.
+    #[serde(with = "Whole::<1, MOST_CONNECTIONS>")]
+    pub connections: u64,
+    pub order: Order,
+    pub frame: Frame,
+    pub phase1: Option<Phase1>,
+    /// Between the end of phase 1's grace and the first frame of phase 2.
+    #[serde(default, with = "Whole::<0, 600_000>")]
+    pub gap_ms: u64,
+    pub phase2: Option<Phase2>,
+    pub background: Option<Background>,
+    /// Time the frames of phase 2 (of phase 1 where that is all).
+    #[serde(default)]
+    pub record_delays: bool,
+    pub delay_samples: Option<DelaySamples>,
+    /// Also record the difference between the delays of frames that one sender sent one after the other (RFC 5481
+    /// section 4.1). Needs record_delays, without delay_samples.
+    #[serde(default)]
+    pub record_variation: bool,
+    /// Tell when the last lost frame was due, and when nothing arrived for longest.
+    #[serde(default)]
+    pub record_loss_times: bool,
+    /// A frame with a larger one-way delay is late. Absent: no limit but the end of grace.
+    #[serde(default, with = "Positive::<60_000>")]
+    pub frame_timeout_ms: Option<f64>,
+    pub senders: Senders,
+    /// Further CPUs (the device's) whose stalls are recorded.
+    #[serde(default, with = "Cpus::<0, MOST_CPUS>")]
+    pub watch_cpus: Vec<usize>,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+impl Request {
+    /// All four tuples of the ranges; None where they are more than 64 bits can count.
+    pub fn space(&self) -> Option<u64> {
+        [
+            self.initiator.source_ports.count(),
+            self.initiator.source_addresses.count(),
+            self.initiator.destination_ports.count(),
+            self.initiator.destination_addresses.count(),
+        ]
+        .into_iter()
+        .try_fold(1_u64, u64::checked_mul)
+    }
+
+    /// Length of the background's frames without FCS: as the frames under test have, or would have, over IPv6.
+    pub fn background_octets(&self) -> u32 {
+        let sides = [self.initiator.family, self.responder.family].into_iter().zip(self.octets());
+        sides.map(|(family, octets)| if family == Family::Ipv6 { octets } else { octets + 20 }).max().unwrap_or(0)
+    }
+
+    /// Length of the longest frames without FCS.
+    pub fn longest_octets(&self) -> u32 {
+        let [initiator, responder] = self.octets();
+        let background = self.background.as_ref().map_or(0, |_| self.background_octets());
+        initiator.max(responder).max(background)
+    }
+
+    /// Frame length without FCS, Initiator's side first.
+    pub fn octets(&self) -> [u32; SIDES] {
+        let given = self.frame.size - FCS;
+        let taller = |from: Family, to: Family| match (from, to) {
+            (Family::Ipv4, Family::Ipv6) => given + 20,
+            (Family::Ipv6, Family::Ipv4) => given.saturating_sub(20),
+            _ => given,
+        };
+        let (initiator, responder) = (self.initiator.family, self.responder.family);
+        match self.frame.side {
+            SideName::Initiator => [given, taller(initiator, responder)],
+            SideName::Responder => [taller(responder, initiator), given],
+        }
+    }
+}

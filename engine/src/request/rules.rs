@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules between fields that JSON schema can say, too: each stands here in both languages, side by side. What it cannot
+//! say is in `beyond`.
+
+use serde_json::{json, Value};
+
+use super::model::{Reading, Request};
+use crate::failure::{Failure, Outcome};
+
+/// One rule: in words, in JSON schema, and in Rust.
+pub struct Rule {
+    /// The field that is named when the rule is broken, with dots between the names.
+    pub field: &'static str,
+    /// What is said then.
+    pub text: &'static str,
+    /// For the whole request.
+    pub schema: fn() -> Value,
+    /// The field's value where the rule is broken.
+    broken: fn(&Request) -> Option<&'static str>,
+}
+
+/// All of them, in the order in which they are checked.
+pub const RULES: [Rule; 15] = [
+    Rule {
+        field: "phase1",
+        text: "only a stateless trial has none",
+        schema: || stateful(json!({"required": ["phase1"]})),
+        broken: |request| (!request.stateless && request.phase1.is_none()).then_some("missing"),
+    },
+    Rule {
+        field: "phase1",
+        text: "a stateless trial has none: leave it out",
+        schema: || stateless(json!({"properties": {"phase1": false}})),
+        broken: |request| (request.stateless && request.phase1.is_some()).then_some("{}"),
+    },
+    Rule {
+        field: "phase2",
+        text: "it is all there is of a stateless trial",
+        schema: || stateless(json!({"required": ["phase2"]})),
+        broken: |request| (request.stateless && request.phase2.is_none()).then_some("missing"),
+    },
+    Rule {
+        field: "phase2",
+        text: "at least one side must send; leave phase2 out otherwise",
+        schema: || at("phase2", either("initiator", "responder")),
+        broken: |request| {
+            let phase2 = request.phase2.as_ref()?;
+            (phase2.initiator.is_none() && phase2.responder.is_none()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "initiator.gateway",
+        text: "needs mac or address",
+        schema: || at("initiator.gateway", either("mac", "address")),
+        broken: |request| {
+            let gateway = &request.initiator.gateway;
+            (gateway.mac.is_none() && gateway.address.is_none()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "responder.gateway",
+        text: "needs mac or address",
+        schema: || at("responder.gateway", either("mac", "address")),
+        broken: |request| {
+            let gateway = &request.responder.gateway;
+            (gateway.mac.is_none() && gateway.address.is_none()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "responder.destination_addresses",
+        text: "only for stateless trials: others learn them",
+        schema: || stateful(at("responder.destination_addresses", json!(false))),
+        broken: |request| (!request.stateless && request.responder.destination_addresses.is_some()).then_some("{}"),
+    },
+    Rule {
+        field: "responder.destination_addresses",
+        text: "needed in a stateless trial whose families differ",
+        schema: || {
+            let both = |family| {
+                json!({"properties": {
+                    "initiator": {"properties": {"family": {"const": family}}},
+                    "responder": {"properties": {"family": {"const": family}}},
+                }})
+            };
+            let given = at("responder", json!({"required": ["destination_addresses"]}));
+            stateless(json!({"anyOf": [both("ipv4"), both("ipv6"), given]}))
+        },
+        broken: |request| {
+            let differ = request.initiator.family != request.responder.family;
+            (request.stateless && differ && request.responder.destination_addresses.is_none()).then_some("missing")
+        },
+    },
+    Rule {
+        field: "phase2.responder.reading_order",
+        text: "a stateless trial has no state table to read: leave it out",
+        schema: || stateless(at("phase2.responder.reading_order", json!({"const": "pseudorandom"}))),
+        broken: |request| match request.phase2.as_ref()?.responder.as_ref()?.reading_order {
+            Reading::Increasing if request.stateless => Some("increasing"),
+            Reading::Once if request.stateless => Some("once"),
+            _ => None,
+        },
+    },
+    Rule {
+        field: "phase2.step",
+        text: "reading order once leaves nothing to send after a step",
+        schema: || reading_once(at("phase2.step", json!(false))),
+        broken: |request| {
+            let phase2 = request.phase2.as_ref()?;
+            (phase2.step.is_some() && phase2.reads_once()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "record_variation",
+        text: "differences of delays need record_delays",
+        schema: || {
+            let wanted = json!({"properties": {"record_variation": {"const": true}}, "required": ["record_variation"]});
+            let timed = json!({"properties": {"record_delays": {"const": true}}, "required": ["record_delays"]});
+            json!({"if": wanted, "then": timed})
+        },
+        broken: |request| (request.record_variation && !request.record_delays).then_some("true"),
+    },
+    Rule {
+        field: "delay_samples",
+        text: "needs record_delays, and no record_variation: samples have no neighbours",
+        schema: || {
+            let timed = json!({"record_delays": {"const": true}, "record_variation": {"const": false}});
+            given("delay_samples", json!({"properties": timed, "required": ["record_delays"]}))
+        },
+        broken: |request| {
+            let fits = request.record_delays && !request.record_variation;
+            (request.delay_samples.is_some() && !fits).then_some("{}")
+        },
+    },
+    Rule {
+        field: "delay_samples",
+        text: "are frames of phase 2: there is none",
+        schema: || given("delay_samples", json!({"required": ["phase2"]})),
+        broken: |request| (request.delay_samples.is_some() && request.phase2.is_none()).then_some("{}"),
+    },
+    Rule {
+        field: "background",
+        text: "is part of phase 2: there is none",
+        schema: || given("background", json!({"required": ["phase2"]})),
+        broken: |request| (request.background.is_some() && request.phase2.is_none()).then_some("{}"),
+    },
+    Rule {
+        field: "background",
+        text: "reading order once leaves no frames for it",
+        schema: || reading_once(json!({"properties": {"background": false}})),
+        broken: |request| {
+            let once = request.phase2.as_ref()?.reads_once();
+            (request.background.is_some() && once).then_some("{}")
+        },
+    },
+];
+
+/// Refuse what breaks one of the rules.
+pub fn check(request: &Request) -> Outcome<()> {
+    let broken = RULES.iter().find_map(|rule| (rule.broken)(request).map(|value| (rule, value)));
+    match broken {
+        Some((rule, value)) => Err(Failure::field(rule.field, value, rule.text)),
+        None => Ok(()),
+    }
+}
+
+/// The schema for a field inside of others, where it is given.
+fn at(path: &str, schema: Value) -> Value {
+    path.rsplit('.').fold(schema, |inner, name| json!({"properties": {name: inner}}))
+}
+
+fn either(one: &str, other: &str) -> Value {
+    json!({"anyOf": [{"required": [one]}, {"required": [other]}]})
+}
+
+fn given(field: &str, then: Value) -> Value {
+    json!({"if": {"required": [field]}, "then": then})
+}
+
+fn stateless(then: Value) -> Value {
+    json!({"if": is_stateless(), "then": then})
+}
+
+fn stateful(then: Value) -> Value {
+    json!({"if": is_stateless(), "else": then})
+}
+
+fn is_stateless() -> Value {
+    json!({"properties": {"stateless": {"const": true}}, "required": ["stateless"]})
+}
+
+fn reading_once(then: Value) -> Value {
+    let stream = json!({"properties": {"reading_order": {"const": "once"}}, "required": ["reading_order"]});
+    let phase2 = json!({"properties": {"responder": stream}, "required": ["responder"]});
+    json!({"if": {"properties": {"phase2": phase2}, "required": ["phase2"]}, "then": then})
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The published schemas (`trial/*.schema.json`), made from the types of request and result.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{transform_subschemas, Transform};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{json, Value};
+
+use crate::report::Line;
+use crate::request::{Request, BEYOND_SCHEMA, RULES};
+
+/// What the engine reads.
+pub fn request() -> Schema {
+    let types = generator(SchemaSettings::draft2020_12().for_deserialize()).into_root_schema_for::<Request>();
+    let mut schema = named("request", types);
+    let rules = RULES.iter().map(|rule| {
+        let mut said = (rule.schema)();
+        said["$comment"] = format!("{}: {}", rule.field, rule.text).into();
+        said
+    });
+    schema.insert("allOf".into(), rules.collect());
+    // A keyword of ours, which validators pass over: what only the engine refuses.
+    schema.insert("x-beyond-schema".into(), json!(BEYOND_SCHEMA));
+    schema
+}
+
+/// What the engine prints, line by line.
+pub fn result() -> Schema {
+    let types = generator(SchemaSettings::draft2020_12().for_serialize()).into_root_schema_for::<Line>();
+    named("result", types)
+}
+
+/// With its name, and with what it is about at the top.
+fn named(name: &str, mut types: Schema) -> Schema {
+    let mut schema = Schema::default();
+    types.insert("$id".into(), format!("https://natgauge.invalid/trial/{name}-1.json").into());
+    for key in ["$schema", "$id", "title", "description"] {
+        if let Some(value) = types.remove(key) {
+            schema.insert(key.into(), value);
+        }
+    }
+    schema.ensure_object().extend(types.ensure_object().clone());
+    schema
+}
+
+/// A schema as it is published.
+pub fn text(schema: &Schema) -> String {
+    format!("{:#}\n", schema.as_value())
+}
+
+fn generator(settings: SchemaSettings) -> SchemaGenerator {
+    settings.with_transform(Plain).into_generator()
+}
+
+/// Takes out what says nothing here: null, which no field may be, formats that are Rust's, line ends in descriptions.
+#[derive(Debug, Clone)]
+struct Plain;
+
+impl Transform for Plain {
+    fn transform(&mut self, schema: &mut Schema) {
+        let null = json!({"type": "null"});
+        if let Some(Value::Array(types)) = schema.get_mut("type") {
+            types.retain(|name| name != "null");
+            if let [only] = types.as_slice() {
+                let only = only.clone();
+                schema.insert("type".into(), only);
+            }
+        }
+        if let Some(Value::Array(kinds)) = schema.get("anyOf") {
+            if let [Value::Object(only), other] = kinds.as_slice() {
+                if *other == null {
+                    let only = only.clone();
+                    schema.remove("anyOf");
+                    schema.ensure_object().extend(only);
+                }
+            }
+        }
+        if schema.get("default").is_some_and(Value::is_null) {
+            schema.remove("default");
+        }
+        schema.remove("format");
+        if let Some(Value::String(text)) = schema.get_mut("description") {
+            *text = text.replace('\n', " ");
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_schemas_are_those_of_the_types() {
+        for (name, schema) in [("request", request()), ("result", result())] {
+            let path = format!("{}/../trial/{name}-1.schema.json", env!("CARGO_MANIFEST_DIR"));
+            let committed = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(committed == text(&schema), "{path} is not what the types say: run `make schemas`");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is put on record of the conditions of a measurement: each parameter that may move its figure, by group."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from natgauge.bench.traffic import TrafficPlan
+from natgauge.campaigns.store import plain
+from natgauge.duts.device_settings import DeviceSettings
+from natgauge.duts.recipe import Recipe
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.results.parameters import Parameters
+from natgauge.tester.highest import HighestRates
+from natgauge.words import Placement, Side
+
+#: Hexadecimal digits that tell two recipes of one name apart.
+_DIGEST_DIGITS: Final = 12
+#: Facts of the machine that move figures, by the name they have in `natgauge.host.machine.facts`.
+_MACHINE: Final = ("natgauge", "kernel", "hypervisor", "governor", "smt", "mitigations", "clock_source")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conditions:
+    """Under what a measurement is run.
+
+    Attributes:
+        settings: of the procedure.
+        recipe: of the device.
+        traffic: four tuples and frames.
+        frame_octets: frame size with FCS on each side.
+        lab_kind: of the lab.
+        lab: its name.
+        chosen: what was chosen of it and may move a figure, by name.
+        placement: of the device's work, as the lab says.
+        sender_cpus: the tester's.
+        device_cpus: the device's; none where they are not known to us.
+        grace_seconds: wait for the last frames of each phase.
+        seed: of all pseudorandom choices.
+        rates: the tester's own highest, frames/s.
+        machine: as `natgauge.host.machine.facts` tells.
+        device: its version and knobs; None where it is not ours.
+    """
+
+    settings: TrialSettings
+    recipe: Recipe
+    traffic: TrafficPlan
+    frame_octets: Mapping[Side, int]
+    lab_kind: str
+    lab: str
+    chosen: Mapping[str, Any]
+    placement: Placement
+    sender_cpus: tuple[int, ...]
+    device_cpus: tuple[int, ...]
+    grace_seconds: float
+    seed: int
+    rates: HighestRates
+    machine: Mapping[str, object]
+    device: DeviceSettings | None
+
+
+def record(conditions: Conditions) -> Parameters:
+    """All that decides the figures (RFC 9693 section 6), defaults filled in."""
+    return Parameters.grouped(
+        settings=plain(conditions.settings.parameters()),
+        traffic=plain(_traffic(conditions)),
+        place=plain(_place(conditions)),
+        device=plain(_device(conditions)),
+    )
+
+
+def _traffic(conditions: Conditions) -> dict[str, Any]:
+    traffic = conditions.traffic
+    return {
+        "initiator_family": conditions.recipe.initiator_family,
+        "source_addresses": str(traffic.source_addresses),
+        "source_address_count": traffic.source_addresses.count,
+        "source_ports": f"{traffic.source_ports.first}-{traffic.source_ports.last}",
+        "source_port_count": traffic.source_ports.count,
+        "destination_addresses": str(traffic.responder_addresses),
+        "destination_address_count": traffic.responder_addresses.count,
+        "destination_ports": f"{traffic.destination_ports.first}-{traffic.destination_ports.last}",
+        "destination_port_count": traffic.destination_ports.count,
+        "frame_size": traffic.frame_size,
+        "frame_side": traffic.frame_side,
+        "frame_octets": conditions.frame_octets,
+        "grace_seconds": conditions.grace_seconds,
+        "seed": conditions.seed,
+    }
+
+
+def _place(conditions: Conditions) -> dict[str, Any]:
+    machine = conditions.machine
+    cpu: Any = machine.get("cpu") or {}
+    return {
+        "lab_kind": conditions.lab_kind,
+        "lab": conditions.lab,
+        "placement": conditions.placement,
+        **conditions.chosen,
+        "sender_cores": len(conditions.sender_cpus),
+        "sender_cpus": conditions.sender_cpus,
+        "device_cores": len(conditions.device_cpus) or None,
+        "device_cpus": conditions.device_cpus,
+        "tester_highest_phase1_rate": conditions.rates.phase1,
+        "tester_highest_phase2_rate": conditions.rates.phase2,
+        **{name: machine.get(name) for name in _MACHINE},
+        "cpu": cpu.get("model"),
+    }
+
+
+def _device(conditions: Conditions) -> dict[str, Any]:
+    recipe, device = conditions.recipe, conditions.device
+    played = recipe.model_dump_json(exclude={"origin"})
+    known = {} if device is None else {**device.knobs, "version": device.version}
+    return {
+        "dut": recipe.name,
+        "kind": recipe.kind,
+        "responder_family": recipe.responder_family,
+        # The same name may stand for another recipe tomorrow.
+        "recipe_digest": hashlib.sha256(played.encode()).hexdigest()[:_DIGEST_DIGITS],
+        **known,
+    }

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs on a device and how it is set: what RFC 9693 section 6 wants reported beside every result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSettings:
+    """What runs and how it is set: what RFC 9693 section 6 wants reported beside every result.
+
+    Attributes:
+        gateway: the recipe's name.
+        version: lines of the verb `version`.
+        connections: of the plan.
+        knobs: value by knob, as read back from the device; only what it has.
+        files: value by file name of those knobs that are files.
+        found: value by knob as it was before natgauge set it.
+    """
+
+    gateway: str
+    version: tuple[str, ...]
+    connections: int
+    knobs: Mapping[str, int]
+    files: Mapping[str, int] = field(default_factory=dict)
+    found: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def connections_per_bucket(self) -> float | None:
+        """Load of the hash table when all connections stand; None when there is none."""
+        buckets = self.knobs.get("hash_size")
+        return self.connections / buckets if buckets else None
+
+    @property
+    def table_filled(self) -> float | None:
+        """Share of the table the connections take, 0 to 1; None when it has no limit."""
+        size = self.knobs.get("table_size")
+        return self.connections / size if size else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as JSON can hold it; what the gateway does not have is absent."""
+        ratios = {"connections_per_bucket": self.connections_per_bucket, "table_filled": self.table_filled}
+        return {
+            "gateway": self.gateway,
+            "version": list(self.version),
+            "connections": self.connections,
+            "knobs": dict(self.knobs),
+            "files": dict(self.files),
+            "found": dict(self.found),
+            **{name: value for name, value in ratios.items() if value is not None},
+        }

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of labs and ports, each used by one process at a time: locks that the kernel lets go with the process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from natgauge.errors import HostError, UsageError
+
+#: Where registers, locks and the devices' private directories live; a memory file system, empty after a reboot.
+RUN = Path("/run/natgauge")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+_LOCK_PATIENCE_SECONDS = 0.3
+
+
+def check_name(name: str) -> str:
+    """Refuse a lab's name that could not be part of a file's and a namespace's.
+
+    Raises:
+        UsageError: not 1 to 32 of a-z, 0-9 and "-" with a letter or digit at both ends.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f'lab name "{name}": use 1 to 32 of a-z, 0-9 and "-", with a letter or digit at both ends')
+    return name
+
+
+def directory_of(name: str) -> Path:
+    """Where the devices of a lab have their private directories."""
+    return RUN / name
+
+
+class Lock:
+    """The right to use a name; held by one process at a time, and let go whenever that process ends."""
+
+    def __init__(self, name: str, what: str | None = None) -> None:
+        """Name the lock.
+
+        Args:
+            name: of its file.
+            what: how messages call what it protects; default: the lab of this name.
+        """
+        self._what = what or f"lab {name}"
+        self._path = RUN / f"{name}.lock"
+        self._handle: int | None = None
+
+    def take(self) -> None:
+        """Take the lock.
+
+        Raises:
+            HostError: another process holds it (named), or the directory cannot be written.
+        """
+        deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
+        while not self.try_take():
+            # Listing and cleaning hold locks for a moment; only a lasting holder is a second user.
+            if time.monotonic() > deadline:
+                raise HostError(
+                    f"{self._what}: in use by process {self.holder() or 'unknown'}; "
+                    "wait until it has ended, or use another"
+                )
+            time.sleep(0.02)
+
+    def try_take(self) -> bool:
+        """Take the lock if nobody holds it."""
+        try:
+            RUN.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise HostError(f"{self._path}: cannot be written ({error.strerror}); run natgauge as root") from error
+        if not self._lock(handle):
+            os.close(handle)
+            return False
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        self._handle = handle
+        return True
+
+    def _lock(self, handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        # The last holder may have deleted the file between our opening and locking it.
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(handle), self._path.stat())
+        return False
+
+    def holder(self) -> int | None:
+        """Process id that the present holder wrote; None when it cannot be read."""
+        try:
+            return int(self._path.read_text())
+        except (OSError, ValueError):
+            return None
+
+    def release(self) -> None:
+        """Delete the lock's file and let go; nothing happens when the lock is not held."""
+        if self._handle is not None:
+            self._path.unlink(missing_ok=True)
+            os.close(self._handle)
+            self._handle = None

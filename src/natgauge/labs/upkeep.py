@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs from outside: which there are, taking one down, and cleaning up what killed runs left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from natgauge.labs import locks, namespaces
+from natgauge.labs.locks import Lock
+from natgauge.labs.register import Register, read, registered
+
+#: The programs whose orphans `clean` ends.
+PROGRAMS: Final = ("natgauge-engine",)
+
+_INIT_NAMES = ("init", "systemd")
+
+State = Literal["in use", "kept", "left behind"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabStatus:
+    """One lab of this machine.
+
+    Attributes:
+        name: its name.
+        kind: "netns" or "cable".
+        state: used by a live process, kept on purpose, or left behind by a killed one.
+        pid: the process using it, else None.
+        namespaces: network namespaces it made.
+        changed: global settings it changed, with the values they had before.
+    """
+
+    name: str
+    kind: str
+    state: State
+    pid: int | None
+    namespaces: tuple[str, ...]
+    changed: Mapping[str, str]
+
+
+def status() -> list[LabStatus]:
+    """All labs of this machine, by name."""
+    found = []
+    for name in registered():
+        if content := read(name):
+            items = content["items"]
+            pid = _user_of(name)
+            found.append(
+                LabStatus(
+                    name=name,
+                    kind=content["kind"],
+                    state="in use" if pid is not None else "kept" if content["kept"] else "left behind",
+                    pid=pid,
+                    namespaces=tuple(item["name"] for item in items if item["what"] == "namespace"),
+                    changed={item["path"]: item["value"] for item in items if item["what"] == "global"},
+                )
+            )
+    return found
+
+
+def _user_of(name: str) -> int | None:
+    """The live process that uses a lab; 0 when it cannot be named."""
+    lock = Lock(name)
+    if lock.try_take():
+        lock.release()
+        return None
+    return lock.holder() or 0
+
+
+def clean(only: Collection[str] | None = None) -> list[str]:
+    """Undo what killed runs left, and labs kept on purpose; labs in use by a live process are left alone.
+
+    Args:
+        only: names of labs; None = all of them, and also namespaces that begin with "ng-" and belong to no lab, and
+            engines whose parent is gone.
+
+    Returns:
+        What was done, one sentence each; empty when there was nothing.
+
+    Raises:
+        BrokenError: something could not be undone.
+        HostError: a register is damaged or of another version.
+    """
+    done: list[str] = []
+    if only is None:
+        done += _end_orphans()
+    for name in registered():
+        if (only is None or name in only) and _user_of(name) is None:
+            done += take_down(name)
+    if only is None:
+        done += _delete_strays()
+        done += _delete_lock_files()
+    return done
+
+
+def take_down(name: str) -> list[str]:
+    """Undo one lab that no live process uses, kept or left behind.
+
+    Returns:
+        What was done, one sentence each.
+
+    Raises:
+        BrokenError: something could not be undone.
+        HostError: a live process uses it.
+        UsageError: there is no such lab.
+    """
+    register = Register.reopen(name)
+    try:
+        return register.undo()
+    finally:
+        register.release()
+
+
+def _end_orphans() -> list[str]:
+    """End our programs whose parent is gone: they were handed to the init process."""
+    orphans = [pid for pid in namespaces.all_processes() if _is_orphan(pid)]
+    namespaces.end_processes(orphans)
+    return [f"ended process {pid}" for pid in orphans]
+
+
+def _is_orphan(pid: int) -> bool:
+    try:
+        program = Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
+        if program not in PROGRAMS:
+            return False
+        # The name in parentheses may hold anything, so what follows is counted from the last one.
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return parent <= 1 or Path(f"/proc/{parent}/comm").read_text().strip() in _INIT_NAMES
+    except OSError:
+        return False
+
+
+def _delete_strays() -> list[str]:
+    """Delete our namespaces that no register names."""
+    owned = {name for lab in status() for name in lab.namespaces}
+    strays = [name for name in namespaces.names() if name.startswith(namespaces.PREFIX) and name not in owned]
+    namespaces.delete(strays)
+    return [f"deleted namespace {name}" for name in strays]
+
+
+def _delete_lock_files() -> list[str]:
+    """Delete the locks, and unfinished registers, of runs that were killed before they made anything."""
+    done = []
+    for path in locks.RUN.glob("*.lock"):
+        lock = Lock(path.stem)
+        if not path.with_suffix(".json").exists() and lock.try_take():
+            path.with_suffix(".new").unlink(missing_ok=True)
+            lock.release()
+            done.append(f"deleted {path}")
+    return done

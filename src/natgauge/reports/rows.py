@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a report, described once: what they are called, in which unit, how they are read from a result.
+
+First what RFC 9693 section 6 shows and what else must be known to read the figures, then every parameter that moves a
+figure and differs between results of one metric, then the comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from pydantic import JsonValue
+
+from natgauge.errors import UsageError
+from natgauge.reports import comparison
+from natgauge.reports.comparison import Comparison
+from natgauge.results.comparing import shown
+from natgauge.results.model import Result
+from natgauge.results.parameters import describe
+
+Cell = str | float | None
+
+#: The most characters of a parameter in a table for people.
+_WIDEST: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row, filled.
+
+    Attributes:
+        label: what it is called.
+        unit: of its cells; empty where they have none or each its own.
+        cells: one value per result; None = nothing to say.
+        text: how a value is printed for people.
+    """
+
+    label: str
+    unit: str
+    cells: tuple[Cell, ...]
+    text: Callable[[Cell], str]
+
+    @property
+    def heading(self) -> str:
+        """Label and unit."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    @property
+    def printed(self) -> list[str]:
+        """The cells for people."""
+        return ["-" if cell is None else self.text(cell) for cell in self.cells]
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A row before it is filled."""
+
+    label: str
+    read: Callable[[Result], Cell]
+    unit: str = ""
+    text: Callable[[Cell], str] = str
+
+    def filled(self, results: Sequence[Result]) -> Row:
+        return Row(self.label, self.unit, tuple(self.read(result) for result in results), self.text)
+
+
+def number(value: Cell) -> str:
+    """A rate with as many digits as mean something: whole, in groups of three; small ones with decimals."""
+    if not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:,.3g}"
+
+
+def whole(value: Cell | JsonValue) -> str:
+    """A number in groups of three; what is none as it is."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _decimals(digits: int) -> Callable[[Cell], str]:
+    return lambda value: f"{value:.{digits}f}"
+
+
+def _clipped(value: Cell) -> str:
+    """A text that would make the table too wide is cut; CSV has all of it."""
+    shown = str(value)
+    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
+
+
+def _parameter(name: str) -> Callable[[Result], Cell]:
+    return lambda result: _cell(result.parameter(name))
+
+
+def _cell(value: JsonValue) -> Cell:
+    if value is None or isinstance(value, str | int | float):
+        return str(value).lower() if isinstance(value, bool) else value
+    return shown(value)
+
+
+def _ratio(above: str, below: str) -> Callable[[Result], Cell]:
+    def read(result: Result) -> Cell:
+        upper, lower = result.number(above), result.number(below)
+        return upper / lower if upper and lower else None
+
+    return read
+
+
+def _doubts(result: Result) -> Cell:
+    return ", ".join(doubt.word for doubt in result.doubts) or None
+
+
+def _many(value: Cell) -> str:
+    """Doubts are many words: the table counts them, and they stand below it."""
+    return str(str(value).count(",") + 1)
+
+
+_FIXED: Final = (
+    _Described("device", lambda result: result.dut),
+    _Described("metric", lambda result: result.metric),
+    _Described("placement", lambda result: result.placement),
+    _Described("number of sessions", _parameter("connections"), text=whole),
+    _Described("source addresses", _parameter("source_address_count")),
+    _Described("source ports", _parameter("source_port_count")),
+    _Described("destination addresses", _parameter("destination_address_count")),
+    _Described("destination ports", _parameter("destination_port_count")),
+    _Described("frame size", _parameter("frame_size"), "octets"),
+    _Described("hash table size", _parameter("hash_size")),
+    _Described("connection table limit", _parameter("table_size")),
+    _Described("sessions per hash", _ratio("connections", "hash_size"), text=_decimals(2)),
+    _Described("table limit per hash", _ratio("table_size", "hash_size"), text=_decimals(2)),
+    _Described("number of experiments", lambda result: len(result.repetitions)),
+    _Described("error of the search", lambda result: result.error, text=number),
+    _Described("unit", lambda result: result.unit),
+    _Described("median", lambda result: result.median, text=number),
+    _Described("1st percentile", lambda result: result.p1, text=number),
+    _Described("99th percentile", lambda result: result.p99, text=number),
+    _Described("limited by", lambda result: result.limited_by),
+    _Described("doubts", _doubts, text=_many),
+)
+#: Parameters that these rows, and that of the cores, show already.
+_SHOWN: Final = frozenset(
+    {
+        "dut", "placement", "connections", "source_address_count", "source_port_count", "destination_address_count",
+        "destination_port_count", "frame_size", "hash_size", "table_size", "device_cores",
+    }
+)  # fmt: skip
+
+
+def rows(results: Sequence[Result]) -> list[Row]:
+    """Every row, also those that say nothing for any result.
+
+    Raises:
+        UsageError: there are no results.
+    """
+    if not results:
+        raise UsageError("report: no results to show")
+    return [
+        *(row.filled(results) for row in _FIXED),
+        *_differing(results),
+        _Described("device cores", lambda result: result.device_cores or None).filled(results),
+        _compared("relative scale-up", results, comparison.scale_up, 3),
+        _compared("percent of forwarding", results, comparison.of_forwarding, 1),
+        _Described("not compared", lambda result: "; ".join(uncompared(result, results)) or None).filled(results),
+    ]
+
+
+def uncompared(result: Result, results: Sequence[Result]) -> list[str]:
+    """Comparisons that this result lacks, although there is a result of the right kind, and why."""
+    found = (
+        ("relative scale-up", comparison.scale_up(result, results)),
+        ("percent of forwarding", comparison.of_forwarding(result, results)),
+    )
+    return [f"{name} {compared.doubt}" for name, compared in found if compared.doubt]
+
+
+def _compared(
+    label: str, results: Sequence[Result], compare: Callable[[Result, Sequence[Result]], Comparison], digits: int
+) -> Row:
+    return _Described(label, lambda result: compare(result, results).value, text=_decimals(digits)).filled(results)
+
+
+def _differing(results: Sequence[Result]) -> list[Row]:
+    """Parameters that move a figure and that differ between results that one would take for alike."""
+    names = dict.fromkeys(name for result in results for _, name, _ in result.parameters.items())
+    return [
+        _Described(describe(name).heading, _parameter(name), text=_clipped).filled(results)
+        for name in names
+        if name not in _SHOWN and any(_differs(name, one, other) for one, other in combinations(results, 2))
+    ]
+
+
+def _differs(name: str, one: Result, other: Result) -> bool:
+    """Whether two results of a metric have different values; what belongs to the device, of the same device."""
+    if one.metric != other.metric or not describe(name).moves_figure_of(one.metric):
+        return False
+    mine, its = one.parameter(name), other.parameter(name)
+    ours = name in {**one.parameters.device, **other.parameters.device}
+    return mine != its and (not ours or one.dut == other.dut)

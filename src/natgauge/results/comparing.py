@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which results may be held against each other: those that differ in nothing that moves the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from natgauge.results.model import Result
+from natgauge.results.parameters import describe
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One parameter that two results do not share; None = a result has no such value.
+
+    Attributes:
+        name: of the parameter; "metric" or "unit" where not even these agree.
+        label: as people say it, with its unit.
+        first: value of the first result.
+        second: value of the second one.
+    """
+
+    name: str
+    label: str
+    first: JsonValue
+    second: JsonValue
+
+    def __str__(self) -> str:
+        """As in "trial seconds 2 against 60"; of tables only what differs."""
+        first, second = self.first, self.second
+        if isinstance(first, dict) and isinstance(second, dict):
+            names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+            first, second = ({name: one.get(name) for name in names} for one in (first, second))
+        return f"{self.label} {shown(first)} against {shown(second)}"
+
+
+def comparable(first: Result, second: Result, *, except_for: Collection[str] = ()) -> list[Difference]:
+    """What keeps two results from being held against each other; empty when nothing does.
+
+    Args:
+        first: one result.
+        second: another one.
+        except_for: names of parameters, or of whole groups, that the comparison is about.
+    """
+    found = [
+        Difference(name, name, mine, its)
+        for name, mine, its in (("metric", first.metric, second.metric), ("unit", first.unit, second.unit))
+        if mine != its
+    ]
+    mine, its = first.parameters.flat(), second.parameters.flat()
+    groups = {name: group for result in (first, second) for group, name, _ in result.parameters.items()}
+    for name, group in groups.items():
+        described = describe(name)
+        about = name in except_for or group in except_for
+        if not about and described.moves_figure_of(first.metric) and mine.get(name) != its.get(name):
+            found.append(Difference(name, described.heading, mine.get(name), its.get(name)))
+    return found
+
+
+def shown(value: JsonValue) -> str:
+    """A parameter's value as people read it."""
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        return " ".join(map(shown, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {shown(inner)}" for name, inner in value.items()) or "none"
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)

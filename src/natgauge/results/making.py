@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a procedure measured to the result that is stored and shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from natgauge.measurer import Verdict
+from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.results import doubts
+from natgauge.results.model import Interval, Repetition, Result
+from natgauge.results.parameters import Parameters
+
+
+def make(measured: MeasurementResult, parameters: Parameters, folder: str | None = None) -> Result:
+    """Put a measurement and all that was set together.
+
+    Args:
+        measured: by the procedure.
+        parameters: all that was set; the procedure's own word about its settings goes before.
+        folder: that holds the evidence.
+    """
+    run = {group: getattr(parameters, group) for group in Parameters.model_fields}
+    parameters = Parameters.grouped(**{**run, "settings": {**run["settings"], **measured.parameters}})
+    summary, interval = measured.summary, measured.summary.interval
+    return Result(
+        metric=measured.metric,
+        unit=measured.unit,
+        median=summary.median,
+        p1=summary.p1,
+        p99=summary.p99,
+        minimum=summary.minimum,
+        maximum=summary.maximum,
+        mean=summary.mean,
+        standard_deviation=summary.standard_deviation,
+        median_interval=None
+        if interval is None
+        else Interval(lower=interval.lower, upper=interval.upper, coverage=interval.coverage),
+        error=measured.error,
+        limited_by=_limit(measured.limited_by),
+        doubts=doubts.find(measured, parameters),
+        trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
+        disturbed=measured.disturbed,
+        figures=measured.figures,
+        repetitions=tuple(_repetition(one) for one in measured.measurements),
+        parameters=parameters,
+        notes=measured.notes,
+        results=folder,
+    )
+
+
+def _limit(word: str) -> Any:
+    """The procedures' word; the model refuses one that is not of the closed set."""
+    return word
+
+
+def _repetition(one: Measurement) -> Repetition:
+    return Repetition(
+        value=one.value,
+        upper=one.upper,
+        error=one.error,
+        limited_by=_limit(one.limited_by),
+        trials={Verdict(verdict): count for verdict, count in one.trials.items()},
+        figures=dict(one.figures),
+        notes=one.notes,
+        series=tuple(dict(row) for row in one.series),
+    )

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result of a measurement as it is stored and shown: typed, and refused in one line where it is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from natgauge.errors import UsageError
+from natgauge.measurer import Verdict
+from natgauge.results.parameters import Parameters
+from natgauge.words import LimitedBy
+
+SUMMARY_SCHEMA: Final = "natgauge-summary-2"
+
+#: What a reader must know before a figure is trusted; see `natgauge.results.doubts`.
+DoubtWord = Literal[
+    "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
+    "contradictions", "queues",
+]  # fmt: skip
+
+#: No error line repeats more of a value than this many characters.
+_MOST_SHOWN: Final = 60
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Interval(_Model):
+    """A range that holds the median of the population with probability `coverage` (0 to 1)."""
+
+    lower: float
+    upper: float
+    coverage: Annotated[float, Field(ge=0, le=1)]
+
+
+class Doubt(_Model):
+    """One reason to trust a figure less: a word for tables, and a line for people."""
+
+    word: DoubtWord
+    text: str
+
+
+class Repetition(_Model):
+    """One repetition.
+
+    Attributes:
+        value: in the result's unit.
+        upper: the lowest value found too high; None where nothing was.
+        error: distance between the two; None without an upper bound.
+        limited_by: what limited this repetition.
+        trials: how many trials ended with each verdict.
+        figures: further figures by name, units in the names.
+        notes: of this repetition.
+        series: rows of a table or graph, one per load or step; units in the names.
+    """
+
+    value: float
+    upper: float | None
+    error: float | None
+    limited_by: LimitedBy
+    trials: dict[Verdict, Annotated[int, Field(ge=0)]]
+    figures: dict[str, float] = {}
+    notes: tuple[str, ...] = ()
+    series: tuple[dict[str, float | str | None], ...] = ()
+
+
+class Result(_Model):
+    """All repetitions of one measurement, and what they come to.
+
+    Attributes:
+        schema_name: "schema" in JSON.
+        metric: the procedure's name.
+        unit: of all values.
+        median: of the repetitions' values, as are the six after it.
+        standard_deviation: of the sample; None for a single repetition.
+        median_interval: that of the population's median; None for a single repetition.
+        error: the largest of a repetition; None where one has no upper bound.
+        limited_by: what limited most repetitions.
+        doubts: what a reader must know before the figure is trusted.
+        trials: how many trials of all repetitions ended with each verdict.
+        disturbed: trials in which stalls or stolen time were seen, whatever their verdict.
+        figures: median of each further figure.
+        repetitions: each one, in the order they were measured.
+        parameters: all that was set.
+        notes: remarks, each once.
+        results: the folder that has the evidence, as it was called when it was made.
+    """
+
+    schema_name: Literal["natgauge-summary-2"] = Field(default=SUMMARY_SCHEMA, alias="schema")
+    metric: str
+    unit: str
+    median: float
+    p1: float
+    p99: float
+    minimum: float
+    maximum: float
+    mean: float
+    standard_deviation: float | None
+    median_interval: Interval | None
+    error: float | None
+    limited_by: LimitedBy
+    doubts: tuple[Doubt, ...]
+    trials: dict[Verdict, Annotated[int, Field(ge=0)]]
+    disturbed: Annotated[int, Field(ge=0)]
+    figures: dict[str, float]
+    repetitions: Annotated[tuple[Repetition, ...], Field(min_length=1)]
+    parameters: Parameters
+    notes: tuple[str, ...]
+    results: str | None = None
+
+    @model_validator(mode="after")
+    def _of_these_repetitions(self) -> Self:
+        values = self.values
+        for name, told, found in (("minimum", self.minimum, min(values)), ("maximum", self.maximum, max(values))):
+            if told != found:
+                raise ValueError(f"the {name} {told:g} is not that of the repetitions, {found:g}")
+        if not self.minimum <= self.median <= self.maximum:
+            raise ValueError(f"the median {self.median:g} lies outside of the repetitions")
+        return self
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], where: str = "result") -> Self:
+        """Read what `document` gave.
+
+        Args:
+            document: plain JSON values.
+            where: they come from, for the error.
+
+        Raises:
+            UsageError: a field is missing, unknown, of another type or out of range; the first one is named.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(document), strict=True)
+        except ValidationError as error:
+            raise UsageError(
+                f"results: {where}: {_first(error)}; it is damaged or of another version, measure again"
+            ) from None
+
+    def document(self) -> dict[str, Any]:
+        """Plain JSON values, as `--json` prints them."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Of all repetitions."""
+        return tuple(one.value for one in self.repetitions)
+
+    @property
+    def dut(self) -> str:
+        """Name of the device."""
+        return str(self.parameters.device.get("dut", "-"))
+
+    @property
+    def placement(self) -> str:
+        """Where the device's work was done."""
+        return str(self.parameters.place.get("placement", "-"))
+
+    @property
+    def device_cores(self) -> int:
+        """How many cores the device had; 0 = not known to us."""
+        told = self.number("device_cores")
+        return 0 if told is None else int(told)
+
+    def parameter(self, name: str) -> JsonValue:
+        """A parameter's value; None where there is none."""
+        return self.parameters.get(name)
+
+    def number(self, name: str) -> float | None:
+        """A parameter that is a number, no larger than a seed may be; None where it is none."""
+        told = self.parameters.get(name)
+        if isinstance(told, bool) or not isinstance(told, int | float) or abs(told) >= 2**64:
+            return None
+        return float(told)
+
+
+def _first(error: ValidationError) -> str:
+    """Field, value and rule of the first thing that is wrong."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(map(str, first["loc"])) or "the whole"
+    rule = first["msg"].removeprefix("Value error, ")
+    if first["type"] in {"missing", "value_error"}:
+        return f"{field}: {rule}"
+    shown = repr(first["input"])
+    return f"{field}: {shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + '...'}: {rule}"

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every parameter of a result, described once: its group, its unit, and whether it moves the figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
+
+from natgauge import procedures
+
+#: The procedure's own settings; the frames and four tuples; lab, cores, machine and tester; the device under test.
+Group = Literal["settings", "traffic", "place", "device"]
+GROUPS: Final[tuple[Group, ...]] = get_args(Group)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One parameter.
+
+    Attributes:
+        name: as it is stored.
+        label: as tables and comparisons say it.
+        unit: of its value; empty where it has none.
+        group: where it is stored.
+        moves: whether another value may make another figure.
+        but: metrics for which it is the other way round.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    group: Group = "settings"
+    moves: bool = True
+    but: frozenset[str] = frozenset()
+
+    @property
+    def heading(self) -> str:
+        """The label, and the unit where it does not say it itself."""
+        said = not self.unit or self.unit in self.label or (self.unit == "s" and self.label.endswith("seconds"))
+        return self.label if said else f"{self.label} ({self.unit})"
+
+    def moves_figure_of(self, metric: str) -> bool:
+        """Whether two results of this metric are alike only where they share its value."""
+        return self.moves != (metric in self.but)
+
+
+#: Metrics that find a rate or a time below the tester's highest rate: where that one lies shows in `limited_by` alone.
+_BELOW_TESTER: Final = frozenset(
+    {
+        "connection-rate", "validated-connection-rate", "throughput", "latency", "pdv", "ipdv", "reset",
+        "tear-down-rate", "expiry", "table-capacity", "enumeration-orders",
+    }
+)  # fmt: skip
+
+
+def _told(name: str, label: str, group: Group, unit: str = "") -> Description:
+    """A parameter that is stored and shown, and decides nothing."""
+    return Description(name, label, unit, group, moves=False)
+
+
+_DESCRIPTIONS: Final = (
+    # A profile's defaults are compared one by one; repetitions make a figure surer, not larger.
+    _told("profile", "profile", "settings"),
+    _told("repeat", "repetitions asked for", "settings"),
+    # It only makes phase 1 slow enough.
+    _told("connection_rate", "connection rate", "settings", "connections/s"),
+    Description(
+        "connection_rate_timeout_seconds", "frame time limit of the connection rate", "s",
+        moves=False, but=frozenset({"enumeration-orders"}),
+    ),
+    Description("frame_timeout_seconds", "frame time limit", "s"),
+    Description("connections", "connections", group="traffic"),
+    Description("order", "order of four tuples", group="traffic"),
+    Description("four_tuples", "four tuples", group="traffic"),
+    Description("directions", "directions", group="traffic"),
+    Description("stateless", "stateless", group="traffic"),
+    Description("foreground_share", "foreground share", "share", "traffic"),
+    Description("initiator_family", "Initiator's family", group="traffic"),
+    # Of ranges only the number of values counts: labs have addresses of their own.
+    _told("source_addresses", "source address range", "traffic"),
+    Description("source_address_count", "source addresses", group="traffic"),
+    _told("source_ports", "source port range", "traffic"),
+    Description("source_port_count", "source ports", group="traffic"),
+    _told("destination_addresses", "destination address range", "traffic"),
+    Description("destination_address_count", "destination addresses", group="traffic"),
+    _told("destination_ports", "destination port range", "traffic"),
+    Description("destination_port_count", "destination ports", group="traffic"),
+    Description("frame_size", "frame size", "octets", "traffic"),
+    Description("frame_side", "side of the frame size", group="traffic"),
+    # Follow from size, side and what the device translates to.
+    _told("frame_octets", "frame sizes of both sides", "traffic", "octets"),
+    Description("grace_seconds", "grace", "s", "traffic"),
+    _told("seed", "seed", "traffic"),
+    Description("lab_kind", "lab", group="place"),
+    _told("lab", "lab name", "place"),
+    Description("ports", "tester ports", group="place"),
+    Description("placement", "placement", group="place"),
+    Description("ring", "ring", "frames", "place"),
+    # Which cores is told; how many counts, for the idlest one is another every time.
+    Description("sender_cores", "sender cores", group="place"),
+    _told("sender_cpus", "sender CPUs", "place"),
+    Description("device_cores", "device cores", group="place"),
+    _told("device_cpus", "device CPUs", "place"),
+    Description(
+        "tester_highest_phase1_rate", "tester's highest rate of phase 1", "frames/s", "place", but=_BELOW_TESTER
+    ),
+    Description(
+        "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", but=_BELOW_TESTER
+    ),
+    Description("natgauge", "natgauge version", group="place"),
+    Description("kernel", "kernel", group="place"),
+    Description("cpu", "CPU", group="place"),
+    Description("hypervisor", "hypervisor", group="place"),
+    Description("governor", "governor", group="place"),
+    Description("smt", "SMT", group="place"),
+    Description("mitigations", "mitigations", group="place"),
+    Description("clock_source", "clock source", group="place"),
+    Description("dut", "device", group="device"),
+    Description("kind", "kind of device", group="device"),
+    Description("recipe_digest", "recipe digest", group="device"),
+    Description("responder_family", "Responder's family", group="device"),
+    Description("version", "device version", group="device"),
+    Description("table_size", "connection table limit", "connections", "device"),
+    Description("hash_size", "hash table size", "buckets", "device"),
+    Description("udp_timeout", "UDP timeout", "s", "device"),
+    Description("cores", "cores the device is set to", group="device"),
+)  # fmt: skip
+DESCRIPTIONS: Final[Mapping[str, Description]] = {each.name: each for each in _DESCRIPTIONS}
+
+
+def describe(name: str) -> Description:
+    """What is known of a parameter; one that nobody described moves the figure."""
+    return DESCRIPTIONS.get(name) or _settings().get(name) or Description(name, name.replace("_", " "))
+
+
+@cache
+def _settings() -> dict[str, Description]:
+    """The procedures' own settings, as they describe themselves."""
+    every = [setting for procedure in procedures.procedures().values() for setting in procedure.parameters()]
+    return {one.name: Description(one.name, one.name.replace("_", " "), one.unit) for one in every}
+
+
+class Parameters(BaseModel):
+    """All that was set when a figure was measured, by group; each name stands in one group only.
+
+    Attributes:
+        settings: the procedure's own.
+        traffic: frames and four tuples.
+        place: lab, cores, the tester and its machine.
+        device: what was measured.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    settings: dict[str, JsonValue] = {}
+    traffic: dict[str, JsonValue] = {}
+    place: dict[str, JsonValue] = {}
+    device: dict[str, JsonValue] = {}
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        twice = [name for name, count in Counter(name for _, name, _ in self.items()).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]!r} stands in two groups")
+        return self
+
+    @classmethod
+    def grouped(cls, **groups: Mapping[str, JsonValue]) -> Self:
+        """Each described value in its own group, others in the group they are given in."""
+        found: dict[str, dict[str, JsonValue]] = {group: {} for group in GROUPS}
+        for given, values in groups.items():
+            for name, value in values.items():
+                known = DESCRIPTIONS.get(name)
+                found[given if known is None else known.group][name] = value
+        return cls(**found)
+
+    def items(self) -> Iterator[tuple[Group, str, JsonValue]]:
+        """Group, name and value of every parameter, group by group."""
+        for group in GROUPS:
+            for name, value in getattr(self, group).items():
+                yield group, name, value
+
+    def get(self, name: str, default: JsonValue = None) -> JsonValue:
+        """The value of this name, whatever its group."""
+        return self.flat().get(name, default)
+
+    def flat(self) -> dict[str, JsonValue]:
+        """All values by name."""
+        return {name: value for _, name, value in self.items()}

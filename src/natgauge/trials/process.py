@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running `natgauge-engine` for one trial: hand the request over, read what it prints, tell how it ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.host import programs
+from natgauge.trials.agreement import RESULT_VERSION, Progress, TrialRequest, TrialResult
+
+ProgressCallback = Callable[[Progress], None]
+
+#: The engine's exit statuses and what they mean (design of the agreement: 2 request, 3 host, 4 broke on the way).
+_ERRORS: dict[int, type[NatgaugeError]] = {2: UsageError, 3: HostError, 4: BrokenError}
+
+#: Seconds the engine gets to undo everything after SIGTERM before it is killed.
+_TERM_PATIENCE_SECONDS = 10.0
+
+#: Beyond its own nominal time a trial may take this long: loading programs, large maps (about 2.5 s a gigabyte).
+_SLACK_SECONDS = 60.0
+
+
+def run(
+    request: TrialRequest,
+    *,
+    progress: ProgressCallback | None = None,
+    engine: Path | None = None,
+    seconds: float | None = None,
+) -> TrialResult:
+    """Run one trial and return what the engine counted.
+
+    Args:
+        request: what to do.
+        progress: called with every progress event, in this thread.
+        engine: path of `natgauge-engine`; found by `labs.programs` when absent.
+        seconds: wall time after which the engine is stopped; by default the trial's own length and a minute.
+
+    Raises:
+        UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
+        HostError: this host cannot do it (3), or there is no engine.
+        BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
+    """
+    program = engine if engine is not None else programs.find("natgauge-engine")
+    limit = seconds if seconds is not None else request.nominal_seconds * 2 + _SLACK_SECONDS
+    with tempfile.TemporaryFile() as errors:
+        process = _start(program, errors)
+        expired = threading.Event()
+        timer = threading.Timer(limit, _expire, (process, expired))
+        timer.daemon = True
+        timer.start()
+        try:
+            result = _converse(process, request, progress)
+            status = process.wait()
+        finally:
+            timer.cancel()
+            _end(process)
+        if expired.is_set():
+            raise BrokenError(f"trial: natgauge-engine did not end within {limit:.0f} s and was stopped")
+        if status != 0:
+            raise _error_of(status, errors)
+    if result is None:
+        raise BrokenError("trial: natgauge-engine ended with status 0 but gave no result")
+    return result
+
+
+def _start(program: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the engine in its own process group: Ctrl-C reaches us alone, and we end it in order."""
+    try:
+        return subprocess.Popen(
+            [str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            process_group=0,
+        )
+    except OSError as error:
+        raise HostError(f"trial: cannot start {program}: {error.strerror}; run `make build`") from error
+
+
+def _converse(
+    process: subprocess.Popen[bytes], request: TrialRequest, progress: ProgressCallback | None
+) -> TrialResult | None:
+    """Hand the request over and read JSON lines to the end of the stream."""
+    if process.stdin is None or process.stdout is None:
+        raise BrokenError("trial: natgauge-engine has no pipes")
+    try:
+        process.stdin.write(request.to_json().encode() + b"\n")
+        process.stdin.close()
+    except BrokenPipeError:
+        # The engine refused before it read all; its exit status and message say why.
+        pass
+    result: TrialResult | None = None
+    for line in process.stdout:
+        event = parse_line(line)
+        if isinstance(event, TrialResult):
+            result = event
+        elif progress is not None:
+            progress(event)
+    return result
+
+
+def parse_line(line: bytes | str) -> TrialResult | Progress:
+    """Read one line of the engine's standard output.
+
+    Raises:
+        BrokenError: it is no JSON object, of an unknown event or version, or breaks the agreement.
+    """
+    try:
+        document = json.loads(line)
+    except ValueError as error:
+        raise BrokenError(f"trial: natgauge-engine wrote a line that is not JSON: {_shorten(line)}") from error
+    event = document.get("event") if isinstance(document, dict) else None
+    if event == "result" and document.get("version") != RESULT_VERSION:
+        raise BrokenError(
+            f"trial: natgauge-engine speaks version {document.get('version')!r} of the result, "
+            f"this natgauge version {RESULT_VERSION}; rebuild both with `make build`"
+        )
+    models: dict[object, type[TrialResult | Progress]] = {"result": TrialResult, "progress": Progress}
+    model = models.get(event)
+    if model is None:
+        raise BrokenError(f"trial: natgauge-engine wrote an unknown event: {_shorten(line)}")
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BrokenError(f"trial: natgauge-engine's {event}: {where}: {first['msg']}") from error
+
+
+def _shorten(line: bytes | str) -> str:
+    text = line.decode(errors="replace") if isinstance(line, bytes) else line
+    return repr(text[:120])
+
+
+def _expire(process: subprocess.Popen[bytes], expired: threading.Event) -> None:
+    if process.poll() is None:
+        expired.set()
+        _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the engine: SIGTERM, so that it undoes what it attached, then SIGKILL."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_TERM_PATIENCE_SECONDS)
+    except BaseException as error:
+        # Also a second Ctrl-C: no engine is left behind, its BPF links die with it.
+        process.kill()
+        process.wait()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Make sure that the engine is gone and its pipes are closed."""
+    _stop(process)
+    for stream in (process.stdin, process.stdout):
+        if stream is not None and not stream.closed:
+            try:
+                stream.close()
+            except BrokenPipeError:
+                continue
+
+
+def _error_of(status: int, errors: IO[bytes]) -> NatgaugeError:
+    """The engine's own last message as the error that belongs to its exit status."""
+    errors.seek(0)
+    lines = [line for line in errors.read()[-65_536:].decode(errors="replace").splitlines() if line.strip()]
+    message = lines[-1].strip() if lines else ""
+    if status < 0:
+        name = signal.Signals(-status).name
+        return BrokenError(f"trial: natgauge-engine was ended by {name}" + (f": {message}" if message else ""))
+    kind = _ERRORS.get(status, BrokenError)
+    return kind(message or f"trial: natgauge-engine ended with status {status} and said nothing")

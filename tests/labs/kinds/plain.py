@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kind of lab in one file: a router of the kernel between two veths, which nobody can run snippets on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Self
+
+from natgauge.labs import namespaces
+from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.contract import Device, Ground, Kind, Link, Need, Port
+from natgauge.labs.links import MTU, Cable, End, drop_counters, make, prepare_namespace
+from natgauge.options import choice
+from natgauge.words import Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What may be chosen."""
+
+    hops: int = field(default=64, metadata=choice("Hop limit of the router", "N"))
+
+
+class PlainLab:
+    """Two namespaces: ours with both ports, and the router's."""
+
+    placement: Placement = "external"
+    devices: Sequence[Device] = ()
+    sender_cpus: tuple[int, ...] = (0,)
+    device_cpus: tuple[int, ...] = ()
+    grace_seconds = 0.1
+    virtual = True
+
+    def __init__(self, name: str, options: Options, _need: Need) -> None:
+        self.name, self.hops, self.router = name, options.hops, f"ng-{name}-router"
+        sides = (INSIDE["ipv4"], OUTSIDE["ipv4"])
+        self.cables: list[Cable] = []
+        ports: list[Port] = []
+        for at, side in enumerate(sides):
+            own = End(f"ng-{name}-tester", f"port{at}", f"02:00:00:00:0{at}:01")
+            peer = End(self.router, f"link{at}", f"02:00:00:00:0{at}:02", (side.device,))
+            self.cables.append(Cable((own, peer), 100 + at))
+            ports.append(Port(own.interface, own.netns, peer.mac, str(side.device.ip)))
+        self.initiator, self.responder = ports
+        inside, outside = (Link(side.device.network, side.device.ip, side.host(0)) for side in sides)
+        self.ground = Ground(inside, outside, MTU, NAT64_PREFIX)
+
+    def __enter__(self) -> Self:
+        for name in (self.initiator.netns or "", self.router):
+            namespaces.create(name)
+            namespaces.inside(name, partial(prepare_namespace, forwards=name == self.router))
+        for cable in self.cables:
+            make(cable)
+        namespaces.inside(self.router, lambda: namespaces.write_sysctls({"net/ipv4/ip_default_ttl": self.hops}))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        namespaces.delete([self.initiator.netns or "", self.router])
+
+    def dropped(self) -> Mapping[str, int]:
+        """By the router's interface."""
+        return {f"router {name}": dropped.received for name, dropped in drop_counters(self.router).items()}
+
+    def keep(self) -> None:
+        """Not thought of."""
+        raise NotImplementedError
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The hop limit."""
+        return {"hops": self.hops}
+
+
+KIND = Kind("a plain router", Options, PlainLab)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench on real labs: many procedures on one, a kept lab, a chain, and a kind of lab that was just thought of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import natgauge
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.cli import run
+from natgauge.duts.fitness import Wishes
+from natgauge.duts.gateway import Gateway
+from natgauge.duts.recipe import Recipe, load
+from natgauge.errors import UsageError
+from natgauge.labs import kinds, namespaces, upkeep
+from natgauge.labs.contract import Device
+from natgauge.labs.netns import NetnsLab
+from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+
+NAME = "e2e-bench"
+QUICK: dict[str, Any] = {"connections": 2000, "repeat": 1, "error": "30%", "confirm": False}
+LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+
+
+@pytest.fixture(autouse=True)
+def untouched() -> Iterator[None]:
+    """Nothing of ours is left, and the machine's settings are as they were."""
+    before = LIMIT.read_text()
+    yield
+    if any(lab.name == NAME for lab in upkeep.status()):
+        upkeep.take_down(NAME)
+    assert [name for name in namespaces.names() if name.startswith(f"ng-{NAME}-")] == []
+    assert LIMIT.read_text() == before
+
+
+class Kept:
+    """Keeps trials in memory."""
+
+    def __init__(self) -> None:
+        self.trials: list[Mapping[str, Any]] = []
+
+    def add_trial(self, trial: Mapping[str, Any]) -> None:
+        """One more."""
+        self.trials.append(trial)
+
+
+def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> None:
+    question = ask("connection-rate", "nftables-nat44", {"lab_name": NAME, **QUICK})
+    stages: list[str] = []
+    starts: list[str] = []
+
+    class Counted(Gateway):
+        def start(self) -> None:
+            starts.append(self.recipe.name)
+            super().start()
+
+    class Told:
+        def stage(self, text: str) -> None:
+            stages.append(text)
+
+        def running(self, progress: object) -> None:
+            """Not looked at."""
+
+        def event(self, event: object) -> None:
+            """Not looked at."""
+
+    kept = Kept()
+    bench = Bench(question.cell, Told(), play=Counted)
+    rate = bench.plan("connection-rate", question.settings)
+    throughput = bench.plan("throughput", {**question.settings, "connection_rate": 20_000.0, "trial_seconds": 0.2})
+    capacity = bench.plan("table-capacity", {"repeat": 1})
+    with bench:
+        found = [bench.ready(planned, kept).run() for planned in (rate, throughput, rate, capacity)]
+        assert LIMIT.exists()
+    assert starts == ["nftables-nat44"]
+    assert stages.count(f"making lab {NAME}") == 1
+    assert [one.metric for one in found] == ["connection-rate", "throughput", "connection-rate", "table-capacity"]
+    assert all(one.summary.median > 0 for one in found)
+    assert found[3].summary.median == 2000
+    for trial in kept.trials:
+        assert trial["device_count_before"] == 0
+        if trial["verdict"] is Verdict.PASS:
+            assert trial["device_count_after"] == trial["plan"].connections
+
+
+def test_a_kept_lab_is_measured_in_again_and_again_and_stays_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lab", "up", NAME, "--dut", "nftables-nat44"]) == 0
+    found = LIMIT.read_text()
+    question = {
+        **QUICK,
+        "lab_name": NAME,
+        "results": tmp_path,
+        "connections": int(found) + 1,
+        "destination_ports": "1-9",
+    }
+    lab = namespaces.names()
+    for dut in ("nftables-nat44", "iptables-nat44"):
+        answer = natgauge.measure("connection-rate", dut, **{**question, "error": "50%"})
+        assert answer.document["median"] > 0
+        assert namespaces.names() == lab
+        assert LIMIT.read_text() == found, "what the measurement raised went back, though the lab stays"
+    with pytest.raises(UsageError, match=f"lab {NAME}: is kept with placement shared, not isolated"):
+        natgauge.measure("connection-rate", "nftables-nat44", placement="isolated", **question)
+    capsys.readouterr()
+    assert run(["lab", "status", "--json"]) == 0
+    states = {lab["name"]: lab["state"] for lab in json.loads(capsys.readouterr().out)["labs"]}
+    assert states[NAME] == "kept"
+    assert run(["lab", "down", NAME]) == 0
+
+
+#: Between the two devices there are the addresses of the chain's inner link.
+ROUTES = {
+    "ce": 'ip route replace default via "$NG_OUTSIDE_PEER4"',
+    "pe": 'ip route replace 10.0.0.0/16 via "$NG_INSIDE_PEER4"',
+}
+
+
+@pytest.mark.parametrize(("first", "verdict"), [("linux-ipv4", Verdict.PASS), ("nftables-nat44", Verdict.FAIL)])
+def test_of_a_chain_the_holder_is_asked_and_state_anywhere_else_is_a_fail(first: str, verdict: Verdict) -> None:
+    """A router before a NAT44 keeps no connections, two NAT44s in a row keep them twice."""
+
+    class Routed(Gateway):
+        def start(self) -> None:
+            super().start()
+            assert self.device.run(ROUTES[self.device.name]).status == 0
+
+    def play(recipe: Recipe, device: Device, wishes: Wishes) -> Gateway:
+        return Routed(load(first) if device.name == "ce" else recipe, device, wishes)
+
+    question = ask("connection-rate", "nftables-nat44", {"connections": 500, "lab_name": NAME, "grace_seconds": 0.1})
+    lab = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4", devices=("ce", "pe"))
+    bench, kept = Bench(question.cell, lab=lab, play=play, holder=1), Kept()
+    with bench:
+        measurer = bench.ready(bench.plan(question.metric, {}), kept).measurer
+        outcome = measurer.measure(TrialPlan(500, 5000.0, Phase2Plan(1000.0, 1000.0, 0.1)))
+        assert bench.device is not None
+        assert [gateway["gateway"] for gateway in bench.device.as_dict()["chain"]] == [first, "nftables-nat44"]
+    assert (outcome.verdict, outcome.table_count) == (verdict, 500), outcome.reason
+    if verdict is Verdict.FAIL:
+        assert outcome.reason == "the device keeps 500 connections at ce, which must hold none"
+
+
+def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(Path(__file__).parent / "kinds")])
+    assert list(kinds.kinds()) == ["netns", "plain", "wire"]
+    answer = natgauge.measure(
+        "connection-rate", "linux-ipv4", lab="plain", lab_name=NAME, hops=30, results=tmp_path, **QUICK
+    )
+    assert answer.document["median"] > 0
+    assert answer.document["placement"] == "external"
+    assert answer.document["parameters"]["hops"] == 30
+    with pytest.raises(UsageError, match="ring: lab plain has no such option, lab netns has"):
+        natgauge.measure("connection-rate", "linux-ipv4", lab="plain", ring=5, results=tmp_path, **QUICK)
+    assert capsys.readouterr().out == ""

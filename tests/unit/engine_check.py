@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine as a judge of requests (`natgauge-engine --check` and `--check-lines`), and requests to be judged."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+from natgauge.host import programs
+
+TRIAL = Path(__file__).resolve().parents[2] / "trial"
+EXAMPLE = json.loads((TRIAL / "examples" / "nat44-both-phases.json").read_text())
+#: Stands for a part that is left out.
+ABSENT = "(absent)"
+
+
+def changed(request: Any, *changes: tuple[str, object]) -> Any:
+    """A copy of the request with parts, named with dots, replaced or left out."""
+    request = copy.deepcopy(request)
+    for where, value in changes:
+        part = request
+        *parents, last = where.split(".")
+        for key in parents:
+            part = part.setdefault(key, {})
+        part.pop(last, None)
+        if value != ABSENT:
+            part[last] = value
+    return request
+
+
+def check(text: str | bytes) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a check of one request."""
+    octets = text if isinstance(text, bytes) else text.encode()
+    command = [str(programs.find("natgauge-engine")), "--check"]
+    done = subprocess.run(command, input=octets, capture_output=True, check=False, timeout=60)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def refusals(requests: Iterable[Any]) -> list[str | None]:
+    """What the engine says of each request; None where it accepts it."""
+    text = "".join(json.dumps(request) + "\n" for request in requests)
+    command = [str(programs.find("natgauge-engine")), "--check-lines"]
+    done = subprocess.run(command, input=text, capture_output=True, check=True, text=True, timeout=60)
+    return [_verdict(line) for line in done.stdout.splitlines()]
+
+
+class Judge:
+    """One engine that is asked about one request after the other."""
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        command = [str(programs.find("natgauge-engine")), "--check-lines"]
+        self._engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Let it end."""
+        self._engine.communicate(timeout=60)
+
+    def refusal(self, request: Any) -> str | None:
+        """What it says of the request; None where it accepts it."""
+        assert self._engine.stdin is not None
+        assert self._engine.stdout is not None
+        self._engine.stdin.write(json.dumps(request) + "\n")
+        self._engine.stdin.flush()
+        return _verdict(self._engine.stdout.readline().removesuffix("\n"))
+
+
+def _verdict(line: str) -> str | None:
+    assert line == "accepted" or line.startswith("refused: "), line
+    return None if line == "accepted" else line.removeprefix("refused: ")
+
+
+def published(name: str) -> str:
+    """The schema of `request` or `result` as the engine prints it."""
+    command = [str(programs.find("natgauge-engine")), "--schema", name]
+    return str(subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results made up for what shows and compares them: told by a few words, everything else as on one plain machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from natgauge.results.model import Result
+from natgauge.results.parameters import DESCRIPTIONS, Parameters
+
+PLACE = {"placement": "shared", "lab_kind": "netns", "ring": None, "sender_cores": 1, "natgauge": "1", "kernel": "6.18"}
+DEVICE = {"dut": "x", "kind": "nat44", "version": ["x 1"]}
+TRAFFIC = {"connections": 1000, "frame_size": 64, "frame_side": "initiator", "order": "permutation"}
+
+
+def grouped(parameters: Mapping[str, Any]) -> Parameters:
+    """Parameters by name, put into their groups; those of `PLACE`, `DEVICE` and `TRAFFIC` where they are not given."""
+    common: dict[str, Any] = {**TRAFFIC, **PLACE, **DEVICE}
+    assert set(common) <= set(DESCRIPTIONS)
+    return Parameters.grouped(settings={**common, **parameters})
+
+
+def made(
+    values: Sequence[float] = (1.0,),
+    *,
+    median: float | None = None,
+    series: Sequence[Sequence[Mapping[str, Any]]] = (),
+    parameters: Mapping[str, Any] | None = None,
+    **changed: Any,
+) -> Result:
+    """A result with these repetitions; any field by name, parameters by theirs."""
+    document = {
+        "schema": "natgauge-summary-2",
+        "metric": "throughput",
+        "unit": "frames/s",
+        "median": values[0] if median is None else median,
+        "p1": min(values),
+        "p99": max(values),
+        "minimum": min(values),
+        "maximum": max(values),
+        "mean": sum(values) / len(values),
+        "standard_deviation": None,
+        "median_interval": None,
+        "error": None,
+        "limited_by": "device",
+        "doubts": [],
+        "trials": {"PASS": 1},
+        "disturbed": 0,
+        "figures": {},
+        "repetitions": [
+            {
+                "value": value,
+                "upper": None,
+                "error": None,
+                "limited_by": "device",
+                "trials": {"PASS": 1},
+                "series": list(series[number]) if number < len(series) else [],
+            }
+            for number, value in enumerate(values)
+        ],
+        "parameters": grouped(parameters or {}).model_dump(mode="json"),
+        "notes": [],
+        **changed,
+    }
+    return Result.from_document(document)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the engine says of wrong requests: one line that names field, value and rule, exit status 2, no privilege."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.unit.engine_check import EXAMPLE, changed, check
+
+from natgauge.errors import UsageError
+from natgauge.trials import TrialRequest, run
+
+
+def text(where: str, value: object) -> str:
+    """The worked example with one field changed."""
+    return json.dumps(changed(EXAMPLE, (where, value)))
+
+
+def test_a_right_request_is_accepted_without_a_word() -> None:
+    assert check(json.dumps(EXAMPLE)) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("", ()),
+        ("nonsense", ()),
+        (json.dumps(EXAMPLE)[:-40], ()),
+        ("[]", ()),
+        (b"\xff\xfe\x00", ()),
+        (json.dumps(EXAMPLE) + "x", ()),
+        ("[" * 100_000, ()),
+        ('{"version": 1, "padding": "' + "x" * 20_000_000 + '"}', ()),
+        (text("version", 2), ("version", "2")),
+        (text("surprise", 1), ("surprise",)),
+        (text("connections", 0), ("connections", "0")),
+        (text("connections", 2**31 + 1), ("connections",)),
+        (text("connections", 200_000), ("connections", "200000")),
+        (text("phase1.rate", 0), ("rate",)),
+        (text("phase1.rate", -1.0), ("rate", "-1")),
+        (text("phase1.rate", 1e12), ("rate",)),
+        (json.dumps(EXAMPLE).replace("200000.0", "NaN"), ()),
+        (text("initiator.source_ports", {"first": 0, "last": 9}), ("source_ports",)),
+        (text("initiator.source_ports", {"first": 9, "last": 1}), ("source_ports",)),
+        (text("initiator.source_addresses", {"first": "10.0.0.9", "last": "10.0.0.2"}), ("source_addresses",)),
+        (text("initiator.source_addresses", {"first": "2001::1", "last": "2001::1"}), ("source_addresses",)),
+        (text("frame.size", 63), ("63",)),
+        (text("frame.size", 9000), ("9000",)),
+        (text("mark", 0), ("mark",)),
+        (text("senders.cpus", []), ("cpus",)),
+        (text("senders.batch", 0), ("batch",)),
+    ],
+)
+def test_a_wrong_request_is_refused_in_one_line(asked: str | bytes, words: tuple[str, ...]) -> None:
+    status, out, err = check(asked)
+    assert (status, out) == (2, ""), err
+    assert err.startswith("natgauge-engine: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "line"),
+    [
+        ("frame.size", 63, "frame.size: 63: must be a whole number from 64 to 3412"),
+        ("phase1.rate", -1.0, "phase1.rate: -1.0: must be above 0 and at most 200000000"),
+        ("phase1.rate", "fast", 'phase1.rate: invalid type: string "fast", expected a JSON number'),
+        ("phase2", None, "phase2: null: leave the field out instead"),
+        ("phase2.responder", None, "phase2.responder: null: leave the field out instead"),
+        ("frame", [64, "initiator"], "frame: a list: must be an object: give its fields by name"),
+        ("senders.cpus", [3, 3], "senders.cpus: 3: each CPU only once"),
+        ("senders.cpus", [0, -1], "senders.cpus[1]: -1: must be a whole number from 0 to 8191"),
+        ("version", 2, "version: 2: this engine reads version 1"),
+        ("initiator.mac", "02:00", "initiator.mac: 02:00: must be six octets such as 02:00:00:00:00:01"),
+        ("responder.addresses.last", "x", "responder.addresses.last: x: must be an IPv4 or IPv6 address"),
+    ],
+    ids=str,
+)
+def test_a_refusal_names_field_value_and_rule(where: str, value: object, line: str) -> None:
+    assert check(text(where, value)) == (2, "", f"natgauge-engine: {line}\n")
+
+
+def test_a_field_that_is_missing_is_named() -> None:
+    _, _, said = check(json.dumps({name: value for name, value in EXAMPLE.items() if name != "mark"}))
+    assert said == "natgauge-engine: request: missing field `mark`\n"
+
+
+def test_a_field_given_twice_is_refused() -> None:
+    _, _, said = check(json.dumps(EXAMPLE).replace('"seed": 1', '"seed": 1, "seed": 2'))
+    assert "duplicate field `seed`" in said
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        ("mark", 0, "mark: 0: "),
+        ("phase1.rate", 0.0, "phase1.rate: 0.0: "),
+        ("phase1", {"rate": 1.0, "grace_ms": -1}, "phase1.grace_ms: -1: "),
+        ("phase2", {}, "phase2: {}: "),
+        ("senders.cpus", [0, 0], "senders.cpus: 0: "),
+        ("watch_cpus", [1, 1], "watch_cpus: 1: "),
+        ("initiator.gateway", {}, "initiator.gateway: {}: "),
+    ],
+    ids=str,
+)
+def test_in_python_the_engines_refusal_is_a_usage_error_of_one_line(where: str, value: object, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        run(TrialRequest.model_validate(changed(EXAMPLE, (where, value))))
+    assert "\n" not in str(caught.value)

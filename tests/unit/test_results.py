@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as data: read back as they were written, refused in one line where they are none, doubted where need be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.made_results import grouped, made
+from tests.unit.simulated import Gateway
+
+from natgauge.campaigns.store import Store
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.procedures import connection_rate, procedures
+from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.reports import csv_table
+from natgauge.reports.text import read_summary, table, verdict
+from natgauge.results.making import make
+from natgauge.results.model import Result
+from natgauge.results.parameters import DESCRIPTIONS, GROUPS, Parameters, describe
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def measured(values: list[float], *, limited_by: str = "device", trials: dict[str, int] | None = None) -> Any:
+    told = {"PASS": 3, "FAIL": 2, "INVALID": 0, "COLLAPSED": 0, **(trials or {})}
+    return make_result(
+        "throughput", "frames/s", {}, [Measurement(value, value + 1, limited_by, told) for value in values]
+    )
+
+
+def stored(folder: Path, change: Change = lambda _: None) -> Path:
+    document = made([3.0, 1.0, 2.0], median=2.0, parameters={"seed": 7}).document()
+    change(document)
+    store = Store(folder)
+    store._write("summary.json", document)
+    return folder
+
+
+def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
+    settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=3)
+    found = make(
+        connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, noise=0.02), settings),
+        grouped({"dut": "x"}),
+        "here",
+    )
+    Store(tmp_path).write_summary(found.document())
+    assert read_summary(tmp_path) == found
+    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-2"
+
+
+WRONG: list[tuple[str, Change, str]] = [
+    ("a field that nobody knows", lambda d: d.update(medain=1.0), "medain"),
+    ("a field that is missing", lambda d: d.pop("unit"), "unit: Field required"),
+    ("a group that nobody knows", lambda d: d["parameters"].update(weather={}), "parameters.weather"),
+    ("a number that is a text", lambda d: d.update(median="2.0"), "median: '2.0': Input should be a valid number"),
+    ("a word outside of its set", lambda d: d.update(limited_by="the moon"), "limited_by: 'the moon'"),
+    ("a verdict that is none", lambda d: d.update(trials={"MAYBE": 1}), "trials.MAYBE"),
+    ("a count below 0", lambda d: d["trials"].update(PASS=-1), "trials.PASS: -1"),
+    ("no repetition", lambda d: d.update(repetitions=[]), "repetitions"),
+    ("a broken repetition", lambda d: d["repetitions"][1].pop("limited_by"), "repetitions.1.limited_by"),
+    ("an extreme of other repetitions", lambda d: d.update(maximum=9.0), "maximum 9"),
+    ("a median that cannot be", lambda d: d.update(median=9.0), "median 9"),
+    ("a name in two groups", lambda d: d["parameters"]["device"].update(seed=8), "'seed' stands in two groups"),
+    ("an earlier schema", lambda d: d.update(schema="natgauge-summary-1"), "natgauge-summary-1"),
+    ("no schema", lambda d: d.pop("schema"), "schema None"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+def test_a_summary_that_is_none_is_refused_in_one_line(
+    change: Change, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stored(tmp_path, change)
+    assert run(["report", str(folder)]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    assert str(folder / "summary.json") in line
+    assert says in line
+    assert "measure again" in line
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [b"", b"{", b'{"schema": "natgauge-summary-2", "med', b"\xff\xfe", b"[" * 100_000, b'{"schema": NaN}', b"[1]"],
+    ids=["empty", "cut off", "cut off in a name", "no text", "deep", "no number", "a list"],
+)
+def test_a_damaged_file_is_refused_in_one_line(
+    octets: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "summary.json").write_bytes(octets)
+    assert run(["report", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path / "summary.json") in line
+    assert "measure again" in line
+
+
+def test_a_long_value_is_not_repeated_whole(tmp_path: Path) -> None:
+    folder = stored(tmp_path, lambda d: d.update(limited_by="x" * 5000))
+    with pytest.raises(UsageError) as refused:
+        read_summary(folder)
+    assert len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("make_folder", "says"),
+    [
+        (lambda _: None, "there is no such folder"),
+        (lambda path: path.write_text("{}"), "it is no folder"),
+        (lambda path: path.mkdir(), "it has no summary.json"),
+        (lambda path: (path.mkdir(), (path / "plan.json").write_text("{}")), "measurement did not end"),
+    ],
+    ids=["nothing", "a file", "another folder", "a broken off measurement"],
+)
+def test_a_folder_that_is_no_result_is_refused_and_says_why(
+    make_folder: Callable[[Path], object], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x"
+    make_folder(path)
+    assert run(["report", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(path) in line
+    assert says in line
+
+
+def test_every_setting_of_every_procedure_is_described_with_its_unit() -> None:
+    for procedure in procedures().values():
+        for setting in procedure.parameters():
+            described = describe(setting.name)
+            assert described.name in DESCRIPTIONS or described.unit == setting.unit
+            assert described.group in GROUPS
+
+
+def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> None:
+    settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=2)
+    asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"dut": "x"})
+    measurement = connection_rate.PROCEDURE.measure(Gateway(establishes=500_000), settings)
+    found = make(measurement, asked)
+    assert found.parameters.settings["frame_timeout_seconds"] == connection_rate.QUEUE_TIMEOUT_SECONDS
+    assert found.parameters.traffic["connections"] == 1000
+    assert found.parameters.device == {"dut": "x"}
+    assert found.values == measurement.summary.repetitions
+    assert [one.error for one in found.repetitions] == [one.error for one in measurement.measurements]
+    assert [one.trials for one in found.repetitions] == [dict(one.trials) for one in measurement.measurements]
+
+
+SIMULATED = [
+    "connection-rate", "validated-connection-rate", "throughput", "frame-loss", "latency", "pdv", "enumeration-orders",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("placement", ["shared", "isolated", "external"])
+@pytest.mark.parametrize("metric", SIMULATED)
+def test_the_time_limits_told_are_those_of_the_trials(metric: str, placement: Any) -> None:
+    procedure = procedures()[metric]
+    settings = procedure.settings(connections=10_000, placement=placement, repeat=1)
+    gateway = Gateway(placement=placement)
+    found = make(procedure.measure(gateway, settings, lambda _: None), Parameters())
+    names = {"frame_timeout_seconds", "connection_rate_timeout_seconds"} & set(found.parameters.settings)
+    assert {plan.frame_timeout_seconds for plan in gateway.plans} == {found.parameter(name) for name in names}
+
+
+def words(result: Result) -> list[str]:
+    return [doubt.word for doubt in result.doubts]
+
+
+def test_a_result_without_doubts_has_none() -> None:
+    assert words(make(measured([100.0, 101.0, 99.0]), Parameters())) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "word", "says"),
+    [
+        ([100.0], {}, "single repetition", "single repetition"),
+        ([100.0, 94.0], {}, None, ""),
+        ([100.0, 106.0, 100.0], {}, "wide spread", "6.0%"),
+        ([100.0, 93.0, 100.0], {}, "wide spread", "7.0%"),
+        ([0.0, 0.0, 5.0], {}, "wide spread", "median"),
+        ([100.0, 100.0], {"limited_by": "tester"}, "tester limited", "may do more"),
+        ([100.0, 100.0], {"limited_by": "host"}, "host limited", "this host"),
+        ([100.0, 100.0], {"trials": {"INVALID": 4}}, "INVALID trials", "8 of 18"),
+    ],
+)
+def test_what_makes_a_figure_doubtful_is_found_from_the_facts(
+    values: list[float], facts: dict[str, Any], word: str | None, says: str
+) -> None:
+    found = make(measured(values, **facts), Parameters())
+    assert words(found) == ([] if word is None else [word])
+    assert not found.doubts or says in found.doubts[0].text
+    assert word is None or word in verdict(found)
+
+
+def test_contradictions_and_disturbances_are_doubts() -> None:
+    settings = connection_rate.Settings(connections=1000, placement="shared", repeat=2)
+    disturbed = connection_rate.PROCEDURE.measure(
+        Gateway(establishes=500_000, placement="shared", disturbed=0.3), settings
+    )
+    assert disturbed.disturbed > 0
+    assert "disturbed trials" in words(make(disturbed, Parameters()))
+    one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0}, notes=(f"{CONTRADICTION}5 passed and failed",))
+    (doubt,) = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
+    assert (doubt.word, doubt.text[:1]) == ("contradictions", "1")
+
+
+@pytest.mark.parametrize(
+    ("placement", "limit", "connections", "doubtful"),
+    [("isolated", None, 1000, True), ("isolated", 0.0001, 100_000, False), ("shared", 0.02, 1000, False)],
+)
+def test_short_trials_behind_a_queue_are_doubted(
+    placement: Any, limit: float | None, connections: int, *, doubtful: bool
+) -> None:
+    settings = connection_rate.Settings(
+        connections=connections, placement=placement, repeat=2, frame_timeout_seconds=limit
+    )
+    found = make(
+        connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, placement=placement), settings), Parameters()
+    )
+    assert ("queues" in words(found)) is doubtful
+
+
+@pytest.mark.parametrize("value", ["x", -1, 1e300, 10**400, True, None, [1, "a"], {"a": {"b": 1}}])
+@pytest.mark.parametrize(
+    "name", ["connections", "hash_size", "device_cores", "device_cpus", "dut", "placement", "error"]
+)
+def test_a_parameter_of_another_kind_is_shown_as_it_is(name: str, value: Any) -> None:
+    odd, plain = made([1.0], parameters={name: value}), made([1.0])
+    assert verdict(odd)
+    assert len(csv_table.table([odd, plain]).splitlines()) == 3
+    assert len({len(line) for line in table([odd, plain]).splitlines() if not line.startswith("Column")}) == 1
