@@ -20,6 +20,8 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.values import SearchError, positive
 
+#: The metric that a safe phase 1 is a share of.
+CONNECTION_RATE = "connection-rate"
 #: Phase 1 runs at this share of the connection rate: twice as slow as the device can.
 SAFE_SHARE = 0.5
 #: Error of the connection rate when it is only measured to find a safe phase 1; small beside the safe share.
@@ -126,5 +128,5 @@ def prepare(runner: TrialRunner, settings: Phase1Settings) -> Preparation:
         return Preparation(NO_PHASE_1, NO_PHASE_1)
     if settings.connection_rate:
         return safely_below(settings.connection_rate)
-    rough = measure_first("connection-rate", runner, settings, error=ROUGH_ERROR, confirm=False)
+    rough = measure_first(CONNECTION_RATE, runner, settings, error=ROUGH_ERROR, confirm=False)
     return replace(safely_below(rough.summary.median), rough=rough)
