@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
+from natgauge.campaigns.store import Memory
 from natgauge.cli import run
 from natgauge.duts.fitness import Wishes
 from natgauge.duts.gateway import Gateway
@@ -39,17 +40,6 @@ def untouched() -> Iterator[None]:
     assert LIMIT.read_text() == before
 
 
-class Kept:
-    """Keeps trials in memory."""
-
-    def __init__(self) -> None:
-        self.trials: list[Mapping[str, Any]] = []
-
-    def add_trial(self, trial: Mapping[str, Any]) -> None:
-        """One more."""
-        self.trials.append(trial)
-
-
 def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> None:
     question = ask("connection-rate", "nftables-nat44", {"lab_name": NAME, **QUICK})
     stages: list[str] = []
@@ -70,7 +60,7 @@ def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> No
         def event(self, event: object) -> None:
             """Not looked at."""
 
-    kept = Kept()
+    kept = Memory()
     bench = Bench(question.cell, Told(), play=Counted)
     rate = bench.plan("connection-rate", question.settings)
     throughput = bench.plan("throughput", {**question.settings, "connection_rate": 20_000.0, "trial_seconds": 0.2})
@@ -85,8 +75,9 @@ def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> No
     assert found[3].summary.median == 2000
     for trial in kept.trials:
         assert trial["device_count_before"] == 0
-        if trial["verdict"] is Verdict.PASS:
-            assert trial["device_count_after"] == trial["plan"].connections
+        plan = trial["plan"]
+        assert isinstance(plan, TrialPlan)
+        assert trial["verdict"] is not Verdict.PASS or trial["device_count_after"] == plan.connections
 
 
 def test_a_kept_lab_is_measured_in_again_and_again_and_stays_as_it_was(
@@ -137,7 +128,7 @@ def test_of_a_chain_the_holder_is_asked_and_state_anywhere_else_is_a_fail(first:
 
     question = ask("connection-rate", "nftables-nat44", {"connections": 500, "lab_name": NAME, "grace_seconds": 0.1})
     lab = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4", devices=("ce", "pe"))
-    bench, kept = Bench(question.cell, lab=lab, play=play, holder=1), Kept()
+    bench, kept = Bench(question.cell, lab=lab, play=play, holder=1), Memory()
     with bench:
         measurer = bench.ready(bench.plan(question.metric, {}), kept).measurer
         outcome = measurer.measure(TrialPlan(500, 5000.0, Phase2Plan(1000.0, 1000.0, 0.1)))
@@ -157,8 +148,8 @@ def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
         "connection-rate", "linux-ipv4", lab="plain", lab_name=NAME, hops=30, results=tmp_path, **QUICK
     )
     assert answer.document["median"] > 0
-    assert answer.document["placement"] == "external"
-    assert answer.document["parameters"]["hops"] == 30
+    assert answer.document["parameters"]["place"]["placement"] == "external"
+    assert answer.document["parameters"]["place"]["hops"] == 30
     with pytest.raises(UsageError, match="ring: lab plain has no such option, lab netns has"):
         natgauge.measure("connection-rate", "linux-ipv4", lab="plain", ring=5, results=tmp_path, **QUICK)
     assert capsys.readouterr().out == ""

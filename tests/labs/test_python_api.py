@@ -15,11 +15,11 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE 
 
 
 def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "observer", "error"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "bench", "observer", "error"])
 def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shown = io.StringIO()
@@ -31,6 +31,8 @@ def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch:
         assert "connections/s, limited by" in text
         (folder,) = (tmp_path / "results").iterdir()
         assert (folder / "summary.json").exists()
+    if "Bench(" in example:
+        assert re.fullmatch(r"[\d,]+ connections/s, [\d,]+ frames/s each way\n", text)
     if "Log()" in example:
         assert "now making lab" in text
         assert "PASS" in text

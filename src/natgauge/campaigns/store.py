@@ -35,6 +35,21 @@ SUMMARY = "summary.json"
 _MAXIMUM_NAMES = 1000
 
 
+class Memory:
+    """Keeps trials in memory, for those who want no folder.
+
+    Attributes:
+        trials: in the order they ended.
+    """
+
+    def __init__(self) -> None:
+        self.trials: list[Mapping[str, object]] = []
+
+    def add_trial(self, trial: Mapping[str, object]) -> None:
+        """Keep one trial."""
+        self.trials.append(trial)
+
+
 class Store:
     """One results folder, open for appending.
 
