@@ -72,7 +72,7 @@ def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> No
     assert stages.count(f"making lab {NAME}") == 1
     assert [one.metric for one in found] == ["connection-rate", "throughput", "connection-rate", "table-capacity"]
     assert all(one.summary.median > 0 for one in found)
-    assert found[3].summary.median == 2000
+    assert found[3].unit == "connections"
     for trial in kept.trials:
         assert trial["device_count_before"] == 0
         plan = trial["plan"]
