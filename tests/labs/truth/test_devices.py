@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host import programs
 from natgauge.labs import namespaces
-from natgauge.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
 if TYPE_CHECKING:
     from tests.labs.truth.conftest import Datagram, Programs, Wire
