@@ -73,9 +73,9 @@ class Extras(BuildHookInterface[Any]):
 
 def linked(binary: Path) -> str:
     """What a binary wants from the machine that runs it, in the words of objdump."""
-    environment = os.environ | {"LC_ALL": "C"}
-    command = ["objdump", "--private-headers", binary]
-    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    command = ["objdump", "--private-headers", str(binary)]
+    done = subprocess.run(command, env=os.environ | {"LC_ALL": "C"}, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
 
 
 def platform_tag(headers: Iterable[str]) -> str:
@@ -93,7 +93,7 @@ def platform_tag(headers: Iterable[str]) -> str:
     text = "\n".join(headers)
     for name in re.findall(r"^\s*NEEDED\s+(\S+)$", text, re.MULTILINE):
         if not _EVERYWHERE.fullmatch(name):
-            raise ValueError(f"a binary needs {name}, which other machines may lack; link it statically (engine/Cargo.toml)")
+            raise ValueError(f"a binary needs {name}, which other machines may lack: link it statically")
     versions = [(int(major), int(minor)) for major, minor in re.findall(r"\bGLIBC_(\d+)\.(\d+)", text)]
     if not versions:
         return sysconfig.get_platform().replace("-", "_").replace(".", "_")

@@ -89,7 +89,9 @@ def _text(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Text that roff shows as it is."""
-    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
+    text = (
+        text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
+    )
     return f"\\&{text}" if text.startswith(".") else text
 
 
