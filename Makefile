@@ -12,7 +12,7 @@ export PYTHON
 
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
-SCRIPTS := .ci/run tools/install-packages $(wildcard benchmarks/*.sh tests/*/*.sh)
+SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard benchmarks/*.sh tests/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 
 .DEFAULT_GOAL := help
@@ -31,6 +31,9 @@ demo: setup ## measure nftables NAT44 in namespaces: connection rate, then throu
 wheel: setup ## build the wheel that installs without compilers, into dist/
 	rm -f dist/natgauge-*.whl
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 12 root, up to the demo's result (root; about 4 minutes)
+	tools/try-wheel dist/natgauge-*.whl
 
 test: setup ## all tests: engine, unit, frames, labs (root for the last two)
 	cargo test --release --locked --quiet

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes natgauge(1) of what click knows of the command line: `man_page.py FILE VERSION` writes the page (man(7)).
 
-All subcommands stand on one page. (click-man wants a page for each and does not see subcommands that are imported late.)
+All subcommands stand on one page. (click-man wants a page for each and misses subcommands that are imported late.)
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import click
 from natgauge import cli
 from natgauge.host.programs import VARIABLE
 
+#: Letters that roff takes for something else (groff_char(7)).
+_SPECIAL: Final = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "^": "\\(ha", "~": "\\(ti"}
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -89,9 +91,7 @@ def _text(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Text that roff shows as it is."""
-    text = (
-        text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
-    )
+    text = "".join(_SPECIAL.get(letter, letter) for letter in text)
     return f"\\&{text}" if text.startswith(".") else text
 
 
