@@ -19,7 +19,7 @@ C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 .PHONY: help setup build demo wheel try-wheel test check format schemas bench clean
 
 help: ## list what this Makefile can do
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 setup: $(STAMPS)/installed ## install what is missing (Debian packages when root), build, and put natgauge into .venv/bin
 

@@ -59,15 +59,15 @@ class Extras(BuildHookInterface[Any]):
 
     def _texts(self, folder: Path) -> dict[str, str]:
         """Write man page and licences; returns each file and its place below the prefix."""
+        # By import and not by PYTHONPATH: pip hides the folders of what is installed in editable mode.
+        sys.path[:0] = [self.root, str(Path(self.root) / "src")]
+        from tools import man_page, third_party  # noqa: PLC0415 - found from here on
+
         folder.mkdir(parents=True, exist_ok=True)
-        tools, paths = Path(self.root) / "tools", [str(Path(self.root) / "src"), os.environ.get("PYTHONPATH", "")]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         page, licences = folder / "natgauge.1", folder / "THIRD-PARTY.txt"
-        for script, *arguments in (
-            ("man_page.py", page, self.metadata.version),
-            ("third_party.py", licences),
-        ):
-            subprocess.run([sys.executable, tools / script, *arguments], env=environment, check=True)
+        page.write_text(man_page.page(self.metadata.version), encoding="utf-8")
+        parts = [*third_party.linked_libraries(), *third_party.linked_crates()]
+        licences.write_text(third_party.document(list(third_party.present(parts))), encoding="utf-8")
         return {str(page): "share/man/man1/natgauge.1", str(licences): "share/doc/natgauge/THIRD-PARTY.txt"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes natgauge(1) of what click knows of the command line: `man_page.py FILE VERSION` writes the page (man(7)).
+"""Makes natgauge(1) of what click knows of the command line (man(7)).
 
 All subcommands stand on one page. (click-man wants a page for each and misses subcommands that are imported late.)
 """
@@ -7,10 +7,8 @@ All subcommands stand on one page. (click-man wants a page for each and misses s
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from inspect import cleandoc
-from pathlib import Path
 from typing import Final
 
 import click
@@ -93,7 +91,3 @@ def _plain(text: str) -> str:
     """Text that roff shows as it is."""
     text = "".join(_SPECIAL.get(letter, letter) for letter in text)
     return f"\\&{text}" if text.startswith(".") else text
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(sys.argv[2]), encoding="utf-8")

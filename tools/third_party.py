@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells what is linked into the Rust binaries, and under which licences: `third_party.py FILE` writes the whole text.
+"""Tells what is linked into the Rust binaries, and under which licences, with their texts.
 
 The crates are told by cargo, with the licence files that they carry; the C libraries by the Debian packages that hold
 them (tools/debian-packages.txt).
@@ -132,8 +132,3 @@ def present(parts: Sequence[Part]) -> Iterator[Part]:
 
 def _output(*command: str) -> str:
     return subprocess.run(command, cwd=_ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-if __name__ == "__main__":
-    everything = [*linked_libraries(), *linked_crates()]
-    Path(sys.argv[1]).write_text(document(list(present(everything))), encoding="utf-8")
