@@ -25,8 +25,8 @@ choice (bpf/LICENSES). Its binaries hold what is listed here, linked in statical
 
 libelf is part of elfutils and used under the GNU Lesser General Public License, version 3 or later. You may change it
 and link natgauge with what you made: put your libelf.a in the place of the installed one, or name its folder in
-LIBBPF_SYS_LIBRARY_PATH, and run `make clean wheel` in natgauge's source, which makes every object file anew. The source of
-the libelf that is linked in here: `apt-get source elfutils={version}` on Debian.
+LIBBPF_SYS_LIBRARY_PATH, and run `make clean wheel` in natgauge's source, which makes every object file anew.
+The source of the libelf that is linked in here: `apt-get source elfutils={version}` on Debian.
 """
 
 
