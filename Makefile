@@ -12,14 +12,14 @@ export PYTHON
 
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
-SCRIPTS := .ci/run tools/install-packages $(wildcard benchmarks/*.sh tests/*/*.sh)
+SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard benchmarks/*.sh tests/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check format schemas bench clean
+.PHONY: help setup build demo wheel try-wheel test check format schemas bench clean
 
 help: ## list what this Makefile can do
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 setup: $(STAMPS)/installed ## install what is missing (Debian packages when root), build, and put natgauge into .venv/bin
 
@@ -27,6 +27,13 @@ build: $(STAMPS)/installed ## rebuild engine and frame programs after a change
 
 demo: setup ## measure nftables NAT44 in namespaces: connection rate, then throughput (root; under 2 minutes)
 	$(BIN)/natgauge demo
+
+wheel: setup ## build the wheel that installs without compilers, into dist/
+	rm -f dist/natgauge-*.whl
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 12 root, up to the demo's result (root; about 4 minutes)
+	tools/try-wheel dist/natgauge-*.whl
 
 test: setup ## all tests: engine, unit, frames, labs (root for the last two)
 	cargo test --release --locked --quiet
@@ -70,7 +77,7 @@ $(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMP
 	@touch $@
 
 # cargo runs first, with its progress shown; pip then finds everything built.
-$(STAMPS)/installed: $(STAMPS)/packages pyproject.toml tools/build_hook.py $(SOURCES)
+$(STAMPS)/installed: $(STAMPS)/packages pyproject.toml $(wildcard tools/*.py) $(SOURCES)
 	cargo build --release --locked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@

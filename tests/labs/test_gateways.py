@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.labs.wire import Datagram, Tap
+from tests.labs.datagrams import Datagram
+from tests.labs.wire import Tap
 
 from natgauge.bench.traffic import as_initiator_writes
 from natgauge.duts.fitness import PlanFacts, Wishes

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from pyroute2 import IPRoute
+from tests.labs.datagrams import Datagram, checksum
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
@@ -153,28 +154,14 @@ def _mac(text: str | None) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
-def _sum(data: bytes) -> int:
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
 def _frame4(gateway: bytes) -> bytes:
-    source, destination = IPv4Address("10.0.0.2").packed, IPv4Address("198.19.0.2").packed
-    udp = struct.pack("!HHHH", 1024, 2048, 8 + 18, 0) + bytes(18)
-    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, source, destination)
-    header = header[:10] + struct.pack("!H", _sum(header)) + header[12:]
-    return gateway + b"\x02\0\0\0\0\x01" + b"\x08\x00" + header + udp
+    datagram = Datagram(IPv4Address("10.0.0.2"), 1024, IPv4Address("198.19.0.2"), 2048, bytes(18))
+    return datagram.frame("02:00:00:00:00:01", gateway.hex())
 
 
 def _frame6(gateway: bytes) -> bytes:
-    source, destination = IPv6Address("2001:2::2").packed, IPv6Address("2001:2:0:8000::2").packed
-    body = struct.pack("!HHH", 1024, 2048, 26)
-    check = _sum(source + destination + struct.pack("!II", 26, 17) + body + b"\0\0" + bytes(18))
-    udp = body + struct.pack("!H", check) + bytes(18)
-    header = struct.pack("!IHBB16s16s", 6 << 28, len(udp), 17, 64, source, destination)
-    return gateway + b"\x02\0\0\0\0\x01" + b"\x86\xdd" + header + udp
+    datagram = Datagram(IPv6Address("2001:2::2"), 1024, IPv6Address("2001:2:0:8000::2"), 2048, bytes(18))
+    return datagram.frame("02:00:00:00:00:01", gateway.hex())
 
 
 OWN = b"\x02\0\0\0\0\x02"
@@ -191,7 +178,7 @@ def _answer_solicitation(request: bytes) -> bytes | None:
         return None
     device, own = request[22:38], request[62:78]
     body = b"\x88\0" + b"\0\0" + b"\x60\0\0\0" + own + b"\x02\x01" + OWN
-    check = _sum(own + device + struct.pack("!II", len(body), 58) + body)
+    check = checksum(own + device + struct.pack("!II", len(body), 58) + body)
     body = body[:2] + struct.pack("!H", check) + body[4:]
     return request[6:12] + OWN + b"\x86\xdd" + struct.pack("!IHBB", 6 << 28, len(body), 58, 255) + own + device + body
 

@@ -127,6 +127,8 @@ def test_programs_that_are_missing_are_told_with_their_packages(root: Path) -> N
     tayga = finding(place, "gateway tayga-nat64")
     assert (tayga.state, tayga.mend) == ("missing", "apt-get install conntrack tayga")
     assert finding(place, "gateway linux-ipv4").state == "ok"
+    assert finding(place, "gateway packages").mend == "apt-get install conntrack tayga"
+    assert finding(host(root), "gateway packages").state == "ok"
 
 
 def failing() -> CableProof:

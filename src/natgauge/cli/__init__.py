@@ -16,10 +16,11 @@ from typing import Final
 
 import click
 
+from natgauge.cli import completion
 from natgauge.errors import NatgaugeError
 
 #: Subcommand -> the function in the module of the same name.
-SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "demo")
+SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "demo", "completion")
 
 
 class _Subcommands(click.Group):
@@ -32,7 +33,7 @@ class _Subcommands(click.Group):
         if cmd_name not in SUBCOMMANDS:
             return None
         command = importlib.import_module(f"natgauge.cli.{cmd_name}").command
-        return command if isinstance(command, click.Command) else None
+        return completion.teach(command, cmd_name) if isinstance(command, click.Command) else None
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
-import socket
-import struct
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Interface
 from pathlib import Path
 from typing import Final
 
 from pyroute2 import IPRoute
+from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.errors import BrokenError, HostError
@@ -27,9 +24,6 @@ from natgauge.words import Interface
 #: adds up to 20 to that, and XDP on a veth wants at most 3504.
 MTU: Final = 3498
 
-_SIOCETHTOOL = 0x8946
-_GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
-_GET_GRO, _SET_GRO = 0x2B, 0x2C
 _NO_DUPLICATE_CHECK = 0x02  # IFA_F_NODAD
 
 
@@ -120,9 +114,9 @@ def _configure(end: End) -> None:
     """Silence an end, set its off-loads and give it its addresses, while it is still down."""
     write_sysctls(_sysctls(end))
     # A packet that the device itself makes would reach the tester with an unfinished checksum.
-    _set_offload(end.interface, _SET_TX_CHECKSUM, _GET_TX_CHECKSUM, wanted=False)
+    _set_offload(end.interface, "tx-checksumming", wanted=False)
     # GRO is what gives a veth the NAPI that frames redirected to its peer need; distinct test frames are not merged.
-    _set_offload(end.interface, _SET_GRO, _GET_GRO, wanted=True)
+    _set_offload(end.interface, "generic-receive-offload", wanted=True)
     with IPRoute() as routes:
         index = _index(routes, end)
         for address in end.addresses:
@@ -174,33 +168,21 @@ def _wait_running(end: End) -> None:
             time.sleep(0.005)
 
 
-def _set_offload(interface: str, set_command: int, get_command: int, *, wanted: bool) -> None:
-    """Switch an off-load by the ethtool ioctl and read it back.
+def _set_offload(interface: str, name: str, *, wanted: bool) -> None:
+    """Switch an off-load, named as in ethtool(8), and read it back.
 
     Raises:
         HostError: it cannot be switched.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
-        _ethtool(handle, interface, set_command, int(wanted))
-        found = bool(_ethtool(handle, interface, get_command, 0))
+    refusal = f"interface {interface}: {name} cannot be switched {'on' if wanted else 'off'}"
+    try:
+        with closing(IoctlEthtool(interface)) as tool:
+            tool.set_offload_flag(name, wanted)
+            found = tool.get_offload_flags()[name]
+    except EthtoolError as error:
+        raise HostError(f"{refusal} ({type(error).__name__})") from error
     if found is not wanted:
-        state = "on" if wanted else "off"
-        raise HostError(f"interface {interface}: ethtool setting {set_command:#x} cannot be switched {state}")
-
-
-def _ethtool(handle: socket.socket, interface: str, command: int, value: int) -> int:
-    # struct ifreq with a pointer to struct ethtool_value { __u32 cmd; __u32 data; }
-    data = bytearray(struct.pack("=II", command, value))
-    with _address_of(data) as pointer:
-        fcntl.ioctl(handle, _SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), pointer))
-    return int(struct.unpack("=II", data)[1])
-
-
-@contextmanager
-def _address_of(data: bytearray) -> Iterator[int]:
-    buffer = (ctypes.c_char * len(data)).from_buffer(data)
-    yield ctypes.addressof(buffer)
-    del buffer
+        raise HostError(refusal)
 
 
 @contextmanager

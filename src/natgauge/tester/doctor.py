@@ -12,12 +12,12 @@ import shlex
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from natgauge.duts.recipe import Need, available, load
+from natgauge.duts.recipe import available, load
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import format_cpus, usable_cpus
@@ -280,22 +280,31 @@ def _conntrack(host: Host) -> Iterator[Finding]:
 
 
 def _packages(host: Host) -> Iterator[Finding]:
-    """One finding for each recipe; a recipe of the user's that breaks a rule is one too."""
+    """One finding for each recipe, also for one of the user's that breaks a rule; then one for all their packages."""
+    absent: set[str] = set()
     for name, path in available().items():
         try:
             needs = load(path).needs
         except UsageError as error:
             yield Finding(f"gateway {name}", "warning", str(error), f'"${{EDITOR:-vi}}" {shlex.quote(str(path))}')
             continue
-        yield _package(host, name, needs)
+        missing = {program: need.package for need in needs for program in need.programs if not host.find(program)}
+        absent |= set(missing.values())
+        yield _package(name, missing)
+    packages = sorted(absent)
+    if packages:
+        what = f"not installed: {', '.join(packages)}"
+        yield Finding("gateway packages", "missing", what, f"apt-get install {' '.join(packages)}")
+    else:
+        yield Finding("gateway packages", "ok", "all are installed")
 
 
-def _package(host: Host, name: str, needs: Sequence[Need]) -> Finding:
-    absent = {program: need.package for need in needs for program in need.programs if not host.find(program)}
-    if not absent:
+def _package(name: str, missing: Mapping[str, str]) -> Finding:
+    """Of one recipe; `missing` has the Debian package of each program that was not found."""
+    if not missing:
         return Finding(f"gateway {name}", "ok", "all it needs is installed")
-    packages = " ".join(dict.fromkeys(absent.values()))
-    return Finding(f"gateway {name}", "missing", f"needs {', '.join(absent)}", f"apt-get install {packages}")
+    packages = " ".join(dict.fromkeys(missing.values()))
+    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", f"apt-get install {packages}")
 
 
 def _ports(host: Host) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any, Literal
 
 from pyroute2 import IPRoute
+from tests.labs.calibration import Mode, calibrator, forwarder
 
 from natgauge.bench.bench import Bench, Planned, Player
 from natgauge.bench.lab_measurer import LabMeasurer
@@ -31,7 +32,6 @@ from natgauge.duts.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE
-from natgauge.labs.calibration import Mode, calibrator, forwarder
 from natgauge.labs.contract import Device as LabDevice
 from natgauge.labs.contract import Lab, Port
 from natgauge.labs.device import NamespaceDevice

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tests.labs.calibration import Mode
 from tests.labs.known_answers.devices import (
     Changing,
     Device,
@@ -28,7 +29,6 @@ from tests.labs.known_answers.devices import (
 
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
 from natgauge.duts.fitness import Wishes
-from natgauge.labs.calibration import Mode
 from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.connection_rate import QUEUE_TIMEOUT_SECONDS
 from natgauge.procedures.enumeration_orders import expected_connections

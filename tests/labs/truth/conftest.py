@@ -15,9 +15,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from tests.labs.datagrams import Datagram, parse
 
 from natgauge.labs import namespaces
 
@@ -30,74 +31,7 @@ _SO_TIMESTAMPNS = 35
 _ALL_PROTOCOLS = 3
 _BUFFER = 32 << 20
 _QUIET_SECONDS = 0.2
-_UDP = 17
 _HOSTS = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:1::2")}
-
-
-def _folded_sum(data: bytes) -> int:
-    data += b"\0" * (len(data) % 2)
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
-
-
-@dataclass(frozen=True, slots=True)
-class Datagram:
-    """A UDP frame without its Ethernet header; `arrived` in ns of CLOCK_REALTIME when it was captured."""
-
-    source: str
-    destination: str
-    source_port: int
-    destination_port: int
-    payload: bytes
-    checksums_right: bool = True
-    arrived: int = 0
-
-    @property
-    def number(self) -> int:
-        """What `Wire.datagrams` numbered it with."""
-        return int.from_bytes(self.payload[:8], "big")
-
-    def differs(self, **values: object) -> Datagram:
-        """The same with other values."""
-        return replace(self, arrived=0, **values)  # type: ignore[arg-type]
-
-    def frame(self, source_mac: str, destination_mac: str) -> bytes:
-        """All octets of the frame, checksums right."""
-        source, destination = ipaddress.ip_address(self.source), ipaddress.ip_address(self.destination)
-        length = 8 + len(self.payload)
-        pseudo = source.packed + destination.packed + struct.pack("!HH", _UDP, length)
-        ports = struct.pack("!HHH", self.source_port, self.destination_port, length)
-        check = 0xFFFF - _folded_sum(pseudo + ports + self.payload) or 0xFFFF
-        if source.version == 4:
-            ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 0, 0, 64, _UDP, 0) + source.packed + destination.packed
-            ip = ip[:10] + struct.pack("!H", 0xFFFF - _folded_sum(ip)) + ip[12:]
-            kind = b"\x08\x00"
-        else:
-            ip = struct.pack("!IHBB", 6 << 28, length, _UDP, 64) + source.packed + destination.packed
-            kind = b"\x86\xdd"
-        macs = bytes.fromhex((destination_mac + source_mac).replace(":", ""))
-        return macs + kind + ip + ports + struct.pack("!H", check) + self.payload
-
-    @classmethod
-    def parse(cls, frame: bytes, arrived: int) -> Datagram | None:
-        """Read a frame; None when it is no UDP."""
-        packet = frame[14:]
-        if frame[12:14] == b"\x08\x00" and packet[9] == _UDP:
-            header, addresses, total = packet[:20], packet[12:20], struct.unpack("!H", packet[2:4])[0]
-            header_right = _folded_sum(header) == 0xFFFF
-        elif frame[12:14] == b"\x86\xdd" and packet[6] == _UDP:
-            header, addresses, total = packet[:40], packet[8:40], 40 + struct.unpack("!H", packet[4:6])[0]
-            header_right = True
-        else:
-            return None
-        segment = packet[len(header) : total]
-        right = header_right and _folded_sum(addresses + struct.pack("!HH", _UDP, len(segment)) + segment) == 0xFFFF
-        half = len(addresses) // 2
-        source, destination = ipaddress.ip_address(addresses[:half]), ipaddress.ip_address(addresses[half:])
-        source_port, destination_port = struct.unpack("!HH", segment[:4])
-        return cls(str(source), str(destination), source_port, destination_port, segment[8:], right, arrived)
 
 
 class Capture:
@@ -112,7 +46,7 @@ class Capture:
 
     def datagrams(self) -> list[Datagram]:
         """All UDP that came, once nothing has come for a while."""
-        parsed = (Datagram.parse(frame, arrived) for frame, arrived in self._arrivals())
+        parsed = (parse(frame, arrived) for frame, arrived in self._arrivals())
         return [datagram for datagram in parsed if datagram]
 
     def _arrivals(self) -> Iterator[tuple[bytes, int]]:
@@ -137,11 +71,11 @@ class Wire:
 
     def datagrams(self, count: int, *, family: int = 4, payload_octets: int = 40) -> list[Datagram]:
         """Different datagrams from left to right, numbered from 0 in their first 8 octets; ports repeat never."""
-        source, destination = _HOSTS[family]
+        source, destination = map(ipaddress.ip_address, _HOSTS[family])
         filling = bytes(range(payload_octets - 8))
         return [
             Datagram(
-                source, destination, 1024 + number % 60000, 7 + number // 60000, number.to_bytes(8, "big") + filling
+                source, 1024 + number % 60000, destination, 7 + number // 60000, number.to_bytes(8, "big") + filling
             )
             for number in range(count)
         ]

@@ -9,17 +9,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host import programs
 from natgauge.labs import namespaces
-from natgauge.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
 if TYPE_CHECKING:
-    from tests.labs.truth.conftest import Datagram, Programs, Wire
+    from tests.labs.datagrams import Datagram
+    from tests.labs.truth.conftest import Programs, Wire
 
 EVERY = 5
 OFFSET = 3
@@ -130,7 +132,7 @@ def test_untranslated_gives_back_the_private_source_with_right_checksums(
     ) as tally:
         received = wire.through(sent)
         assert tally() == SEEN_ALL
-    leaked = [one.differs(source=private, source_port=port or one.source_port) for one in sent]
+    leaked = [one.differs(source=ip_address(private), source_port=port or one.source_port) for one in sent]
     assert received == [leaked[number] if number in CHOSEN else one for number, one in enumerate(sent)]
 
 

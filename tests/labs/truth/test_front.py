@@ -16,7 +16,8 @@ from natgauge.host import programs
 from natgauge.labs import namespaces
 
 if TYPE_CHECKING:
-    from tests.labs.truth.conftest import Datagram, Programs, Wire
+    from tests.labs.datagrams import Datagram
+    from tests.labs.truth.conftest import Programs, Wire
 
 CPUS = sorted(os.sched_getaffinity(0))
 LEFT_MAC = "02:00:00:00:00:01"

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import pytest
 from pyroute2 import IPRoute
+from tests.labs.calibration import Held, Mode, Tally, TimerError, calibrator, forwarder
 
 from natgauge import trials
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE, OUTSIDE
-from natgauge.labs.calibration import Held, Mode, Tally, TimerError, calibrator, forwarder
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
 from natgauge.trials import StreamCounts, TrialRequest, TrialResult, phase1_of

@@ -72,7 +72,7 @@ class Held:
 
 
 @contextmanager
-def calibrator(  # noqa: PLR0913 - one argument per choice
+def calibrator(
     netns: str | None,
     interface: str,
     mode: Mode,
@@ -143,7 +143,7 @@ class Forwarder:
 
 
 @contextmanager
-def forwarder(  # noqa: PLR0913 - one argument per choice
+def forwarder(
     netns: str | None,
     inside: str,
     outside: str,
@@ -181,7 +181,7 @@ def forwarder(  # noqa: PLR0913 - one argument per choice
 
 
 def _await_ready(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+    assert process.stdout is not None
     if not process.stdout.readline():
         _, complaint = process.communicate(timeout=_PATIENCE)
         raise _failure("hold", process.returncode, complaint)

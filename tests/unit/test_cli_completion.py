@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the TAB key offers, and the scripts that let a shell ask for it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import BashComplete
+
+from natgauge import procedures
+from natgauge.cli import app, completion, run
+from natgauge.errors import HostError
+from natgauge.labs import register
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def offered(*words: str) -> list[str]:
+    """Values for the last word."""
+    shell = BashComplete(app, {}, "natgauge", "_NATGAUGE_COMPLETE")
+    return [item.value for item in shell.get_completions(list(words[:-1]), words[-1])]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("me",), ["measure"]),
+        (("lab", ""), ["clean", "down", "status", "up"]),
+        (("measure", "--table"), ["--table-size"]),
+        (("measure", "thr"), ["throughput"]),
+        (("measure", ""), sorted(procedures.procedures())),
+        (("measure", "throughput", "--dut", "nftables-"), ["nftables-nat44", "nftables-nat66"]),
+        (("measure", "throughput", "--placement", ""), ["shared", "isolated"]),
+        (("duts", "show", "tayga-s"), ["tayga-siit"]),
+        (("lab", "up", "--dut", "iptables"), ["iptables-nat44"]),
+        (("completion", ""), list(SHELLS)),
+    ],
+    ids=" ".join,
+)
+def test_what_fits_is_offered(words: tuple[str, ...], found: list[str]) -> None:
+    assert sorted(offered(*words)) == sorted(found)
+
+
+@pytest.mark.parametrize("words", [("lab", "down", ""), ("measure", "pdv", "--lab-name", "")], ids=" ".join)
+def test_labs_of_this_machine_are_offered(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    labs = [register.LabStatus(name, "netns", "kept", None, (), {}) for name in ("one", "two")]
+    monkeypatch.setattr(register, "status", lambda: labs)
+    assert offered(*words) == ["one", "two"]
+
+
+def test_what_cannot_be_listed_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> list[register.LabStatus]:
+        raise HostError("/run/natgauge: cannot be read")
+
+    monkeypatch.setattr(register, "status", fail)
+    assert offered("lab", "down", "") == []
+
+
+def test_a_path_is_completed_by_the_shell() -> None:
+    shell = BashComplete(app, {}, "natgauge", "_NATGAUGE_COMPLETE")
+    (item,) = shell.get_completions(["measure", "throughput", "--dut"], "./mine")
+    assert item.type == "file"
+
+
+@pytest.mark.parametrize(("path", "name"), list(completion._KNOWN))
+def test_each_known_name_belongs_to_a_parameter_that_is_there(path: str, name: str) -> None:
+    command: click.Command = app
+    for word in path.split():
+        assert isinstance(command, click.Group)
+        below = command.get_command(click.Context(command), word)
+        assert below is not None
+        command = below
+    (parameter,) = [parameter for parameter in command.params if parameter.name == name]
+    assert isinstance(parameter.type, completion.Names)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_can_read_its_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert f"_NATGAUGE_COMPLETE={shell}_complete" in script
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_bash_completes_with_its_script(tmp_path: Path) -> None:
+    program = tmp_path / "natgauge"
+    program.write_text(f"#!{sys.executable}\nfrom natgauge.cli import main\nmain()\n")
+    program.chmod(0o755)
+    typed = f"""
+        PATH={tmp_path}:$PATH
+        source <(natgauge completion bash)
+        COMP_WORDS=(natgauge measure thr) COMP_CWORD=2
+        _natgauge_completion natgauge
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("throughput\n", "")

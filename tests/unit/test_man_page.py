@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The man page tells everything the command line takes, in roff that nothing complains of."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import click
+import pytest
+from tools import man_page
+
+from natgauge.cli import app
+
+PAGE = man_page.page("1.2.3")
+
+
+def commands(command: click.Command = app, path: str = "natgauge") -> Iterator[tuple[str, click.Command]]:
+    """Every command with what is typed to reach it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, f"{path} {name}")
+
+
+def part_about(path: str) -> str:
+    """The part of the page that is about one command."""
+    begin = ".SH OPTIONS\n" if path == "natgauge" else f".SS {path}\n"
+    assert PAGE.count(begin) == 1
+    return PAGE.partition(begin)[2].partition("\n.S")[0]
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()), ids=[path for path, _ in commands()])
+def test_each_option_and_argument_of_each_command_is_told(path: str, command: click.Command) -> None:
+    part = part_about(path)
+    assert "\\fB\\-h,\\fR \\fB\\-\\-help\\fR" in part
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            for name in parameter.opts:
+                assert "\\fB" + name.replace("-", "\\-") in part
+        else:
+            assert parameter.make_metavar(click.Context(command)) in part
+
+
+def test_the_page_names_the_version_and_the_exit_statuses() -> None:
+    assert PAGE.startswith('.TH NATGAUGE 1 "" "natgauge 1.2.3" ')
+    assert "2 the question is wrong" in PAGE.partition(".SH EXIT STATUS\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "roff"),
+    [
+        (".so a line", "\\&.so a line"),
+        ("'tis", "\\(aqtis"),
+        ("back\\slash", "back\\eslash"),
+        ("see `a-b`", "see \\fBa\\-b\\fR"),
+        ("two\n lines", "two lines"),
+    ],
+)
+def test_letters_that_mean_something_to_roff_are_shown(text: str, roff: str) -> None:
+    assert man_page._text(text) == roff
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff here")
+def test_groff_has_no_warning() -> None:
+    command = ["groff", "-man", "-ww", "-Tutf8", "-Kutf8"]
+    done = subprocess.run(command, input=PAGE, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert "natgauge - measure NAT gateways" in done.stdout
