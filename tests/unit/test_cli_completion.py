@@ -15,7 +15,7 @@ from click.shell_completion import BashComplete
 from natgauge import procedures
 from natgauge.cli import app, completion, run
 from natgauge.errors import HostError
-from natgauge.labs import register
+from natgauge.labs import upkeep
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -48,16 +48,16 @@ def test_what_fits_is_offered(words: tuple[str, ...], found: list[str]) -> None:
 
 @pytest.mark.parametrize("words", [("lab", "down", ""), ("measure", "pdv", "--lab-name", "")], ids=" ".join)
 def test_labs_of_this_machine_are_offered(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    labs = [register.LabStatus(name, "netns", "kept", None, (), {}) for name in ("one", "two")]
-    monkeypatch.setattr(register, "status", lambda: labs)
+    labs = [upkeep.LabStatus(name, "netns", "kept", None, (), {}) for name in ("one", "two")]
+    monkeypatch.setattr(upkeep, "status", lambda: labs)
     assert offered(*words) == ["one", "two"]
 
 
 def test_what_cannot_be_listed_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> list[register.LabStatus]:
+    def fail() -> list[upkeep.LabStatus]:
         raise HostError("/run/natgauge: cannot be read")
 
-    monkeypatch.setattr(register, "status", fail)
+    monkeypatch.setattr(upkeep, "status", fail)
     assert offered("lab", "down", "") == []
 
 

@@ -28,9 +28,9 @@ def _metrics() -> Iterable[str]:
 
 
 def _labs() -> Iterable[str]:
-    from natgauge.labs import register
+    from natgauge.labs import upkeep
 
-    return [lab.name for lab in register.status()]
+    return [lab.name for lab in upkeep.status()]
 
 
 #: Command and parameter -> names that it takes.
