@@ -26,7 +26,7 @@ ROUTES_IPV6_TOO = ("nftables-nat44", "tayga-nat64", "tayga-siit")
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
-@pytest.fixture(scope="module", params=GATEWAYS)
+@pytest.fixture(scope="module")
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """A gateway, started once for all tests of it; the host is as it was when they end."""
     before, settings = left_behind(), machine_settings()
@@ -40,6 +40,11 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     assert left_behind() == before
     after = machine_settings()
     assert settings is None or after is None or after == settings
+
+
+def on(*gateways: str) -> pytest.MarkDecorator:
+    """For these gateways; one bench serves all tests of a gateway."""
+    return pytest.mark.parametrize("bench", gateways, indirect=True, scope="module")
 
 
 def measured(bench: Bench, metric: str, **settings: Any) -> tuple[MeasurementResult, list[Mapping[str, Any]]]:
@@ -66,6 +71,7 @@ def phase2_of(trial: Mapping[str, Any]) -> dict[str, StreamCounts]:
     return {side: counts for side, counts in both.items() if counts is not None}
 
 
+@on(*GATEWAYS)
 def test_it_is_measured_and_its_own_count_agrees(bench: Bench) -> None:
     _, passed = measured(bench, "connection-rate", **QUICK)
     for trial in passed:
@@ -76,12 +82,11 @@ def test_it_is_measured_and_its_own_count_agrees(bench: Bench) -> None:
         assert result.phase1.untranslated == 0
 
 
+@on("nftables-nat44", "tayga-nat64")
 @pytest.mark.parametrize("directions", ["both", "up", "down"])
 def test_throughput_counts_the_directions_that_were_asked_for(
     bench: Bench, directions: Literal["both", "up", "down"]
 ) -> None:
-    if bench.recipe.name not in ("nftables-nat44", "tayga-nat64"):
-        pytest.skip("two are enough: one in the kernel, one beside it")
     result, passed = measured(bench, "throughput", directions=directions, **PHASE2)
     active = {"both": {"initiator", "responder"}, "up": {"initiator"}, "down": {"responder"}}[directions]
     assert all(set(phase2_of(trial)) == active for trial in passed)
@@ -91,9 +96,8 @@ def test_throughput_counts_the_directions_that_were_asked_for(
     )
 
 
+@on("tayga-siit")
 def test_a_stateless_translator_is_measured_without_a_phase_1_and_maps_every_address(bench: Bench) -> None:
-    if bench.recipe.source != "mapped":
-        pytest.skip("it keeps connections, or translates nothing")
     _, passed = measured(bench, "throughput", stateless=True, trial_seconds=0.2, **QUICK)
     for trial in passed:
         assert trial["result"].phase1 is None
@@ -104,9 +108,8 @@ def test_a_stateless_translator_is_measured_without_a_phase_1_and_maps_every_add
             assert counts.received_frames == counts.offered_frames
 
 
+@on(*ROUTES_IPV6_TOO)
 def test_native_ipv6_goes_by_beside_the_frames_under_test(bench: Bench) -> None:
-    if bench.recipe.name not in ROUTES_IPV6_TOO:
-        pytest.skip("its lab routes none")
     _, passed = measured(bench, "throughput", foreground_share=0.9, **PHASE2)
     for trial in passed:
         assert trial["device_count_after"] == opened(bench), "a background frame opens no connection"
