@@ -8,15 +8,12 @@ use super::beyond_texts::{
     AFTER_STEP, AS_MANY, CONNECTIONS, FAMILY, FOREGROUND, FRAME, NAME, NUMBERED, ONCE, ONE_PREFIX, OWN_ADDRESS, PACED,
     RANGE, RISING, SAMPLES, SPACE, STEP, TWO_PORTS, UNICAST,
 };
+use super::frame::{Family, FCS, LIVE_FRAME_OCTETS};
 use super::model::{
-    Background, DelaySamples, Family, Frames, Order, Phase2, Rate, Reading, Request, Step, Stream, FCS,
-    LIVE_FRAME_OCTETS, LONGEST_NAME,
+    Background, DelaySamples, Frames, Order, Phase2, Rate, Reading, Request, Step, Stream, LONGEST_NAME,
 };
 use crate::failure::{Failure, Outcome};
-use crate::shared::TAG_OCTETS;
 
-const ETHERNET_IPV4_UDP: u32 = 14 + 20 + 8;
-const ETHERNET_IPV6_UDP: u32 = 14 + 40 + 8;
 const MOST_SPACE: u64 = 1 << 62;
 /// `with-replacement` draws 32-bit positions.
 const MOST_DRAWN_FROM: u64 = 1 << 32;
@@ -136,11 +133,7 @@ fn check_connections(request: &Request) -> Outcome<()> {
 fn check_frame(request: &Request) -> Outcome<()> {
     let families = [request.initiator.family, request.responder.family];
     for ((octets, family), side) in request.octets().into_iter().zip(families).zip(["Initiator", "Responder"]) {
-        let headers = match family {
-            Family::Ipv4 => ETHERNET_IPV4_UDP,
-            Family::Ipv6 => ETHERNET_IPV6_UDP,
-        };
-        let possible = headers + TAG_OCTETS..=LIVE_FRAME_OCTETS;
+        let possible = request.frame.least(family)..=LIVE_FRAME_OCTETS;
         if !possible.contains(&octets) {
             let (least, most) = (possible.start() + FCS, possible.end() + FCS);
             let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);
