@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import number, rows, uncompared, whole
-from natgauge.results.model import SUMMARY_SCHEMA, Result
+from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
 from natgauge.words import LimitedBy
 
 #: What limited a result, in words.
@@ -23,6 +23,9 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "tester": "the tester, not the device: the device may do more",
     "host": "disturbances of this host, not the device",
 }
+
+#: Doubts that are told whole: they say something of the device that its figure does not.
+_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread"})
 
 #: One load or step of a series.
 SeriesRow = Mapping[str, float | str | None]
@@ -64,6 +67,7 @@ def verdict(result: Result) -> str:
     lines.append(f"  Trials: {_trials(result.trials)}.")
     if result.doubts:
         lines.append(f"  Doubts: {_doubts(result)}.")
+    lines += [f"  Finding: {doubt.text}." for doubt in result.doubts if doubt.word in _FINDINGS]
     lines += [f"  Note: {note}." for note in _notes(result.notes)]
     return "\n".join([*lines, *_series(result)])
 

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Final
 
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.results.model import Doubt
 from natgauge.results.parameters import Parameters
 
@@ -35,9 +36,18 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
     if len(summary.repetitions) == 1:
         yield Doubt(word="single repetition", text="a single repetition says nothing about spread")
     widest = max(summary.maximum - summary.median, summary.median - summary.minimum)
-    if widest > WIDE * abs(summary.median):
+    disagree = _disagree(measured.measurements)
+    if disagree or widest > WIDE * abs(summary.median):
         share = f"{widest / abs(summary.median):.1%}" if summary.median else "more than all"
-        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median")
+        values = ", ".join(f"{value:,.6g}" if value % 1 else f"{value:,.0f}" for value in summary.repetitions)
+        beyond = f", farther from each other than the errors of their searches: {values}" if disagree else ""
+        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median{beyond}")
+
+
+def _disagree(measurements: Sequence[Measurement]) -> bool:
+    """Whether two searches found values farther apart than both errors together: not one limit, but several or none."""
+    found = sorted((one.value, one.error) for one in measurements if one.error is not None)
+    return any(other - value > error + its_error for (value, error), (other, its_error) in combinations(found, 2))
 
 
 def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
