@@ -9,6 +9,7 @@ from typing import Final
 
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.results.model import Doubt
 from natgauge.results.parameters import Parameters
@@ -29,6 +30,9 @@ def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
         yield Doubt(word="tester limited", text="the tester limited, not the device, which may do more")
     if measured.limited_by == "host":
         yield Doubt(word="host limited", text="disturbances of this host limited, not the device")
+    for note in measured.notes:
+        if note.startswith(INCURABLE):
+            yield Doubt(word="loss at every rate", text=note)
 
 
 def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:

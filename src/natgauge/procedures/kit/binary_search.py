@@ -8,6 +8,8 @@ Plain halving, with what the standards leave unsaid:
   A failed trial tells how fast the device did forward; the next guess lies beside that.
 * Probes may be short. The answer's own trial is never short.
 * INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
+* Frames that are lost or come back wrong at every rate in the same share end the search (see `incurable`). Where the
+  first failures hint at that, rates far above and far below them are tried next.
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
   second time, a third time where the two differ, and the majority counts. If that moves a bound the search goes on.
 """
@@ -21,6 +23,7 @@ from enum import Enum
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.incurable import LEAST_TRIALS, SPAN, Faults, Incurable
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.values import SearchError
@@ -33,6 +36,8 @@ NEAR = 2.0
 BESIDE = 0.05
 #: The most one guess goes down; an overloaded device may forward much less than it could.
 STEEPEST = 16.0
+#: How far down the next trial goes where failures hint at a loss that no rate cures.
+FAR_DOWN = 4.0
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 #: How a note about a load begins that passed once and failed once.
@@ -151,6 +156,9 @@ class _Search:
         self._loads: dict[float, _Load] = {}
         self._attempts: list[Attempt] = []
         self._notes: list[str] = []
+        self._faults = Faults()
+        self._incurable: Incurable | None = None
+        self._looked_above = False
 
     def run(self) -> Measurement:
         """Converge, confirm, and go on while confirming moves a bound."""
@@ -184,6 +192,10 @@ class _Search:
         while (following := self._next()) is not None:
             load, short = following
             self._decide(float(round(load)) if self._plan.whole else load, short=short and self._plan.short_probes)
+            # Of bursts not the rate is searched but the length.
+            self._incurable = None if self._plan.whole else self._faults.found()
+            if self._incurable is not None:
+                raise _Stop(self._incurable.note(self._plan.unit))
 
     def _next(self) -> tuple[float, bool] | None:
         """The next load and whether a probe will do; None when the bounds are near enough."""
@@ -209,6 +221,8 @@ class _Search:
     def _downward(self, upper: _Load) -> tuple[float, bool] | None:
         if upper.rate <= self._plan.floor or self._rate_is_not_the_cause():
             return None
+        if not self._plan.whole and self._faults.suspected:
+            return self._far(upper.rate), False
         if upper.cause in FULL:
             guess = upper.rate / STEEPEST
         else:
@@ -216,6 +230,16 @@ class _Search:
             if upper.forwarded is None or guess >= upper.rate * (1 - BESIDE):
                 guess = upper.rate / self._stride()
         return max(guess, self._plan.floor), True
+
+    def _far(self, failed: float) -> float:
+        """Once far above the failures, where a trial is over sooner; then far below them, then between."""
+        lowest, highest = self._faults.rates
+        if not self._looked_above and highest < self._plan.top:
+            self._looked_above = True
+            return min(SPAN * highest, self._plan.top)
+        if highest >= FAR_DOWN * SPAN * lowest and len(self._loads) < LEAST_TRIALS:
+            return math.sqrt(lowest * highest)
+        return max(failed / FAR_DOWN, self._plan.floor)
 
     def _stride(self) -> float:
         return self._plan.stride if len(self._loads) == 1 else NEAR
@@ -269,6 +293,7 @@ class _Search:
             raise _Stop(f"the search was ended after {self._plan.most_trials} trials; its bounds are wider than asked")
         outcome = self._trial(rate, short, self._bounds())
         self._attempts.append(Attempt(rate, short, outcome))
+        self._faults.add(rate, outcome)
         if outcome.verdict is Verdict.COLLAPSED:
             self._note_collapse(rate, outcome)
         return outcome
@@ -328,7 +353,7 @@ class _Search:
 
     def _result(self) -> Measurement:
         lower, upper = self._lower(full=True), self._upper()
-        value = 0.0 if lower is None else lower.rate
+        value = 0.0 if lower is None or self._incurable is not None else lower.rate
         return Measurement(
             value=value,
             upper=None if upper is None else upper.rate,
@@ -345,7 +370,7 @@ class _Search:
                 f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
             )
             return "tester"
-        if value == 0:
+        if value == 0 and self._incurable is None:
             self._notes.append(f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}")
         if upper.doubt:
             self._notes.append(f"whether {upper.rate:.0f} {self._plan.unit} pass could not be decided: {upper.doubt}")
