@@ -22,6 +22,7 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "port pool": "the outside ports the device may give out",
     "tester": "the tester, not the device: the device may do more",
     "host": "disturbances of this host, not the device",
+    "time": "the time that the measurement was given: the answer is undecided",
 }
 
 #: Doubts that are told whole: they say something of the device that its figure does not.

@@ -11,13 +11,20 @@ from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
-from natgauge.results.model import Doubt
+from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
+from natgauge.results.model import Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 
 #: Repetitions that lie farther from their median than this share of it are told.
 WIDE: Final = 0.05
 #: A rate that queues may have raised by this share or more is told.
 FLATTERED: Final = 0.01
+#: Notes of a measurement that are doubts, by how they begin.
+_NOTED: Final[Mapping[str, DoubtWord]] = {
+    UNDECIDED: "undecided",
+    INCURABLE: "loss at every rate",
+    LEFT_OUT: "time used up",
+}
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
@@ -31,8 +38,9 @@ def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
     if measured.limited_by == "host":
         yield Doubt(word="host limited", text="disturbances of this host limited, not the device")
     for note in measured.notes:
-        if note.startswith(INCURABLE):
-            yield Doubt(word="loss at every rate", text=note)
+        for beginning, word in _NOTED.items():
+            if note.startswith(beginning):
+                yield Doubt(word=word, text=note.removeprefix(beginning))
 
 
 def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:

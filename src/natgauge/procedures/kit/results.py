@@ -35,7 +35,7 @@ class Measurement:
     Attributes:
         value: the answer, in the metric's unit; 0 when no trial passed.
         upper: the lowest rate found too high; None when even the tester's highest passed.
-        limited_by: "device", "table", "port pool", "tester" or "host".
+        limited_by: "device", "table", "port pool", "tester", "host" or "time".
         trials: how many trials ended with each verdict.
         attempts: every trial in order, also the invalid ones.
         figures: further figures of this repetition by name, units in the names.
