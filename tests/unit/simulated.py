@@ -36,6 +36,9 @@ class Gateway(Measurer):
         when_full: whether a full table refuses new connections or evicts old ones.
         noise: standard deviation of both rates from trial to trial, as a share.
         rare_loss: probability that a trial loses one frame for no reason.
+        loses_share: share of the frames of each phase and direction that it loses at every rate, as a rule that counts
+            frames does; below 1.
+        leaks_copies: it forwards a second copy of each frame untranslated.
         disturbed: probability that a trial is disturbed and loses a frame by that.
         collapses_above: load at which the device dies; it is back for the next trial.
         passes: instead of the cliffs: whether a load passes (non-monotonic devices).
@@ -56,6 +59,8 @@ class Gateway(Measurer):
     when_full: Literal["refuse", "evict"] = "refuse"
     noise: float = 0.0
     rare_loss: float = 0.0
+    loses_share: float = 0.0
+    leaks_copies: bool = False
     disturbed: float = 0.0
     collapses_above: float = float("inf")
     passes: Callable[[float], bool] | None = None
@@ -108,7 +113,9 @@ class Gateway(Measurer):
         disturbed = self._random.random() < self.disturbed
         extra = int(disturbed or self._random.random() < self.rare_loss)
         refused = max(plan.connections - self.table_size, 0) if self.when_full == "refuse" else 0
-        phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused)
+        phase1 = Counts(0, 0, 0)
+        if not plan.stateless:
+            phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused)
         phase2 = self._phase2(plan)
         if phase2:
             first = next(iter(phase2))
@@ -126,7 +133,7 @@ class Gateway(Measurer):
             created = round(self.four_tuples * (1 - math.exp(created * math.log1p(-1 / self.four_tuples))))
         return TrialEvidence(
             placement=self.placement,
-            connections=plan.connections,
+            connections=phase1.intended,
             stored=phase1.received,
             phase1=phase1,
             phase2=phase2,
@@ -172,7 +179,8 @@ class Gateway(Measurer):
         return Counts(
             intended=frames,
             offered=offered,
-            received=max(min(forwarded - refused, offered), 0),
+            received=max(min(forwarded - refused, offered) - int(offered * self.loses_share), 0),
+            untranslated=offered if self.leaks_copies else 0,
             nominal_seconds=nominal,
             sending_seconds=sending,
             final_lag_seconds=sending - nominal,
@@ -180,11 +188,4 @@ class Gateway(Measurer):
 
 
 def _with_loss(counts: Counts, frames: int) -> Counts:
-    return Counts(
-        intended=counts.intended,
-        offered=counts.offered,
-        received=max(counts.received - frames, 0),
-        nominal_seconds=counts.nominal_seconds,
-        sending_seconds=counts.sending_seconds,
-        final_lag_seconds=counts.final_lag_seconds,
-    )
+    return replace(counts, received=max(counts.received - frames, 0))

@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import number, rows, uncompared, whole
-from natgauge.results.model import SUMMARY_SCHEMA, Result
+from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
 from natgauge.words import LimitedBy
 
 #: What limited a result, in words.
@@ -22,7 +22,11 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "port pool": "the outside ports the device may give out",
     "tester": "the tester, not the device: the device may do more",
     "host": "disturbances of this host, not the device",
+    "time": "the time that the measurement was given: the answer is undecided",
 }
+
+#: Doubts that are told whole: they say something of the device that its figure does not.
+_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread"})
 
 #: One load or step of a series.
 SeriesRow = Mapping[str, float | str | None]
@@ -64,6 +68,7 @@ def verdict(result: Result) -> str:
     lines.append(f"  Trials: {_trials(result.trials)}.")
     if result.doubts:
         lines.append(f"  Doubts: {_doubts(result)}.")
+    lines += [f"  Finding: {doubt.text}." for doubt in result.doubts if doubt.word in _FINDINGS]
     lines += [f"  Note: {note}." for note in _notes(result.notes)]
     return "\n".join([*lines, *_series(result)])
 

@@ -3,19 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Final
 
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.results.model import Doubt
+from natgauge.procedures.kit.incurable import INCURABLE
+from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
+from natgauge.results.model import Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 
 #: Repetitions that lie farther from their median than this share of it are told.
 WIDE: Final = 0.05
 #: A rate that queues may have raised by this share or more is told.
 FLATTERED: Final = 0.01
+#: Notes of a measurement that are doubts, by how they begin.
+_NOTED: Final[Mapping[str, DoubtWord]] = {
+    UNDECIDED: "undecided",
+    INCURABLE: "loss at every rate",
+    LEFT_OUT: "time used up",
+}
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
@@ -28,6 +37,10 @@ def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
         yield Doubt(word="tester limited", text="the tester limited, not the device, which may do more")
     if measured.limited_by == "host":
         yield Doubt(word="host limited", text="disturbances of this host limited, not the device")
+    for note in measured.notes:
+        for beginning, word in _NOTED.items():
+            if note.startswith(beginning):
+                yield Doubt(word=word, text=note.removeprefix(beginning))
 
 
 def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
@@ -35,9 +48,18 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
     if len(summary.repetitions) == 1:
         yield Doubt(word="single repetition", text="a single repetition says nothing about spread")
     widest = max(summary.maximum - summary.median, summary.median - summary.minimum)
-    if widest > WIDE * abs(summary.median):
+    disagree = _disagree(measured.measurements)
+    if disagree or widest > WIDE * abs(summary.median):
         share = f"{widest / abs(summary.median):.1%}" if summary.median else "more than all"
-        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median")
+        values = ", ".join(f"{value:,.6g}" if value % 1 else f"{value:,.0f}" for value in summary.repetitions)
+        beyond = f", farther from each other than the errors of their searches: {values}" if disagree else ""
+        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median{beyond}")
+
+
+def _disagree(measurements: Sequence[Measurement]) -> bool:
+    """Whether two searches found values farther apart than both errors together: not one limit, but several or none."""
+    found = sorted((one.value, one.error) for one in measurements if one.error is not None)
+    return any(other - value > error + its_error for (value, error), (other, its_error) in combinations(found, 2))
 
 
 def _trials(measured: MeasurementResult) -> Iterator[Doubt]:

@@ -67,6 +67,8 @@ _DESCRIPTIONS: Final = (
     # A profile's defaults are compared one by one; repetitions make a figure surer, not larger.
     _told("profile", "profile", "settings"),
     _told("repeat", "repetitions asked for", "settings"),
+    # Where it was used up the result says so.
+    _told("most_seconds", "longest time", "settings", "s"),
     # It only makes phase 1 slow enough.
     _told("connection_rate", "connection rate", "settings", "connections/s"),
     Description(
