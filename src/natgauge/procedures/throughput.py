@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome
-from natgauge.procedures.kit import mlr_search
+from natgauge.procedures.kit import mlr_search, queues
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
@@ -75,6 +75,10 @@ class Settings(Phase2Settings, Phase1Settings, SearchSettings):
         elif self.loss_tolerance:
             raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr")
 
+    def as_run(self) -> Settings:
+        """The same, with a time limit for each frame where queues stand before the device."""
+        return queues.limited(self, self.trial_seconds, self.error)
+
 
 def _start(runner: TrialRunner, settings: Settings) -> _Throughput | Answered:
     preparation = prepare(runner, settings)
@@ -116,8 +120,9 @@ class _Throughput(Repetitions[Settings]):
             found = _given_up(failure.outcome, self.judged, self.preparation)
         return replace(found, figures=_figures(found.value, settings))
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
-        return tolerance_note(self.settings)
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")
+        return [*tolerance_note(self.settings), *queued]
 
     def phase1_notes(self) -> Sequence[str]:
         return self.preparation.notes()
@@ -163,7 +168,11 @@ def probe_seconds(trial_seconds: float) -> float:
 
 
 def _figures(value: float, settings: Settings) -> dict[str, float]:
-    return {"frames_per_second_each_direction": value, "frames_per_second_total": value * settings.active}
+    return {
+        "frames_per_second_each_direction": value,
+        "frames_per_second_total": value * settings.active,
+        queues.TRIAL_SECONDS: settings.trial_seconds,
+    }
 
 
 PROCEDURE = Procedure(

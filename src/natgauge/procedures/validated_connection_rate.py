@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome, Verdict
-from natgauge.procedures.kit import validation
+from natgauge.procedures.kit import queues, validation
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
@@ -37,6 +37,10 @@ _LIMITS: dict[Cause, str] = {"table full": "table", "R too high": "device", "unk
 class Settings(ValidationSettings, SearchSettings):
     """Settings of the validated connection rate; all those of a search and of a validation."""
 
+    def as_run(self) -> Settings:
+        """The same, with a time limit for each frame where queues stand before the device."""
+        return queues.limited(self)
+
 
 class _ValidatedRate(Repetitions[Settings]):
     """The highest R in connections/s; r gets lower where it is what fails."""
@@ -52,11 +56,15 @@ class _ValidatedRate(Repetitions[Settings]):
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]))
         asked = self.validation.rate(found.value) if found.value else 0.0
-        figures = {"validation_rate": asked, "alpha": asked / found.value} if found.value else {}
+        figures = {}
+        if found.value:
+            seconds = self.settings.connections / found.value
+            figures = {"validation_rate": asked, "alpha": asked / found.value, queues.TRIAL_SECONDS: seconds}
         return replace(found, figures=figures, notes=(*found.notes, *self._asking_notes()))
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
-        return tolerance_note(self.settings)
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        queued = queues.queue_note(measurements, self.settings, "N/R", "use more connections")
+        return [*tolerance_note(self.settings), *queued]
 
     def _trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         plan = validation.plan(self.settings, self.settings.connections, rate, self.validation.rate(rate))
