@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome
@@ -78,6 +78,11 @@ class Settings(Phase2Settings, Phase1Settings, SearchSettings):
     def as_run(self) -> Settings:
         """The same, with a time limit for each frame where queues stand before the device."""
         return queues.limited(self, self.trial_seconds, self.error)
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings, and what a load had to do to meet the goals of mlrsearch."""
+        told = mlr_search.criteria(self.goals, self.trial_seconds) if self.search == "mlrsearch" else None
+        return {**super().parameters(), "goal_criteria": told}
 
 
 def _start(runner: TrialRunner, settings: Settings) -> _Throughput | Answered:
@@ -150,6 +155,7 @@ def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr_search
         width=settings.error.share or 0.0,
         trial_seconds=settings.trial_seconds,
         invalid_repeats=settings.invalid_repeats,
+        confirm=settings.confirm,
     )
 
 
