@@ -17,6 +17,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.procedures import connection_rate, procedures
 from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.reports import csv_table
 from natgauge.reports.text import read_summary, table, verdict
@@ -144,7 +145,7 @@ def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> 
     asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"dut": "x"})
     measurement = connection_rate.PROCEDURE.measure(Gateway(establishes=500_000), settings)
     found = make(measurement, asked)
-    assert found.parameters.settings["frame_timeout_seconds"] == connection_rate.QUEUE_TIMEOUT_SECONDS
+    assert found.parameters.settings["frame_timeout_seconds"] == LONGEST_WAIT_SECONDS
     assert found.parameters.traffic["connections"] == 1000
     assert found.parameters.device == {"dut": "x"}
     assert found.values == measurement.summary.repetitions
