@@ -377,20 +377,34 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 
 
 def _incomplete(evidence: TrialEvidence) -> Judgement | None:
-    """Phase 1 lost nothing, but did it establish the connections? RFC 9693 section 4.6 warns: forwarded is not that."""
+    """Phase 1 lost no more than is tolerated, but did it establish the rest?
+
+    RFC 9693 section 4.6 warns: forwarded is not that. The device may have stored what was lost behind it, so its count
+    may be above the Responder's by the loss, and never below.
+    """
     if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
-    count = evidence.established
-    if count is None or count == evidence.stored or evidence.phase1.lost:
+    count, lost = evidence.established, evidence.phase1.lost
+    if count is None:
         return None
-    if not evidence.each_once and count < evidence.stored:
-        # Frames with the same four tuple were learned as connections of their own; the device rightly has one.
-        return None
-    reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
-    if count > evidence.stored:
-        return Judgement(Verdict.INVALID, f"{reason}: something else opens connections too", limited_by="host")
-    return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
+    forwarded = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    if count > evidence.stored + lost:
+        return Judgement(Verdict.INVALID, f"{forwarded}: something else opens connections too", limited_by="host")
+    # Drawn with replacement, frames with the same four tuple were learned as connections of their own; the device
+    # rightly has one.
+    if count < evidence.stored and evidence.each_once:
+        return Judgement(Verdict.FAIL, forwarded, limited_by="table", failed_phase=1)
+    if lost and _full(evidence, count):
+        reason = f"phase 1: {lost} of {evidence.phase1.offered} frames lost{_table_figures(evidence)}: it was full"
+        return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
+    return None
+
+
+def _full(evidence: TrialEvidence, count: int) -> bool:
+    """Whether a table too small for all connections holds as many as it can."""
+    limit = evidence.table_limit
+    return limit is not None and evidence.connections > limit and count >= FULL_SHARE * limit
 
 
 def _notes(evidence: TrialEvidence) -> Iterable[str]:

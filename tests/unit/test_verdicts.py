@@ -230,6 +230,45 @@ ROWS = [
         "100000 connections were forwarded, but the device's table holds 65536",
     ),
     Row("strangers in the table", evidence(table_count_after=N + 3), Verdict.INVALID, "host"),
+    # A tolerated loss is the device's, never the table's
+    Row(
+        "evicted beside a tolerated loss",
+        evidence(phase1=lossy(1), stored=N - 1, table_count_after=N // 2, table_limit=N // 2, loss_tolerance=1e-4),
+        Verdict.FAIL,
+        "table",
+        1,
+        "99999 connections were forwarded, but the device's table holds 50000",
+    ),
+    Row(
+        "a full table that lost no more than is tolerated",
+        evidence(
+            phase1=lossy(5000),
+            stored=N - 5000,
+            table_count_after=N - 5000,
+            table_limit=N - 5000,
+            loss_tolerance=0.1,
+        ),
+        Verdict.FAIL,
+        "table",
+        1,
+        "held 95000 connections of at most 95000",
+    ),
+    Row(
+        "a tolerated loss before the table",
+        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N - 5, table_limit=N, loss_tolerance=1e-4),
+        Verdict.PASS,
+    ),
+    Row(
+        "a tolerated loss behind the table",
+        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N - 2, loss_tolerance=1e-4),
+        Verdict.PASS,
+    ),
+    Row(
+        "strangers in the table beside a tolerated loss",
+        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N + 1, loss_tolerance=1e-4),
+        Verdict.INVALID,
+        "host",
+    ),
     Row(
         "readings of connections that may be missing are excused",
         both_phases(
