@@ -36,6 +36,12 @@ class FakeLab:
         return self.drops
 
 
+class Isolated(FakeLab):
+    """The same with queues before the device."""
+
+    placement: Placement = "isolated"
+
+
 class FakeTable:
     """A device whose table holds what the last request opened; it can be told to do nothing more."""
 
@@ -192,6 +198,18 @@ def test_every_trial_is_recorded_with_request_and_raw_result() -> None:
     assert trial["result"]["phase1"]["received_frames"] == 997
     assert trial["device_count_before"] == 0
     assert trial["device_count_after"] == 1000
+
+
+@pytest.mark.parametrize(("in_stalls", "verdict"), [(3, "INVALID"), (2, "FAIL"), (0, "FAIL")])
+def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: int, verdict: str) -> None:
+    engine, recorder = FakeEngine(lost=3, lost_in_stalls=in_stalls), Recorder()
+    meter = measurer(engine, recorder=recorder, device=None)
+    meter.place = Isolated()
+    outcome = meter.measure(TrialPlan(1000, 500.0))
+    assert (outcome.verdict, outcome.excused, outcome.excused_frames) == (verdict, in_stalls == 3, in_stalls)
+    assert outcome.disturbed
+    (trial,) = recorder.trials
+    assert (trial["excused"], trial["excused_frames"]) == (in_stalls == 3, in_stalls)
 
 
 def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
+from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.trials import TrialRequest, TrialResult, phase1_of
-from natgauge.verdicts import TrialEvidence, judge
+from natgauge.verdicts import judge
 from natgauge.words import Placement
 
 #: Stands for phase 1 in trials that have none.
@@ -92,6 +93,8 @@ class Evidence:
             delays=delays_by_direction(result),
             restart=self.restart,
             disturbed=judgement.disturbed,
+            excused=judgement.excused,
+            excused_frames=judgement.excused_frames,
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2)),
@@ -108,6 +111,8 @@ class Evidence:
             "reason": outcome.reason,
             "limited_by": outcome.limited_by,
             "disturbed": outcome.disturbed,
+            "excused": outcome.excused,
+            "excused_frames": outcome.excused_frames,
             "notes": outcome.notes,
             "failed_phase": outcome.failed_phase,
             "placement": placement,
