@@ -28,7 +28,7 @@ class Evidence:
         count_before: the device's own count before phase 1; None where it cannot tell.
         count_after: the same after the trial.
         strays: connections at parts of the device that must hold none.
-        dropped_before: frames dropped so far at places of the lab.
+        dropped_before: frames dropped so far at places of the lab, and those of the engine's self-test.
         dropped_after: the same after the trial.
         faults: frames the device refused during the trial, by cause.
         device_error: what the device said instead of answering; empty when it did, None where it is not ours.
@@ -45,6 +45,11 @@ class Evidence:
     device_error: str | None
     strays: Mapping[str, int] = field(default_factory=dict)
     restart: Restart | None = None
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Frames dropped during the trial, by place."""
+        return {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
 
     def judged(self, plan: TrialPlan, placement: Placement, table_limit: int | None) -> TrialOutcome:
         """How the trial ended.
@@ -121,9 +126,7 @@ class Evidence:
             "device_count_after": self.count_after,
             "device_faults": self.faults,
             "restart": self.restart,
-            "dropped": {
-                place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()
-            },
+            "dropped": self.dropped,
             "request": self.request,
             "result": self.result,
         }
