@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.delay_statistics import recorded
-from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
+from natgauge.verdicts import judge
 from natgauge.words import Placement
 
 #: No more delays than these are recorded; enough for any percentile.
@@ -106,6 +107,8 @@ class Gateway(Measurer):
             stored=evidence.stored,
             table_count=evidence.table_count_after,
             disturbed=judgement.disturbed,
+            excused=judgement.excused,
+            excused_frames=judgement.excused_frames,
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},

@@ -24,11 +24,40 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
     INCURABLE: "loss at every rate",
     LEFT_OUT: "time used up",
 }
+#: Above this share of excused trials among those that would have decided, what is left decides nothing.
+EXCUSED_TOO_OFTEN: Final = 1 / 3
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
     """Every doubt, the gravest first."""
-    return (*_limits(measured), *_repetitions(measured), *_trials(measured), *_queues(measured, parameters))
+    return (
+        *_excused(measured),
+        *_limits(measured),
+        *_repetitions(measured),
+        *_trials(measured),
+        *_queues(measured, parameters),
+    )
+
+
+def _excused(measured: MeasurementResult) -> Iterator[Doubt]:
+    """An excused trial is repeated, and one that passes in spite of disturbances counts: the best of several."""
+    excused, trials = measured.excused, measured.trials
+    if not excused:
+        return
+    told = f"{excused} of {sum(trials.values())} trials were excused: disturbances explain why they failed"
+    decided = sum(trials.values()) - trials[Verdict.INVALID]
+    if excused > EXCUSED_TOO_OFTEN * (decided + excused):
+        yield Doubt(word="undecided", text=f"undecided{_between(measured)}: {told}")
+    else:
+        yield Doubt(word="excused trials", text=told)
+
+
+def _between(measured: MeasurementResult) -> str:
+    """The interval that is left, where the metric has one."""
+    known = [one.upper for one in measured.measurements if one.upper is not None]
+    if len(known) < len(measured.measurements):
+        return ""
+    return f" between {measured.summary.minimum:.6g} and {max(known):.6g} {measured.unit}"
 
 
 def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
