@@ -107,7 +107,7 @@ def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Para
             },
             lab_kind=bench.cell.options.lab,
             lab=lab.name,
-            chosen=lab.parameters(),
+            chosen={**lab.parameters(), **({} if lab.devices else bench.cell.wishes.named())},
             placement=lab.placement,
             sender_cpus=lab.sender_cpus,
             device_cpus=lab.device_cpus,

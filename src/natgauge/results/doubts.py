@@ -20,7 +20,13 @@ FLATTERED: Final = 0.01
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
     """Every doubt, the gravest first."""
-    return (*_limits(measured), *_repetitions(measured), *_trials(measured), *_queues(measured, parameters))
+    return (
+        *_limits(measured),
+        *_repetitions(measured),
+        *_trials(measured),
+        *_queues(measured, parameters),
+        *_foreign(parameters),
+    )
 
 
 def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
@@ -61,3 +67,10 @@ def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Dou
     most = limit / min(lengths)
     if most >= FLATTERED:
         yield Doubt(word="queues", text=f"queues before the device may have raised the rate by up to {most:.1%}")
+
+
+def _foreign(parameters: Parameters) -> Iterator[Doubt]:
+    """RFC 9693 section 4.4 wants the table empty, not only without the connections of this trial."""
+    if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
+        held = f"connections of earlier trials for up to {parameters.get('device_timeout')} s"
+        yield Doubt(word="table not emptied", text=f"all connections were new, but the device's table held {held}")

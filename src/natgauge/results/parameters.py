@@ -99,6 +99,10 @@ _DESCRIPTIONS: Final = (
     Description("lab_kind", "lab", group="place"),
     _told("lab", "lab name", "place"),
     Description("ports", "tester ports", group="place"),
+    Description("fresh_trials", "new connections of each trial", group="place"),
+    _told("device_timeout", "time-out told of the device", "place", "s"),
+    _told("empty_command", "command that empties the device", "place"),
+    _told("count_command", "command that counts its connections", "place"),
     Description("placement", "placement", group="place"),
     Description("ring", "ring", "frames", "place"),
     # Which cores is told; how many counts, for the idlest one is another every time.
