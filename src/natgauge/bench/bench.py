@@ -321,11 +321,10 @@ class Bench:
         self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
         delays, variation = settings.times_frames, Ability.VARIATION in settings.needs()
         families = {self.around.inside.family, self.around.outside.family}
-        found = [
-            highest_rates(FrameKind(family, self.octets_on(family), delays, variation), self.lab.sender_cpus)
-            for family in sorted(families)
-        ]
-        return HighestRates(min(rates.phase1 for rates in found), min(rates.phase2 for rates in found))
+        kinds_sent = [FrameKind(family, self.octets_on(family), delays, variation) for family in sorted(families)]
+        found = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]
+        phase1, phase2 = min(rates.phase1 for rates in found), min(rates.phase2 for rates in found)
+        return HighestRates(phase1, phase2, own_ports=self.lab.virtual)
 
     def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
         family = self.around.inside.family

@@ -16,6 +16,8 @@ from natgauge.results.parameters import Parameters
 WIDE: Final = 0.05
 #: A rate that queues may have raised by this share or more is told.
 FLATTERED: Final = 0.01
+#: A rate above this share of the highest one that was tried may be the tester's.
+NEAR_TOP: Final = 0.8
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
@@ -26,6 +28,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_trials(measured),
         *_queues(measured, parameters),
         *_foreign(parameters),
+        *_unknown_tester(measured, parameters),
     )
 
 
@@ -74,3 +77,16 @@ def _foreign(parameters: Parameters) -> Iterator[Doubt]:
     if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
         held = f"connections of earlier trials for up to {parameters.get('device_timeout')} s"
         yield Doubt(word="table not emptied", text=f"all connections were new, but the device's table held {held}")
+
+
+def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
+    """A cable of veths ends the search, but says nothing of what the tester can do on a card."""
+    phase = 1 if measured.unit == "connections/s" else 2
+    top = parameters.get(f"search_top_phase{phase}_rate")
+    if not isinstance(top, int | float):
+        return
+    rate = measured.figures.get("frames_per_second_total", measured.summary.median)
+    near = measured.unit in ("connections/s", "frames/s") and rate >= NEAR_TOP * top
+    said = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
+    text = f"what the tester can do on these ports is not known; no more than {top:,.0f} frames/s were tried{said}"
+    yield Doubt(word="tester unknown", text=text)

@@ -116,6 +116,9 @@ _DESCRIPTIONS: Final = (
     Description(
         "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", but=_BELOW_TESTER
     ),
+    # Where the tester's own rates are not known: those of a cable of veths.
+    _told("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
+    _told("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
     Description("natgauge", "natgauge version", group="place"),
     Description("kernel", "kernel", group="place"),
     Description("cpu", "CPU", group="place"),
