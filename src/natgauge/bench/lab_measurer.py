@@ -353,8 +353,8 @@ class LabMeasurer(Measurer):
         if timeout is not None and request.phase1 is not None and request.nominal_seconds >= timeout:
             raise UsageError(
                 f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes "
-                f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give a "
-                "longer --udp-timeout or fewer connections"
+                f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give it a "
+                "longer time-out (--udp-timeout) or fewer connections"
             )
 
     def _faults(self, *, alive: bool = True) -> dict[str, int]:
