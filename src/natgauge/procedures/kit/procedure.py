@@ -95,7 +95,7 @@ class Procedure(Generic[SettingsT]):
 
     def _more_time(self, values: Mapping[str, Any]) -> dict[str, float]:
         """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
-        usual = {item.name: item.default for item in dataclasses.fields(self.settings)}
+        usual: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(self.settings)}
         usual |= self.with_profile({"profile": values.get("profile", "default")})
         if usual["most_seconds"] is None:
             return {}
@@ -156,7 +156,8 @@ class Procedure(Generic[SettingsT]):
             if budget is not None:
                 raise
             raise BrokenError(
-                f"{self.metric}: nothing can be said of the device yet: {error}; give more --most-seconds (0 = no end)"
+                f"{self.metric}: nothing can be said of the device yet: {error}{runner.told}; give more --most-seconds "
+                "(0 = no end)"
             ) from None
         return make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
 

@@ -21,6 +21,7 @@ class TrialRunner:
         metric: named in the events.
         repetitions: planned.
         observe: called before and after each trial.
+        last: outcome of the last trial; None before the first one.
         clock: seconds, monotonic; only for the estimate of the time left.
         budget: the time that all trials together may take.
     """
@@ -33,6 +34,7 @@ class TrialRunner:
     budget: TimeBudget = field(default_factory=TimeBudget)
     repetition: int = 1
     trials: int = 0
+    last: TrialOutcome | None = None
     _spent_seconds: float = 0.0
     _trials_of_repetition: list[int] = field(default_factory=list)
 
@@ -55,8 +57,17 @@ class TrialRunner:
         begin = self.clock()
         outcome = self.measurer.measure(plan)
         self._spent_seconds += self.clock() - begin
+        self.last = outcome
         self.observe(self._event(plan, load, bounds, outcome))
         return outcome
+
+    @property
+    def told(self) -> str:
+        """How many trials there were and how the last one ended; empty before the first one."""
+        if self.last is None:
+            return ""
+        why = f" ({self.last.reason})" if self.last.reason else ""
+        return f"; the last of {self.trials} trials was {self.last.verdict}{why}"
 
     def _event(self, plan: TrialPlan, load: float, bounds: Bounds, outcome: TrialOutcome | None) -> Event:
         return Event(
