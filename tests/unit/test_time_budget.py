@@ -130,6 +130,23 @@ def test_points_of_a_series_that_were_left_out_are_named(measure: _WithTime) -> 
     assert "loads from 0.6 of the highest down: of the time of 10 s" in doubts(result)["time used up"]
 
 
+def test_a_metric_with_a_search_of_its_own_ends_with_its_bounds(measure: _WithTime) -> None:
+    gateway = Gateway(table_size=30_000)
+    result = measure("table-capacity", gateway, most_seconds=0.8)
+    (one,) = result.measurements
+    assert gateway.clock() <= 0.8
+    assert one.upper is not None
+    assert one.value <= 30_000 < one.upper
+    assert one.limited_by == TIME
+    assert sum(one.trials.values()) == len(gateway.plans)
+    assert f"between {one.value:,.0f} and {one.upper:,.0f}: of the time of 0.8 s" in doubts(result)["undecided"]
+
+
+def test_a_short_trial_that_passed_is_no_bound(measure: _WithTime) -> None:
+    with pytest.raises(BrokenError, match=r"^throughput: nothing can be said"):
+        measure("throughput", Gateway(forwards=5e6), connection_rate=1e5, most_seconds=8, repeat=1)
+
+
 def test_a_measurement_in_which_nothing_was_found_out_says_so(measure: _WithTime) -> None:
     gateway = Gateway(disturbed=1.0)
     says = (
