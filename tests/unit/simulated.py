@@ -13,6 +13,7 @@ from typing import Literal
 from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.delay_statistics import recorded
+from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.verdicts import judge
 from natgauge.words import Placement
 
@@ -94,6 +95,10 @@ class Gateway(Measurer):
     def highest_rate(self) -> float:
         """The tester's own word."""
         return self.ceiling
+
+    def clock(self) -> float:
+        """Seconds that the trials so far would have taken."""
+        return sum(map(nominal_seconds, self.plans))
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run a trial in no time."""

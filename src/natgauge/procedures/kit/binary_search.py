@@ -143,6 +143,8 @@ class _Search:
         """
         lower, upper = self._lower(full=True), self._upper()
         if lower is None and upper is None:
+            # A short trial that passed is no bound of the answer.
+            error.bounds = Bounds()
             raise error
         value = 0.0 if lower is None else lower.rate
         self._undecided = upper is None or not self._resolved(value, upper.rate)

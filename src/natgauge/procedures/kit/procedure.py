@@ -156,7 +156,8 @@ class Procedure(Generic[SettingsT]):
             if budget is not None:
                 raise
             raise BrokenError(
-                f"{self.metric}: nothing can be said of the device yet: {error}; give more --most-seconds (0 = no end)"
+                f"{self.metric}: nothing can be said of the device yet: {error}{runner.told}; give more --most-seconds "
+                "(0 = no end)"
             ) from None
         return make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
 

@@ -13,7 +13,7 @@ from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
 from natgauge.procedures.kit.summary import CONFIDENCE, median_interval
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, UNDECIDED, TimeUpError
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, UNDECIDED, TimeUpError, stopped
 
 #: Half the width of the median's interval, as a share of the median, at which "auto" stops repeating.
 NARROW = 0.025
@@ -85,7 +85,7 @@ def repeat(
             found = once(done[-1].value or None if done else None)
         except TimeUpError as error:
             if not done:
-                raise
+                return [stopped(runner.attempts, error)], []
             return done, [_left_out(len(done), most, str(error))]
         if found.limited_by == TIME:
             why = next((note.removeprefix(UNDECIDED) for note in found.notes if note.startswith(UNDECIDED)), "")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.measurer import TrialPlan, Verdict
+from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.words import LimitedBy
 
@@ -24,7 +25,13 @@ LEFT_OUT: Final = "left out: "
 
 
 class TimeUpError(Exception):
-    """The time is used up, or too little is left for the next trial; the text says which, with figures."""
+    """The time is used up, or too little is left for the next trial; the text says which, with figures.
+
+    Attributes:
+        bounds: where the search stands whose trial was not begun.
+    """
+
+    bounds: Bounds = Bounds()
 
 
 @dataclass(slots=True)
@@ -78,7 +85,7 @@ def nominal_seconds(plan: TrialPlan) -> float:
 def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> str:
     """Between which bounds the answer lies."""
     where = f"above {lower:,.0f} {unit}" if upper is None else f"between {lower:,.0f} and {upper:,.0f} {unit}"
-    return f"{UNDECIDED}{where}: {error}"
+    return f"{UNDECIDED}{where.rstrip()}: {error}"
 
 
 def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:
@@ -97,11 +104,21 @@ def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measu
     if upper is None and not passed:
         raise error
     lower = max(passed, default=0.0)
-    return Measurement(
-        value=lower,
-        upper=upper,
-        limited_by=TIME,
-        trials=verdict_counts(attempts),
-        attempts=tuple(attempts),
-        notes=(undecided_note(lower, upper, unit, error),),
-    )
+    return _within(lower, upper, attempts, undecided_note(lower, upper, unit, error))
+
+
+def stopped(attempts: Sequence[Attempt], error: TimeUpError) -> Measurement:
+    """What trials come to of a metric with a search of its own: its bounds when the time was over.
+
+    Raises:
+        TimeUpError: the same again, where it had none yet.
+    """
+    bounds = error.bounds
+    if bounds.lower is None and bounds.upper is None:
+        raise error
+    lower = bounds.lower or 0.0
+    return _within(lower, bounds.upper, attempts, undecided_note(lower, bounds.upper, "", error))
+
+
+def _within(lower: float, upper: float | None, attempts: Sequence[Attempt], note: str) -> Measurement:
+    return Measurement(lower, upper, TIME, verdict_counts(attempts), tuple(attempts), notes=(note,))
