@@ -9,6 +9,7 @@ from typing import Final
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.notes import UNDECIDED
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.model import Doubt
 from natgauge.results.parameters import Parameters
@@ -25,6 +26,9 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
 def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
     if measured.limited_by == "tester":
         yield Doubt(word="tester limited", text="the tester limited, not the device, which may do more")
+    undecided = [note for note in measured.notes if note.startswith(UNDECIDED)]
+    if undecided:
+        yield Doubt(word="undecided", text=undecided[0].removeprefix(UNDECIDED))
     if measured.limited_by == "host":
         yield Doubt(word="host limited", text="disturbances of this host limited, not the device")
 

@@ -9,6 +9,9 @@ from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 
+#: How a note begins that says between which values the answer lies, because no trial told more.
+UNDECIDED = "undecided: "
+
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
     """How many trials were disturbed, if any."""
