@@ -388,6 +388,8 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
         # Frames with the same four tuple were learned as connections of their own; the device rightly has one.
         return None
     reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    if count == 0:
+        return Judgement(Verdict.INVALID, f"{reason}: count and traffic contradict each other", limited_by="host")
     if count > evidence.stored:
         return Judgement(Verdict.INVALID, f"{reason}: something else opens connections too", limited_by="host")
     return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
+from natgauge.procedures.kit.device_count import refuse_contradiction
 from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
 
 
@@ -43,6 +44,7 @@ class TrialRunner:
         """Run one trial.
 
         Raises:
+            BrokenError: the device's own count contradicts the traffic.
             NatgaugeError: as the measurer does.
         """
         self.trials += 1
@@ -51,6 +53,7 @@ class TrialRunner:
         outcome = self.measurer.measure(plan)
         self._spent_seconds += self.clock() - begin
         self.observe(self._event(plan, load, bounds, outcome))
+        refuse_contradiction(self.metric, plan, outcome)
         return outcome
 
     def _event(self, plan: TrialPlan, load: float, bounds: Bounds, outcome: TrialOutcome | None) -> Event:
