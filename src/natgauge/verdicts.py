@@ -306,16 +306,29 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
     if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
-    count, lost = evidence.established, evidence.phase1.lost
-    if count is None:
-        return None
-    forwarded = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    count = evidence.established
+    return None if count is None else _contradicted(evidence, count) or _missing(evidence, count)
+
+
+def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:
+    """A count that no traffic of this trial can have made."""
+    lost = evidence.phase1.lost
+    said = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    if count == 0 and evidence.stored and not lost:
+        return Judgement(Verdict.INVALID, f"{said}: count and traffic contradict each other", limited_by="host")
     if count > evidence.stored + lost:
-        return Judgement(Verdict.INVALID, f"{forwarded}: something else opens connections too", limited_by="host")
+        return Judgement(Verdict.INVALID, f"{said}: something else opens connections too", limited_by="host")
+    return None
+
+
+def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
+    """Connections that were forwarded, or at least tried, and that the table does not hold."""
+    lost = evidence.phase1.lost
     # Drawn with replacement, frames with the same four tuple were learned as connections of their own; the device
     # rightly has one.
     if count < evidence.stored and evidence.each_once:
-        return Judgement(Verdict.FAIL, forwarded, limited_by="table", failed_phase=1)
+        reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+        return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
     if lost and _full(evidence, count):
         reason = f"phase 1: {lost} of {evidence.phase1.offered} frames lost{_table_figures(evidence)}: it was full"
         return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
