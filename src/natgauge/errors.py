@@ -6,6 +6,22 @@ One line each: what, where, which value, which rule, what to do. Nothing is half
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+#: No message repeats more of a value than this many characters; paths and lists of names are shorter.
+LONGEST_VALUE: Final = 200
+#: A value in a message: quoted, or without a blank.
+_VALUE: Final = re.compile(
+    rf"""(?<![^\s(\[=:,])(['"])(?:(?!\1).){{{LONGEST_VALUE},}}\1|\S{{{LONGEST_VALUE},}}""", re.DOTALL
+)
+_SHOWN: Final = 60
+
+
+def shortened(message: str) -> str:
+    """The message with its overlong values cut; what is left tells how long they were."""
+    return _VALUE.sub(lambda found: f"{found[0][:_SHOWN]}... ({len(found[0])} characters)", message)
+
 
 class NatgaugeError(Exception):
     """Base of all errors that are shown to the user as one line.
@@ -15,6 +31,9 @@ class NatgaugeError(Exception):
     """
 
     exit_status = 4
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 class UsageError(NatgaugeError):

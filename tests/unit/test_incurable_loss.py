@@ -10,7 +10,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Counts
+from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures import connection_rate, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.results import MeasurementResult
@@ -52,8 +52,10 @@ def test_a_share_that_is_lost_at_every_rate_ends_the_search(procedure: Any, shar
 class _DrawsLots(Gateway):
     """Each frame is lost with the same probability."""
 
-    def _stream(self, frames: int, rate: float, limit: float, *, streams: int = 1, refused: int = 0) -> Counts:
-        counts = super()._stream(frames, rate, limit, streams=streams, refused=refused)
+    def _stream(
+        self, frames: int, rate: float, limit: float, *, plan: TrialPlan, streams: int = 1, refused: int = 0
+    ) -> Counts:
+        counts = super()._stream(frames, rate, limit, plan=plan, streams=streams, refused=refused)
         lost = sum(self._random.random() < LOTS for _ in range(counts.offered))
         return replace(counts, received=max(counts.received - lost, 0))
 

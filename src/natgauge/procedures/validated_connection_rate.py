@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome, Verdict
-from natgauge.procedures.kit import validation
+from natgauge.procedures.kit import queues, validation
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
@@ -38,6 +38,10 @@ _LIMITS: dict[Cause, str] = {"table full": "table", "R too high": "device", "unk
 class Settings(ValidationSettings, SearchSettings):
     """Settings of the validated connection rate; all those of a search and of a validation."""
 
+    def as_run(self) -> Settings:
+        """The same, with a time limit for each frame where queues stand before the device."""
+        return queues.limited(self)
+
 
 class _ValidatedRate(Repetitions[Settings]):
     """The highest R in connections/s; r gets lower where it is what fails."""
@@ -57,10 +61,13 @@ class _ValidatedRate(Repetitions[Settings]):
         found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]))
         asked = self.asked.get(found.value)
         figures = {} if asked is None else {"validation_rate": asked, "alpha": asked / found.value}
+        if found.value:
+            figures[queues.TRIAL_SECONDS] = self.settings.connections / found.value
         return replace(found, figures=figures, notes=(*found.notes, *self._asking_notes()))
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
-        return tolerance_note(self.settings)
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        queued = queues.queue_note(measurements, self.settings, "N/R", "use more connections")
+        return [*tolerance_note(self.settings), *queued]
 
     def _trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         asked = self.validation.rate(rate)

@@ -44,7 +44,13 @@ def read_summary(folder: Path) -> Result:
         UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
     """
     path = folder / SUMMARY
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise UsageError(
+            f"report: {str(folder)!r} cannot be read ({error.strerror}); name the folder of a measurement"
+        ) from error
+    if not there:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
 

@@ -75,6 +75,8 @@ _DESCRIPTIONS: Final = (
         "connection_rate_timeout_seconds", "frame time limit of the connection rate", "s",
         moves=False, but=frozenset({"enumeration-orders"}),
     ),
+    # Goals and the length of trials, which are compared, in words.
+    _told("goal_criteria", "criteria of the goals", "settings"),
     Description("frame_timeout_seconds", "frame time limit", "s"),
     Description("connections", "connections", group="traffic"),
     Description("order", "order of four tuples", group="traffic"),

@@ -104,6 +104,11 @@ class MeasurementResult:
         return sum(attempt.outcome.disturbed for one in self.measurements for attempt in one.attempts)
 
     @property
+    def excused(self) -> int:
+        """Trials that would have failed, and are INVALID because disturbances explain that."""
+        return sum(attempt.outcome.excused for one in self.measurements for attempt in one.attempts)
+
+    @property
     def figures(self) -> dict[str, float]:
         """Median of each further figure; the lower one of two where it must be one that trials had."""
         names = dict.fromkeys(name for measurement in self.measurements for name in measurement.figures)
