@@ -107,7 +107,11 @@ def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgeme
 
 def _gone(evidence: TrialEvidence) -> Judgement | None:
     if evidence.device_alive is not False:
-        return None
+        if evidence.forwards is not False:
+            return None
+        controls = ", although it answers its controls" if evidence.device_alive else ""
+        reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
+        return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
     came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
     back = f"{came} frames had come back" if came else "no frame came back"
     what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"

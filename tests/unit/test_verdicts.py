@@ -351,6 +351,16 @@ ROWS = [
     # The device
     Row("gone", both_phases(lossy(N), device_alive=False), Verdict.COLLAPSED, "device", None, "no longer answers"),
     Row("alive but silent", both_phases(lossy(N), device_alive=True), Verdict.FAIL, "device", 2),
+    Row("silent, but single frames pass", both_phases(lossy(N), forwards=True), Verdict.FAIL, "device", 2),
+    Row(
+        "alive, but its data path is dead",
+        both_phases(lossy(N), device_alive=True, forwards=False),
+        Verdict.COLLAPSED,
+        "device",
+        None,
+        "forwards nothing any more, although it answers its controls",
+    ),
+    Row("a dead data path, controls unknown", both_phases(lossy(N), forwards=False), Verdict.COLLAPSED, "device"),
     Row(
         "gone, with its own words",
         both_phases(lossy(N), device_alive=False, device_error="dut: no answer within 60 s"),
