@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from natgauge.facts import CpuStalls, PortFacts
 from natgauge.measurer import Counts, Delays, Direction, Variation
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
-from natgauge.verdicts import CpuStalls, PortFacts
 
 
 def counts_of(stream: StreamCounts) -> Counts:
@@ -29,6 +29,7 @@ def counts_of(stream: StreamCounts) -> Counts:
         worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
         final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
         stalled_seconds=_seconds(stream.stalled_ns),
+        lost_in_stalls=stream.lost_in_stalls,
         last_lost_seconds=_seconds(stream.last_lost_ns),
         longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
     )

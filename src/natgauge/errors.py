@@ -6,6 +6,7 @@ One line each: what, where, which value, which rule, what to do. Nothing is half
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,18 @@ from typing import Final
 
 #: Characters of an unexpected exception's own words that are repeated in the line.
 _MOST_WORDS: Final = 200
+#: No message repeats more of a value than this many characters; paths and lists of names are shorter.
+LONGEST_VALUE: Final = 200
+#: A value in a message: quoted, or without a blank.
+_VALUE: Final = re.compile(
+    rf"""(?<![^\s(\[=:,])(['"])(?:(?!\1).){{{LONGEST_VALUE},}}\1|\S{{{LONGEST_VALUE},}}""", re.DOTALL
+)
+_SHOWN: Final = 60
+
+
+def shortened(message: str) -> str:
+    """The message with its overlong values cut; what is left tells how long they were."""
+    return _VALUE.sub(lambda found: f"{found[0][:_SHOWN]}... ({len(found[0])} characters)", message)
 
 
 class NatgaugeError(Exception):
@@ -23,6 +36,9 @@ class NatgaugeError(Exception):
     """
 
     exit_status = 4
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 class UsageError(NatgaugeError):

@@ -10,13 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.delay_statistics import recorded
-from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
+from natgauge.verdicts import judge
 from natgauge.words import Placement
 
 #: No more delays than these are recorded; enough for any percentile.
 MOST_TIMED = 2000
+#: How long the receiver still waits for frames after the last was sent, in seconds.
+GRACE_SECONDS = 0.3
 #: A stall that explains any loss of a trial of a few seconds.
 LONG_STALL = CpuStalls(cpu=1, role="watched", stalls=3, stalled_seconds=60.0, worst_stall_seconds=40.0)
 
@@ -36,6 +39,9 @@ class Gateway(Measurer):
         when_full: whether a full table refuses new connections or evicts old ones.
         noise: standard deviation of both rates from trial to trial, as a share.
         rare_loss: probability that a trial loses one frame for no reason.
+        loses_share: share of the frames of each phase and direction that it loses at every rate, as a rule that counts
+            frames does; below 1.
+        leaks_copies: it forwards a second copy of each frame untranslated.
         disturbed: probability that a trial is disturbed and loses a frame by that.
         collapses_above: load at which the device dies; it is back for the next trial.
         passes: instead of the cliffs: whether a load passes (non-monotonic devices).
@@ -44,6 +50,11 @@ class Gateway(Measurer):
         knows_count: whether the device can tell its own number of connections.
         four_tuples: of which phase 1 draws when it draws with replacement.
         seed: of every random choice.
+        queue: frames that wait before the device, in each direction; of an overload they come through late.
+        knows_limit: whether the device can tell how many connections it holds at most.
+        loses_in: numbers of the trials, from 0, that lose a fifth of their frames for no reason.
+        sender_lag: seconds by which the tester is behind at the end of each sending.
+        counts: what the device says instead of its own number of connections.
     """
 
     establishes: float = 1e6
@@ -56,6 +67,8 @@ class Gateway(Measurer):
     when_full: Literal["refuse", "evict"] = "refuse"
     noise: float = 0.0
     rare_loss: float = 0.0
+    loses_share: float = 0.0
+    leaks_copies: bool = False
     disturbed: float = 0.0
     collapses_above: float = float("inf")
     passes: Callable[[float], bool] | None = None
@@ -67,6 +80,11 @@ class Gateway(Measurer):
     plans: list[TrialPlan] = field(default_factory=list)
     outcomes: list[TrialOutcome] = field(default_factory=list)
     _random: random.Random = field(init=False)
+    queue: int = 0
+    knows_limit: bool = True
+    loses_in: frozenset[int] = frozenset()
+    sender_lag: float = 0.0
+    counts: int | None = None
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
@@ -89,6 +107,8 @@ class Gateway(Measurer):
             stored=evidence.stored,
             table_count=evidence.table_count_after,
             disturbed=judgement.disturbed,
+            excused=judgement.excused,
+            excused_frames=judgement.excused_frames,
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
@@ -108,38 +128,48 @@ class Gateway(Measurer):
         disturbed = self._random.random() < self.disturbed
         extra = int(disturbed or self._random.random() < self.rare_loss)
         refused = max(plan.connections - self.table_size, 0) if self.when_full == "refuse" else 0
-        phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused)
+        phase1 = Counts(0, 0, 0)
+        if not plan.stateless:
+            phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused, plan=plan)
         phase2 = self._phase2(plan)
         if phase2:
             first = next(iter(phase2))
             phase2[first] = _with_loss(phase2[first], extra)
         else:
             phase1 = _with_loss(phase1, extra)
+        if len(self.plans) in self.loses_in:
+            phase2 = {direction: _with_loss(counts, counts.intended // 5) for direction, counts in phase2.items()}
         load = (
             max(plan.phase1_rate, plan.phase2.initiator_rate, plan.phase2.responder_rate)
             if plan.phase2
             else (plan.phase1_rate)
         )
-        created = phase1.received
+        created = phase1.received + phase1.late
         if plan.order == "with-replacement" and created:
             # So many of the four tuples are hit on average; the simulation always hits exactly so many.
             created = round(self.four_tuples * (1 - math.exp(created * math.log1p(-1 / self.four_tuples))))
         return TrialEvidence(
             placement=self.placement,
-            connections=plan.connections,
+            connections=phase1.intended,
             stored=phase1.received,
             phase1=phase1,
             phase2=phase2,
             preparation=plan.phase2 is not None,
             table_count_before=0 if self.knows_count else None,
-            table_count_after=min(created, self.table_size) if self.knows_count else None,
+            table_count_after=self._counted(min(created, self.table_size)),
             each_once=plan.order != "with-replacement",
-            table_limit=self.table_size if self.knows_count else None,
+            table_limit=self.table_size if self.knows_count and self.knows_limit else None,
             cpus=(LONG_STALL,) if disturbed else (),
             ports={"initiator": PortFacts(), "responder": PortFacts()},
             loss_tolerance=plan.loss_tolerance,
             device_alive=load <= self.collapses_above,
         )
+
+    def _counted(self, held: int) -> int | None:
+        """The device's own word."""
+        if not self.knows_count:
+            return None
+        return held if self.counts is None else self.counts
 
     def _phase2(self, plan: TrialPlan) -> dict[Direction, Counts]:
         if plan.phase2 is None:
@@ -156,35 +186,50 @@ class Gateway(Measurer):
                 limits[direction],
                 streams=len(active),
                 refused=missing if direction is Direction.RESPONDER else 0,
+                plan=plan,
             )
             for direction, rate in active.items()
         }
 
-    def _stream(self, frames: int, rate: float, limit: float, *, streams: int = 1, refused: int = 0) -> Counts:
+    def _stream(
+        self, frames: int, rate: float, limit: float, *, plan: TrialPlan, streams: int = 1, refused: int = 0
+    ) -> Counts:
         limit *= max(1 + self._random.gauss(0, self.noise), 0.01)
         overloaded = rate > limit if self.passes is None else not self.passes(rate)
         share = min(limit / rate, 1.0)
         offered = frames if rate * streams <= self.real_ceiling else int(frames * self.real_ceiling / (rate * streams))
         lossless = self.placement == "shared" or not overloaded
         forwarded = frames if lossless else max(min(int(frames * share), frames - 1), 0)
+        late = 0
+        if not lossless and self.queue:
+            forwarded, late = self._queued(frames, rate, limit, plan.frame_timeout_seconds)
+            # What a queue drops opens no connection, so it is not refused a second time.
+            forwarded, late = min(forwarded, frames - refused), min(late, max(frames - refused - forwarded, 0))
+            refused = 0
         nominal = frames / rate
         sending = nominal / share if self.placement == "shared" else nominal
+        sending += self.sender_lag
         return Counts(
             intended=frames,
             offered=offered,
-            received=max(min(forwarded - refused, offered), 0),
+            received=max(min(forwarded - refused, offered) - int(offered * self.loses_share), 0),
+            late=late,
+            untranslated=offered if self.leaks_copies else 0,
             nominal_seconds=nominal,
             sending_seconds=sending,
             final_lag_seconds=sending - nominal,
         )
 
+    def _queued(self, frames: int, rate: float, limit: float, timeout: float | None) -> tuple[int, int]:
+        """Frames in time, and late ones, of an overload that a queue takes up first: its tail is dropped."""
+        worked = min(frames, int(frames * limit / rate) + self.queue)
+        longest = GRACE_SECONDS if timeout is None else timeout
+        if self.queue <= longest * limit:
+            return worked, 0
+        # Each frame after this many waits longer than it may.
+        in_time = min(frames, int(rate * longest * limit / (rate - limit)))
+        return min(in_time, worked), max(worked - in_time, 0)
+
 
 def _with_loss(counts: Counts, frames: int) -> Counts:
-    return Counts(
-        intended=counts.intended,
-        offered=counts.offered,
-        received=max(counts.received - frames, 0),
-        nominal_seconds=counts.nominal_seconds,
-        sending_seconds=counts.sending_seconds,
-        final_lag_seconds=counts.final_lag_seconds,
-    )
+    return replace(counts, received=max(counts.received - frames, 0))

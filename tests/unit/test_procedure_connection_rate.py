@@ -14,8 +14,9 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Verdict
-from natgauge.procedures.connection_rate import PROCEDURE, QUEUE_TIMEOUT_SECONDS, Settings
+from natgauge.procedures.connection_rate import PROCEDURE, Settings
 from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
 from natgauge.results.making import make
@@ -121,10 +122,10 @@ def test_a_device_that_dies_is_reported() -> None:
 def test_queues_get_a_time_limit_for_each_frame_and_short_trials_a_warning() -> None:
     gateway = Gateway(establishes=500_000)
     result = measure(gateway)
-    assert all(plan.frame_timeout_seconds == QUEUE_TIMEOUT_SECONDS for plan in gateway.plans)
+    assert all(plan.frame_timeout_seconds == LONGEST_WAIT_SECONDS for plan in gateway.plans)
     shortest = N / result.summary.median
     assert any(f"N/R = {shortest:.3f} s" in note for note in result.notes)
-    assert any(f"{QUEUE_TIMEOUT_SECONDS / shortest:.1%}" in note for note in result.notes)
+    assert any(f"{LONGEST_WAIT_SECONDS / shortest:.1%}" in note for note in result.notes)
     assert result.figures["trial_seconds"] == pytest.approx(shortest)
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
+from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.trials import TrialRequest, TrialResult, phase1_of
-from natgauge.verdicts import TrialEvidence, judge
+from natgauge.verdicts import judge
 from natgauge.words import Placement
 
 #: Stands for phase 1 in trials that have none.
@@ -27,7 +28,7 @@ class Evidence:
         count_before: the device's own count before phase 1; None where it cannot tell.
         count_after: the same after the trial.
         strays: connections at parts of the device that must hold none.
-        dropped_before: frames dropped so far at places of the lab.
+        dropped_before: frames dropped so far at places of the lab, and those of the engine's self-test.
         dropped_after: the same after the trial.
         faults: frames the device refused during the trial, by cause.
         device_error: what the device said instead of answering; empty when it did, None where it is not ours.
@@ -44,6 +45,11 @@ class Evidence:
     device_error: str | None
     strays: Mapping[str, int] = field(default_factory=dict)
     restart: Restart | None = None
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Frames dropped during the trial, by place."""
+        return {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
 
     def judged(self, plan: TrialPlan, placement: Placement, table_limit: int | None) -> TrialOutcome:
         """How the trial ended.
@@ -92,6 +98,8 @@ class Evidence:
             delays=delays_by_direction(result),
             restart=self.restart,
             disturbed=judgement.disturbed,
+            excused=judgement.excused,
+            excused_frames=judgement.excused_frames,
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2)),
@@ -108,6 +116,8 @@ class Evidence:
             "reason": outcome.reason,
             "limited_by": outcome.limited_by,
             "disturbed": outcome.disturbed,
+            "excused": outcome.excused,
+            "excused_frames": outcome.excused_frames,
             "notes": outcome.notes,
             "failed_phase": outcome.failed_phase,
             "placement": placement,
@@ -116,9 +126,7 @@ class Evidence:
             "device_count_after": self.count_after,
             "device_faults": self.faults,
             "restart": self.restart,
-            "dropped": {
-                place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()
-            },
+            "dropped": self.dropped,
             "request": self.request,
             "result": self.result,
         }

@@ -155,6 +155,7 @@ class LabMeasurer(Measurer):
         runner: performs one request; the tests hand in their own.
         number: of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
+        own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
     """
 
     place: Place
@@ -167,6 +168,7 @@ class LabMeasurer(Measurer):
     runner: Runner = _run_engine
     number: int = 0
     own: OwnDelays | None = None
+    own_drops: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -277,7 +279,11 @@ class LabMeasurer(Measurer):
         connections = min(_PROBES, self.traffic.connections)
         probe = Phase2Plan(_PROBE_RATE, _PROBE_RATE, connections / _PROBE_RATE)
         request = self.request(TrialPlan(connections, _PROBE_RATE, probe))
-        result = self._perform(request).result
+        # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is.
+        self.own_drops = {}
+        evidence = self._perform(request)
+        self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in evidence.dropped.items()}
+        result = evidence.result
         self._empty()
         phase2 = result.phase2
         streams = {
@@ -298,7 +304,7 @@ class LabMeasurer(Measurer):
         return Requests(self.settings, self.traffic, self.place.initiator, self.place.responder).of(plan, self.number)
 
     def _perform(self, request: TrialRequest, restart_at: float | None = None) -> Evidence:
-        before = self._empty()
+        count_before = self._empty()
         faults_before = self._faults()
         dropped_before = self._dropped()
         if restart_at is None:
@@ -314,10 +320,13 @@ class LabMeasurer(Measurer):
         return Evidence(
             request=request,
             result=result,
-            count_before=before,
+            count_before=count_before,
             count_after=count,
             strays=strays,
-            dropped_before=dropped_before,
+            dropped_before={
+                place: before + min(self.own_drops.get(place, 0), max(dropped_after.get(place, before) - before, 0))
+                for place, before in dropped_before.items()
+            },
             dropped_after=dropped_after,
             faults=faults,
             device_error=None if self.device is None else error,

@@ -21,7 +21,7 @@ from typing import Final
 import click
 
 from natgauge.cli import completion
-from natgauge.errors import NatgaugeError, fault
+from natgauge.errors import NatgaugeError, fault, shortened
 
 #: Subcommand -> the function in the module of the same name.
 SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "demo", "completion")
@@ -133,6 +133,6 @@ def _refused(error: click.ClickException) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    line = " ".join(message.split())
+    line = " ".join(shortened(message).split())
     click.echo(f"natgauge: {line}", err=True)
     return status

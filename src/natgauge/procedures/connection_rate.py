@@ -7,8 +7,7 @@ all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search f
 That a frame was forwarded is taken as "its connection was established" (RFC 9693 section 4.6); where the device can
 tell its own count, the trial's verdict holds the two against each other.
 
-A short trial flatters a device with queues before it: what waits in them at the end is still forwarded. Outside of the
-`shared` placement every frame therefore has a time limit, which bounds the error, and the bound is told.
+A short trial flatters a device with queues before it; `kit.queues` bounds by how much.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome
+from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
@@ -29,12 +29,6 @@ from natgauge.procedures.kit.results import Measurement
 METRIC = "connection-rate"
 UNIT = "connections/s"
 
-#: A frame that waited longer was not forwarded in time: 1 % of the 2 s below which a trial is called short, yet many
-#: times what a card ring of a few thousand frames holds.
-QUEUE_TIMEOUT_SECONDS = 0.02
-#: Below this, what stands in queues at the end weighs (card rings and grace against N/R).
-SHORT_TRIAL_SECONDS = 2.0
-
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(SearchSettings):
@@ -42,9 +36,7 @@ class Settings(SearchSettings):
 
     def as_run(self) -> Settings:
         """The same, with a time limit for each frame where queues stand before the device."""
-        if self.placement == "shared" or self.frame_timeout_seconds is not None:
-            return self
-        return replace(self, frame_timeout_seconds=QUEUE_TIMEOUT_SECONDS)
+        return queues.limited(self)
 
 
 class _ConnectionRate(Repetitions[Settings]):
@@ -57,26 +49,12 @@ class _ConnectionRate(Repetitions[Settings]):
         span = establishing_span(self.runner.measurer, self.settings.connections)
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
-        seconds = {"trial_seconds": self.settings.connections / found.value} if found.value else {}
+        seconds = {queues.TRIAL_SECONDS: self.settings.connections / found.value} if found.value else {}
         return replace(found, figures=seconds)
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        return [*tolerance_note(self.settings), *_length_note(measurements, self.settings)]
-
-
-def _length_note(measurements: Sequence[Measurement], settings: Settings) -> list[str]:
-    lengths = [one.figures["trial_seconds"] for one in measurements if "trial_seconds" in one.figures]
-    if not lengths or min(lengths) >= SHORT_TRIAL_SECONDS or settings.frame_timeout_seconds is None:
-        return []
-    if settings.placement == "shared":
-        return []
-    shortest = min(lengths)
-    most = settings.frame_timeout_seconds / shortest
-    note = (
-        f"a trial lasted N/R = {shortest:.3f} s only; frames may wait up to {settings.frame_timeout_seconds:g} s in "
-        f"queues before the device, so the rate may be too high by up to {most:.1%}; use more connections"
-    )
-    return [note]
+        queued = queues.queue_note(measurements, self.settings, "N/R", "use more connections")
+        return [*tolerance_note(self.settings), *queued]
 
 
 PROCEDURE = Procedure(

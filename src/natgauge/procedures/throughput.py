@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome
-from natgauge.procedures.kit import mlr_search
+from natgauge.procedures.kit import mlr_search, queues
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
@@ -28,6 +28,7 @@ from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 from natgauge.procedures.kit.values import one_of
 
 METRIC = "throughput"
@@ -75,6 +76,15 @@ class Settings(Phase2Settings, Phase1Settings, SearchSettings):
         elif self.loss_tolerance:
             raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr")
 
+    def as_run(self) -> Settings:
+        """The same, with a time limit for each frame where queues stand before the device."""
+        return queues.limited(self, self.trial_seconds, self.error)
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings, and what a load had to do to meet the goals of mlrsearch."""
+        told = mlr_search.criteria(self.goals, self.trial_seconds) if self.search == "mlrsearch" else None
+        return {**super().parameters(), "goal_criteria": told}
+
 
 def _start(runner: TrialRunner, settings: Settings) -> _Throughput | Answered:
     preparation = prepare(runner, settings)
@@ -108,7 +118,10 @@ class _Throughput(Repetitions[Settings]):
         self.judged = []
         try:
             if settings.search == "mlrsearch":
-                found = mlr_search.search(_mlr_plan(settings, span, known), self._trial)
+                try:
+                    found = mlr_search.search(_mlr_plan(settings, span, known), self._trial)
+                except TimeUpError as error:
+                    found = cut_off(self.judged, UNIT, error)
                 return replace(found, figures={**_figures(found.value, settings), **found.figures})
             plan = search_plan(settings, span, known, short_probes=True)
             found = search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
@@ -116,8 +129,9 @@ class _Throughput(Repetitions[Settings]):
             found = _given_up(failure.outcome, self.judged, self.preparation)
         return replace(found, figures=_figures(found.value, settings))
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
-        return tolerance_note(self.settings)
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")
+        return [*tolerance_note(self.settings), *queued]
 
     def phase1_notes(self) -> Sequence[str]:
         return self.preparation.notes()
@@ -145,6 +159,7 @@ def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr_search
         width=settings.error.share or 0.0,
         trial_seconds=settings.trial_seconds,
         invalid_repeats=settings.invalid_repeats,
+        confirm=settings.confirm,
     )
 
 
@@ -163,7 +178,11 @@ def probe_seconds(trial_seconds: float) -> float:
 
 
 def _figures(value: float, settings: Settings) -> dict[str, float]:
-    return {"frames_per_second_each_direction": value, "frames_per_second_total": value * settings.active}
+    return {
+        "frames_per_second_each_direction": value,
+        "frames_per_second_total": value * settings.active,
+        queues.TRIAL_SECONDS: settings.trial_seconds,
+    }
 
 
 PROCEDURE = Procedure(

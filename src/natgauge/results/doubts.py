@@ -3,26 +3,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Final
 
 from natgauge.measurer import Verdict
+from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.results.model import Doubt
+from natgauge.procedures.kit.incurable import INCURABLE
+from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
+from natgauge.results.model import Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 
 #: Repetitions that lie farther from their median than this share of it are told.
 WIDE: Final = 0.05
-#: A rate that queues may have raised by this share or more is told.
-FLATTERED: Final = 0.01
 #: A rate above this share of the highest one that was tried may be the tester's.
 NEAR_TOP: Final = 0.8
+#: Notes of a measurement that are doubts, by how they begin.
+_NOTED: Final[Mapping[str, DoubtWord]] = {
+    UNDECIDED: "undecided",
+    INCURABLE: "loss at every rate",
+    LEFT_OUT: "time used up",
+}
+#: Above this share of excused trials among those that would have decided, what is left decides nothing.
+EXCUSED_TOO_OFTEN: Final = 1 / 3
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
     """Every doubt, the gravest first."""
     return (
+        *_excused(measured),
         *_limits(measured),
         *_repetitions(measured),
         *_trials(measured),
@@ -32,11 +43,36 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
     )
 
 
+def _excused(measured: MeasurementResult) -> Iterator[Doubt]:
+    """An excused trial is repeated, and one that passes in spite of disturbances counts: the best of several."""
+    excused, trials = measured.excused, measured.trials
+    if not excused:
+        return
+    told = f"{excused} of {sum(trials.values())} trials were excused: disturbances explain why they failed"
+    decided = sum(trials.values()) - trials[Verdict.INVALID]
+    if excused > EXCUSED_TOO_OFTEN * (decided + excused):
+        yield Doubt(word="undecided", text=f"undecided{_between(measured)}: {told}")
+    else:
+        yield Doubt(word="excused trials", text=told)
+
+
+def _between(measured: MeasurementResult) -> str:
+    """The interval that is left, where the metric has one."""
+    known = [one.upper for one in measured.measurements if one.upper is not None]
+    if len(known) < len(measured.measurements):
+        return ""
+    return f" between {measured.summary.minimum:.6g} and {max(known):.6g} {measured.unit}"
+
+
 def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
     if measured.limited_by == "tester":
         yield Doubt(word="tester limited", text="the tester limited, not the device, which may do more")
     if measured.limited_by == "host":
         yield Doubt(word="host limited", text="disturbances of this host limited, not the device")
+    for note in measured.notes:
+        for beginning, word in _NOTED.items():
+            if note.startswith(beginning):
+                yield Doubt(word=word, text=note.removeprefix(beginning))
 
 
 def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
@@ -44,9 +80,18 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
     if len(summary.repetitions) == 1:
         yield Doubt(word="single repetition", text="a single repetition says nothing about spread")
     widest = max(summary.maximum - summary.median, summary.median - summary.minimum)
-    if widest > WIDE * abs(summary.median):
+    disagree = _disagree(measured.measurements)
+    if disagree or widest > WIDE * abs(summary.median):
         share = f"{widest / abs(summary.median):.1%}" if summary.median else "more than all"
-        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median")
+        values = ", ".join(f"{value:,.6g}" if value % 1 else f"{value:,.0f}" for value in summary.repetitions)
+        beyond = f", farther from each other than the errors of their searches: {values}" if disagree else ""
+        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median{beyond}")
+
+
+def _disagree(measurements: Sequence[Measurement]) -> bool:
+    """Whether two searches found values farther apart than both errors together: not one limit, but several or none."""
+    found = sorted((one.value, one.error) for one in measurements if one.error is not None)
+    return any(other - value > error + its_error for (value, error), (other, its_error) in combinations(found, 2))
 
 
 def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
@@ -64,11 +109,12 @@ def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
 def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
     """What waits in queues at the end of a short trial is still forwarded, up to the time limit of a frame."""
     limit = parameters.get("frame_timeout_seconds")
-    lengths = [one.figures["trial_seconds"] for one in measured.measurements if "trial_seconds" in one.figures]
+    named = [one.figures for one in measured.measurements if queues.TRIAL_SECONDS in one.figures]
+    lengths = [figures[queues.TRIAL_SECONDS] for figures in named]
     if not lengths or not isinstance(limit, int | float) or parameters.get("placement") == "shared":
         return
-    most = limit / min(lengths)
-    if most >= FLATTERED:
+    most = queues.most_share(limit, min(lengths))
+    if most > queues.TOLD_SHARE:
         yield Doubt(word="queues", text=f"queues before the device may have raised the rate by up to {most:.1%}")
 
 

@@ -67,12 +67,16 @@ _DESCRIPTIONS: Final = (
     # A profile's defaults are compared one by one; repetitions make a figure surer, not larger.
     _told("profile", "profile", "settings"),
     _told("repeat", "repetitions asked for", "settings"),
+    # Where it was used up the result says so.
+    _told("most_seconds", "longest time", "settings", "s"),
     # It only makes phase 1 slow enough.
     _told("connection_rate", "connection rate", "settings", "connections/s"),
     Description(
         "connection_rate_timeout_seconds", "frame time limit of the connection rate", "s",
         moves=False, but=frozenset({"enumeration-orders"}),
     ),
+    # Goals and the length of trials, which are compared, in words.
+    _told("goal_criteria", "criteria of the goals", "settings"),
     Description("frame_timeout_seconds", "frame time limit", "s"),
     Description("connections", "connections", group="traffic"),
     Description("order", "order of four tuples", group="traffic"),

@@ -29,12 +29,13 @@ from tests.labs.known_answers.devices import (
 
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
 from natgauge.duts.fitness import Wishes
+from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.connection_rate import QUEUE_TIMEOUT_SECONDS
 from natgauge.procedures.enumeration_orders import expected_connections
+from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
-from natgauge.verdicts import LAG_SHARE, STALL_BOUND_SECONDS
+from natgauge.verdicts import LAG_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +489,7 @@ MEDIUM, PENALTY_MS, QUEUE, OVERLOAD = 20_000, 300, 2000, 1.2
 #: Linux counts the age of a set's elements in ticks of 1 to 10 ms.
 TICK_MS = 10.0
 #: A frame is late that waited longer in the queue, which shrinks by what leaves and does not come.
-DRAINED_MS = 1000 * (QUEUE / MEDIUM - QUEUE_TIMEOUT_SECONDS) / (1 - OVERLOAD / 2)
+DRAINED_MS = 1000 * (QUEUE / MEDIUM - LONGEST_WAIT_SECONDS) / (1 - OVERLOAD / 2)
 DRAIN_DOUBT_MS = 1000 * DEVICE_STALL / (1 - OVERLOAD / 2)
 RECOVERY: Mapping[str, object] = {**UPWARD, "throughput_rate": float(MEDIUM)}
 PAUSE_SECONDS, PAUSED_RATE = 0.3, 2000.0
@@ -531,7 +532,7 @@ RECOVERING = (
             "trial_seconds": 0.8,
             "after_seconds": 0.6,
             "overload": OVERLOAD,
-            "frame_timeout_seconds": QUEUE_TIMEOUT_SECONDS,
+            "frame_timeout_seconds": LONGEST_WAIT_SECONDS,
         },
     ),
     Row(

@@ -13,6 +13,7 @@ The frame of every measurement:
 For metrics that share a way of measuring, each with its settings:
 
 * `rate_search` (with `binary_search` and `mlr_search`): the highest rate
+* `queues`: by how much queues before the device may raise a rate
 * `phase1`, `phase2`: a safe phase 1, and what is sent afterwards
 * `standing`, `throughput_shares`: known rates over established connections, and shares of the throughput
 * `delay_metrics`, `delay_statistics`: delays

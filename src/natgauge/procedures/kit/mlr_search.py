@@ -11,22 +11,27 @@ What has to be watched when its trials are stateful:
 * In `shared` placement an overloaded device loses nothing and slows the sender down. What it did not forward in the
   nominal time then counts as lost.
 * INVALID trials are repeated; where all repeats stay INVALID the trial counts as lost altogether, so that a slow tester
-  never makes a load pass.
+  never makes a load pass. The limit is then named after their cause.
+* With an exceed ratio of 0 a single bad trial, however short, bounds the search from above for good. One that is bad is
+  therefore tried again, and a third time where the two differ, as the binary search does with its final bounds.
 
 The search starts from the highest load. So that this is not the tester's own, which may be far above the device's, the
-first load of a doubling series that loses much is taken; a single lost frame does not end the series.
+first load of a doubling series that loses much is taken; a single lost frame does not end the series. Where a goal is
+met at that load after all, the series goes on and the search starts anew.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
-from natgauge.procedures.kit.binary_search import TESTER_SHARE
+from natgauge.procedures.kit.binary_search import CONTRADICTION, TESTER_SHARE
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 
 if TYPE_CHECKING:
@@ -86,6 +91,7 @@ class MlrPlan:
         width: of the final bounds, as a share of the upper one, 0 < width < 1.
         trial_seconds: length of a full trial.
         invalid_repeats: repeats of an INVALID trial.
+        confirm: try again what a goal without exceptions takes for bad.
     """
 
     preset: Preset
@@ -95,6 +101,20 @@ class MlrPlan:
     width: float
     trial_seconds: float
     invalid_repeats: int
+    confirm: bool = True
+
+
+def criteria(preset: Preset, trial_seconds: float) -> str:
+    """What the loads of each goal had to do, in one sentence."""
+    return "; ".join(_criterion(goal, trial_seconds) for goal in PRESETS[preset])
+
+
+def _criterion(goal: Goal, trial_seconds: float) -> str:
+    lost = f"no more than {goal.loss_ratio:.3g} of the frames" if goal.loss_ratio else "no frame"
+    if goal.sum == 1 and not goal.exceed_ratio:
+        return f"{goal.name}: {lost} lost in a trial of {trial_seconds:g} s"
+    good = f"at least {1 - goal.exceed_ratio:.0%} of {goal.sum:g} trials of {trial_seconds:g} s"
+    return f"{goal.name}: {lost} lost in {good}"
 
 
 def search(plan: MlrPlan, trial: Trial) -> Measurement:
@@ -107,10 +127,23 @@ def search(plan: MlrPlan, trial: Trial) -> Measurement:
     Raises:
         NatgaugeError: as `trial` does.
     """
+    measurer = _Measurer(plan, trial)
+    highest = measurer.highest_load(plan.start)
+    found = _searched(plan, measurer, highest)
+    while highest < plan.top and any(goal.relevant_upper_bound is None for goal in found.values()):
+        # A trial that was disturbed had ended the series too early.
+        highest = measurer.highest_load(min(highest * DOUBLING, plan.top))
+        found = _searched(plan, measurer, highest)
+    figures: dict[str, float] = {}
+    for name, result in found.items():
+        figures |= _figures(name, result)
+    return _measurement(measurer, plan, figures, next(iter(found)))
+
+
+def _searched(plan: MlrPlan, measurer: _Measurer, highest: float) -> dict[str, GoalResult]:
+    """What the library finds for each goal, up to a load."""
     from MLRsearch import Config, MultipleLossRatioSearch  # noqa: PLC0415 - slow to import, rarely wanted
 
-    measurer = _Measurer(plan, trial)
-    highest = measurer.highest_load()
     goals = {goal.name: _library_goal(goal, plan) for goal in PRESETS[plan.preset]}
     config = Config()
     # In this order: each limit is checked against the other.
@@ -120,11 +153,7 @@ def search(plan: MlrPlan, trial: Trial) -> Measurement:
     config.warmup_duration = 0.0
     config.search_duration_max = NO_LIMIT_SECONDS
     found = MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_silent)
-    figures: dict[str, float] = {}
-    for name, goal in goals.items():
-        figures |= _figures(name, found[goal])
-    first = next(iter(goals))
-    return _measurement(measurer, plan, figures, first)
+    return {name: found[goal] for name, goal in goals.items()}
 
 
 def _library_goal(goal: Goal, plan: MlrPlan) -> SearchGoal:
@@ -160,13 +189,14 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     value = figures.get(f"{first}_conditional_throughput", 0.0)
     upper = figures.get(f"{first}_upper_bound")
     notes = list(measurer.notes)
-    limited_by = "device"
+    limited_by = "device" if upper is None else measurer.limit(upper)
     if upper is None:
         limited_by = "tester"
         notes.append(f"the tester's highest, {plan.top:.0f} frames/s, passed: the device may do more")
-    elif value > TESTER_SHARE * plan.top:
+    elif limited_by == "device" and value > TESTER_SHARE * plan.top:
         limited_by = "tester"
         notes.append(f"the result is {value / plan.top:.0%} of the tester's own highest rate, {plan.top:.0f} frames/s")
+    notes.append(f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}")
     return Measurement(
         value=value,
         upper=upper,
@@ -176,6 +206,11 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
         figures=figures,
         notes=tuple(notes),
     )
+
+
+def _allows_exceptions(preset: Preset) -> bool:
+    """Whether every goal allows some of its trials to be bad, so that no single one decides."""
+    return all(goal.exceed_ratio for goal in PRESETS[preset])
 
 
 def _silent(_text: str) -> None:
@@ -190,11 +225,12 @@ class _Measurer:
     trial: Trial
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    causes: dict[float, Counter[str]] = field(default_factory=dict)
 
-    def highest_load(self) -> float:
+    def highest_load(self, start: float) -> float:
         """The first load of a doubling series of the shortest trials that loses much, or the tester's highest."""
         seconds = min(_shortest(goal, self.plan.trial_seconds) for goal in PRESETS[self.plan.preset])
-        rate = self.plan.start
+        rate = start
         while rate < self.plan.top and not self._loses_much(rate, seconds):
             rate *= DOUBLING
         return min(rate, self.plan.top)
@@ -210,7 +246,7 @@ class _Measurer:
         """One trial, as the library asks for it."""
         from MLRsearch import MeasurementResult  # noqa: PLC0415 - as above
 
-        outcome = self._valid(intended_load, intended_duration)
+        outcome = self._believed(intended_load, intended_duration)
         counts = _all_directions(outcome)
         if outcome.verdict in {Verdict.INVALID, Verdict.COLLAPSED}:
             counts = replace(counts, received=0)
@@ -224,8 +260,35 @@ class _Measurer:
             duration_with_overheads=intended_duration,
         )
 
+    def limit(self, upper: float) -> str:
+        """What made the trials bad that bound a goal at this load."""
+        causes = [found for load, found in self.causes.items() if math.isclose(load, upper)]
+        return causes[0].most_common(1)[0][0] if causes else "device"
+
+    def _believed(self, rate: float, seconds: float) -> TrialOutcome:
+        """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""
+        outcome = self._valid(rate, seconds)
+        if self.plan.confirm and not _allows_exceptions(self.plan.preset) and outcome.verdict is Verdict.FAIL:
+            outcome = self._tried_again(rate, seconds, outcome)
+        if outcome.verdict is not Verdict.PASS:
+            self.causes.setdefault(rate, Counter())[outcome.limited_by or "device"] += 1
+        return outcome
+
+    def _tried_again(self, rate: float, seconds: float, failed: TrialOutcome) -> TrialOutcome:
+        """A PASS where two of three trials pass, else the one that failed."""
+        again = self._valid(rate, seconds)
+        if again.verdict is not Verdict.PASS:
+            return failed
+        third = self._valid(rate, seconds)
+        passes = 1 + (third.verdict is Verdict.PASS)
+        self.notes.append(
+            f"{CONTRADICTION}{rate:.0f} frames/s passed {passes} and failed {3 - passes} trials of {seconds:g} s; "
+            "the majority counts"
+        )
+        return again if passes > 1 else failed
+
     def _valid(self, rate: float, seconds: float) -> TrialOutcome:
-        tried = until_decided(lambda: self._run(rate, seconds), at_one_load(self.plan.invalid_repeats))
+        tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.invalid_repeats))
         if not tried.decided:
             self.notes.append(f"{rate:.0f} frames/s: {tried.told(' and count as lost')}")
         return tried.outcome

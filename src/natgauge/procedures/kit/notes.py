@@ -11,13 +11,16 @@ from natgauge.procedures.kit.settings import TrialSettings
 
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
-    """How many trials were disturbed, if any."""
+    """How many trials were disturbed, and how many would have failed but for that, if any."""
     outcomes: list[TrialOutcome] = [attempt.outcome for one in measurements for attempt in one.attempts]
     disturbed = sum(outcome.disturbed for outcome in outcomes)
     invalid = sum(outcome.verdict is Verdict.INVALID for outcome in outcomes)
     if not disturbed and not invalid:
         return []
-    return [f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"]
+    found = [f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"]
+    if excused := sum(outcome.excused for outcome in outcomes):
+        found.append(f"{excused} of {len(outcomes)} trials were excused: disturbances explain why they failed")
+    return found
 
 
 def tolerance_note(settings: TrialSettings) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
+from natgauge.procedures.kit.time_budget import TimeBudget
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class TrialRunner:
         repetitions: planned.
         observe: called before and after each trial.
         clock: seconds, monotonic; only for the estimate of the time left.
+        budget: the time that all trials together may take.
     """
 
     measurer: Measurer
@@ -28,6 +30,7 @@ class TrialRunner:
     repetitions: int = 1
     observe: Observer = ignore
     clock: Callable[[], float] = time.monotonic
+    budget: TimeBudget = field(default_factory=TimeBudget)
     repetition: int = 1
     trials: int = 0
     _spent_seconds: float = 0.0
@@ -43,8 +46,10 @@ class TrialRunner:
         """Run one trial.
 
         Raises:
+            TimeUpError: it does not fit into the time that is left; it was not begun.
             NatgaugeError: as the measurer does.
         """
+        self.budget.allow(plan)
         self.trials += 1
         self.observe(self._event(plan, load, bounds, None))
         begin = self.clock()
@@ -64,6 +69,8 @@ class TrialRunner:
             bounds=bounds,
             outcome=outcome,
             seconds_left=self._seconds_left(bounds, ended=outcome is not None),
+            most_seconds=self.budget.seconds,
+            most_seconds_left=self.budget.left,
         )
 
     def _seconds_left(self, bounds: Bounds, *, ended: bool) -> float | None:

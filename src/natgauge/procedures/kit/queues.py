@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What queues before a device do to a rate, and the one rule that bounds it.
+
+What waits in a queue at the end of a trial is still forwarded, so a rate that passes may be above the device's own.
+Where each frame must come within W seconds and the sending lasted T seconds, a device of rate r passes no more than
+r * (1 + W/T). In `shared` placement nothing queues before the device.
+
+So every search for a rate gives its frames a time limit: W is a share of the trial no larger than the search's error,
+where the length of a trial is known, within the bounds below. What is left of the bound is told with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.values import SearchError
+from natgauge.words import Placement
+
+SettingsT = TypeVar("SettingsT", bound=TrialSettings)
+
+#: A frame that waited longer was not forwarded in time: 1 % of a trial of 2 s, yet many times what a card ring of a few
+#: thousand frames holds.
+LONGEST_WAIT_SECONDS: Final = 0.02
+#: Twice the time that a core may stand still without being called disturbed: a frame that is later was not delayed by
+#: the host.
+LEAST_WAIT_SECONDS: Final = 0.01
+#: A rate that queues may have raised by more than this share says so.
+TOLD_SHARE: Final = 0.01
+#: The figure that holds the length of the trial behind an answer, in seconds.
+TRIAL_SECONDS: Final = "trial_seconds"
+
+
+def wait_limit(seconds: float | None = None, error: SearchError | None = None) -> float:
+    """W in seconds.
+
+    Args:
+        seconds: length of the trials that decide, where it is known beforehand.
+        error: of the search; one that is no share asks for nothing.
+    """
+    if seconds is None or error is None or error.share is None:
+        return LONGEST_WAIT_SECONDS
+    return min(LONGEST_WAIT_SECONDS, max(error.share * seconds, LEAST_WAIT_SECONDS))
+
+
+def limited(settings: SettingsT, seconds: float | None = None, error: SearchError | None = None) -> SettingsT:
+    """The settings with a time limit for each frame where queues stand before the device and none was asked for."""
+    if not waits(settings.placement) or settings.frame_timeout_seconds is not None:
+        return settings
+    return replace(settings, frame_timeout_seconds=wait_limit(seconds, error))
+
+
+def most_share(wait_seconds: float, trial_seconds: float) -> float:
+    """The largest share by which a rate may be too high."""
+    return wait_seconds / trial_seconds
+
+
+def least_rate(frames: float, rate: float, wait_seconds: float) -> float:
+    """What a device surely does, in frames/s, that forwarded so many frames, sent at `rate`, each within the wait."""
+    return frames / (frames / rate + wait_seconds)
+
+
+def waits(placement: Placement) -> bool:
+    """Whether frames can wait in queues before the device."""
+    return placement != "shared"
+
+
+def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, name: str, advice: str) -> list[str]:
+    """By how much the rates may be too high, where that is more than 1 %.
+
+    Args:
+        measurements: with their figure `TRIAL_SECONDS`.
+        settings: as run.
+        name: of the length, as the metric calls it.
+        advice: what makes trials longer.
+    """
+    lengths = [one.figures[TRIAL_SECONDS] for one in measurements if TRIAL_SECONDS in one.figures]
+    wait = settings.frame_timeout_seconds
+    if not lengths or wait is None or not waits(settings.placement) or most_share(wait, min(lengths)) <= TOLD_SHARE:
+        return []
+    shortest = min(lengths)
+    note = (
+        f"a trial lasted {name} = {shortest:.3f} s only; frames may wait up to {wait:g} s in queues before the device, "
+        f"so the rate may be too high by up to {most_share(wait, shortest):.1%}; {advice}"
+    )
+    return [note]
