@@ -122,7 +122,11 @@ def _foreign(parameters: Parameters) -> Iterator[Doubt]:
     """RFC 9693 section 4.4 wants the table empty, not only without the connections of this trial."""
     if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
         held = f"connections of earlier trials for up to {parameters.get('device_timeout')} s"
-        yield Doubt(word="table not emptied", text=f"all connections were new, but the device's table held {held}")
+        full = (
+            "" if parameters.get("table_size") else " and may have been full, for its limit was not told (--table-size)"
+        )
+        text = f"all connections were new, but the device's table held {held}{full}"
+        yield Doubt(word="table not emptied", text=text)
 
 
 def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
