@@ -10,8 +10,8 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Counts, TrialPlan
-from natgauge.procedures import connection_rate, latency, throughput, validated_connection_rate
+from natgauge.measurer import Counts, TrialOutcome, TrialPlan
+from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
@@ -113,6 +113,34 @@ def test_where_nothing_can_be_said_without_phase_1_the_error_says_why() -> None:
     with pytest.raises(BrokenError, match=says):
         measure(latency, Gateway(loses_share=0.001))
     assert measure(latency, Gateway(loses_share=0.001), loss_tolerance=0.002).summary.median > 0
+
+
+def test_the_frame_loss_of_such_a_device_is_its_whole_series() -> None:
+    """Every phase 1 fails, and each trial was INVALID for that: the metric ended in an error."""
+    gateway = Gateway(forwards=500_000, loses_share=0.001)
+    result = measure(frame_loss, gateway, full_rate=1e6)
+    (one,) = result.measurements
+    assert result.trials["INVALID"] == 0
+    rows = {row["offered_percent"]: float(row["lost_percent"] or 0.0) for row in one.series}
+    assert list(rows)[:10] == [100, 90, 80, 70, 60, 50, 40, 30, 20, 10]
+    assert rows[100] == pytest.approx(50, abs=0.2)
+    assert rows[30] == pytest.approx(0.1, abs=0.01)
+    assert {row["verdict"] for row in one.series if float(row["lost_percent"] or 0.0)} == {"FAIL"}
+    assert any("lost 0.100% of its frames, as at every rate" in note for note in result.notes)
+    assert "loss at every rate" in {doubt.word for doubt in make(result, Parameters()).doubts}
+
+
+class _LosesMoreInPhase1(Gateway):
+    """Loses ten times as many connections once phase 2 follows."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        self.loses_share = 0.01 if plan.phase2 else 0.001
+        return super().measure(plan)
+
+
+def test_a_phase_1_that_loses_more_than_it_must_is_not_counted() -> None:
+    with pytest.raises(BrokenError, match=r"^frame-loss: phase 1 could not establish the connections: phase 1: 500 of"):
+        measure(frame_loss, _LosesMoreInPhase1(), full_rate=1e6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.2])

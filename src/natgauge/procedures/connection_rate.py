@@ -50,7 +50,7 @@ class _ConnectionRate(Repetitions[Settings]):
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
         seconds = {queues.TRIAL_SECONDS: self.settings.connections / found.value} if found.value else {}
-        return replace(found, figures=seconds)
+        return replace(found, figures={**found.figures, **seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
         queued = queues.queue_note(measurements, self.settings, "N/R", "use more connections")

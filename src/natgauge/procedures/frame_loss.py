@@ -67,6 +67,11 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     )
 
     @property
+    def measures_loss(self) -> bool:
+        """It does."""
+        return True
+
+    @property
     def relative(self) -> bool:
         """Whether 100 % is a multiple of the throughput."""
         return self.full_rate is None and self.placement == "shared"

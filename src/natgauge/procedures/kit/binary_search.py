@@ -344,6 +344,7 @@ class _Search:
             limited_by=self._limit(value, upper),
             trials=verdict_counts(self._attempts),
             attempts=tuple(self._attempts),
+            figures={} if self._incurable is None else self._incurable.figures,
             notes=tuple(self._notes),
         )
 

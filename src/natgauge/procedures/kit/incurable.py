@@ -36,6 +36,10 @@ MOST_MISSED: Final = 4.6
 #: A trial that passed had too few frames to tell when it had no more than this share of those of a failed one.
 FEW_FRAMES: Final = 0.25
 
+#: Figures of a search that it ended: the share, and the highest rate at which no more than that was lost.
+SHARE_FIGURE: Final = "share_lost_at_every_rate"
+HIGHEST_FIGURE: Final = "highest_rate_with_that_share"
+
 #: What may be wrong with a frame, as it is said; the worst first. Lost comes last: a frame that came back wrong is
 #: lost, too.
 _KINDS: Final[Mapping[str, str]] = {
@@ -77,6 +81,11 @@ class Incurable:
     highest: float
     passed: bool
     phase1: bool
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Share and highest rate, of lost frames."""
+        return {SHARE_FIGURE: self.share, HIGHEST_FIGURE: self.highest} if self.kind == "lost" else {}
 
     def note(self, unit: str) -> str:
         """What was seen, with its figures."""
@@ -159,9 +168,20 @@ def _agree(run: Sequence[_Seen], kind: str) -> bool:
             return False
         if bad == 0 and (expected > MOST_MISSED or one.frames > few):
             return False
-        if bad and abs(bad - expected) > DEVIATIONS * math.sqrt(expected * (1 - share)) + 1:
+        if bad and abs(bad - expected) > _doubt(expected, share):
             return False
     return True
+
+
+def _doubt(expected: float, share: float) -> float:
+    return DEVIATIONS * math.sqrt(expected * (1 - share)) + 1
+
+
+def no_more_than(counts: Counts, share: float) -> bool:
+    """Whether so many frames were lost as this share explains, and none came back wrong."""
+    wrong = sum(_bad([counts], kind) for kind in _KINDS if kind != "lost")
+    expected = counts.offered * share
+    return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
 
 
 def _told(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> Incurable:

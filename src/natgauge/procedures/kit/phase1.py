@@ -3,6 +3,9 @@
 
 That rate is taken from an earlier result or measured roughly first. A trial whose phase 1 fails says nothing about
 phase 2: it is not counted, and phase 1 gets slower. A stateless measurement has no phase 1 at all.
+
+Where the device loses a share of the frames at every rate, no phase 1 is safe. A metric that measures loss goes on
+without the connections that were not established; any other one has nothing to say.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 from natgauge import procedures
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import FULL
+from natgauge.procedures.kit.incurable import HIGHEST_FIGURE, INCURABLE, SHARE_FIGURE, no_more_than
 from natgauge.procedures.kit.inner import inner, measure_first
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
@@ -55,6 +59,11 @@ class Phase1Settings(TrialSettings):
         """Whether the connection rate is measured on the way."""
         return self.has_phase1 and self.connection_rate is None
 
+    @property
+    def measures_loss(self) -> bool:
+        """Whether loss is what is measured, so that a loss in phase 1 that no rate cures does not forbid it."""
+        return False
+
     def parameters(self) -> dict[str, Any]:
         """The settings, and the time limit that frames have where the connection rate is measured on the way."""
         limit = None
@@ -81,6 +90,7 @@ class Preparation:
         failures: failed ones in a row.
         hopeless: a slower phase 1 would fail, too.
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
+        unavoidable: share of the frames of phase 1 that is lost at every rate.
     """
 
     rate: float
@@ -88,6 +98,7 @@ class Preparation:
     failures: int = 0
     hopeless: bool = False
     rough: MeasurementResult | None = None
+    unavoidable: float = 0.0
 
     @property
     def is_none(self) -> bool:
@@ -99,6 +110,9 @@ class Preparation:
         if outcome.verdict is not Verdict.FAIL or outcome.failed_phase != 1:
             self.failures = 0
             return outcome
+        if self.unavoidable and outcome.limited_by == "device" and no_more_than(outcome.phase1, self.unavoidable):
+            self.failures = 0
+            return _of_phase2(outcome)
         self.failures += 1
         self.hopeless = self.failures > MOST_FAILED_PREPARATIONS or outcome.limited_by in FULL
         if not self.hopeless:
@@ -109,6 +123,13 @@ class Preparation:
         """How fast phase 1 was, if there was one."""
         if self.is_none:
             return ["stateless: there was no phase 1"]
+        if self.unavoidable:
+            note = (
+                f"phase 1 at {self.rate:.0f} connections/s lost {self.unavoidable:.3%} of its frames, as at every rate; "
+                "of connections that it did not establish, only the Initiator sent frames"
+            )
+            rough = () if self.rough is None else self.rough.notes
+            return [note, *(one for one in rough if one.startswith(INCURABLE))]
         share = self.rate / self.connection_rate
         return [f"phase 1 at {self.rate:.0f} connections/s, {share:.3g} of the connection rate"]
 
@@ -129,4 +150,19 @@ def prepare(runner: TrialRunner, settings: Phase1Settings) -> Preparation:
     if settings.connection_rate:
         return safely_below(settings.connection_rate)
     rough = measure_first(CONNECTION_RATE, runner, settings, error=ROUGH_ERROR, confirm=False)
+    if settings.measures_loss and SHARE_FIGURE in rough.figures:
+        found = safely_below(rough.figures[HIGHEST_FIGURE])
+        return replace(found, rough=rough, unavoidable=rough.figures[SHARE_FIGURE])
     return replace(safely_below(rough.summary.median), rough=rough)
+
+
+def _of_phase2(outcome: TrialOutcome) -> TrialOutcome:
+    """How a trial ended whose phase 1 lost no more than it must: the verdict did not look at phase 2."""
+    streams = outcome.phase2.values()
+    lost, offered = sum(one.lost for one in streams), sum(one.offered for one in streams)
+    if any(one.offered != one.intended - one.skipped for one in streams):
+        reason = f"phase 2: {offered} frames were offered instead of {sum(one.intended for one in streams)}"
+        return replace(outcome, verdict=Verdict.INVALID, reason=reason, limited_by="tester", failed_phase=None)
+    if lost:
+        return replace(outcome, reason=f"phase 2: {lost} of {offered} frames lost", failed_phase=2)
+    return replace(outcome, verdict=Verdict.PASS, reason="", limited_by=None, failed_phase=None)
