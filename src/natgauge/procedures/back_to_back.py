@@ -24,7 +24,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import SearchPlan, search
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
+from natgauge.procedures.kit.notes import UNDECIDED, repetitions_note, tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
@@ -113,15 +113,14 @@ class _BackToBack(Standing[Settings]):
             return Measurement(0.0, None, "tester", verdict_counts(tried), tuple(tried), notes=(note,))
         found = search(self._plan(known, self.shortest), self._burst, lambda _: None)
         attempts = (*tried, *found.attempts)
+        found = replace(found, attempts=attempts, trials=verdict_counts(attempts))
+        if not found.value and self.shortest > 1:
+            note = f"{UNDECIDED}the burst is of less than {self.shortest:.0f} frames, the shortest sent at its rate"
+            return replace(found, limited_by="tester", notes=(*found.notes, note))
         sent = self._sent_rate(found)
         implied, corrected = buffer_times(found.value, sent, self.throughput)
-        figures = {
-            "implied_buffer_seconds": implied,
-            "corrected_buffer_seconds": corrected,
-            SENT_RATE: sent,
-            "shortest_burst_on_time_frames": self.shortest,
-        }
-        return replace(found, attempts=attempts, trials=verdict_counts(attempts), figures=figures)
+        figures = {"implied_buffer_seconds": implied, "corrected_buffer_seconds": corrected, SENT_RATE: sent}
+        return replace(found, figures=figures)
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
         rates = [one.figures[SENT_RATE] for one in measurements if SENT_RATE in one.figures]
