@@ -16,7 +16,7 @@ SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard benchmarks/
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo wheel try-wheel test check format schemas bench clean
+.PHONY: help setup build demo wheel try-wheel test test-unit check format schemas bench clean
 
 help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -37,7 +37,12 @@ try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 1
 
 test: setup ## all tests: engine, unit, frames, labs (root for the last two)
 	cargo test --release --locked --quiet
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m 'not alone'
+	$(BIN)/python -m pytest tests/labs -m alone
+
+test-unit: setup ## the inner loop: engine and unit tests, no privilege needed
+	cargo test --release --locked --quiet --lib
+	$(BIN)/python -m pytest --numprocesses 2 tests/unit
 
 check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and types of all three languages
 	$(BIN)/ruff check

@@ -173,6 +173,18 @@ static __always_inline int responder_flow(struct flow *flow, __u64 turn)
 	return 1;
 }
 
+static __always_inline void note_stall(const struct sender *s, __u64 from, __u64 to)
+{
+	__u32 key = s->number;
+	struct stalls *stalls = bpf_map_lookup_elem(&sender_stalls, &key);
+	__u64 at = s->stalls;
+
+	if (!stalls || at >= MOST_STALLS)
+		return;
+	stalls->list[at].from_ns = from;
+	stalls->list[at].to_ns = to;
+}
+
 /* Returns false while the schedule has not begun. */
 static __always_inline bool read_clock(struct sender *s)
 {
@@ -182,6 +194,7 @@ static __always_inline bool read_clock(struct sender *s)
 		return false;
 	/* The first reading tells how late the thread came to its schedule. */
 	if ((__s64)gap > STALL_NS) {
+		note_stall(s, s->now_ns, now);
 		s->stalls++;
 		s->stalled_ns += gap;
 		if (gap > s->worst_stall_ns)

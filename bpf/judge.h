@@ -175,8 +175,7 @@ static __always_inline void count_expected(struct receiver *r, const struct seen
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
 		tally->late++;
-		if (plan.record_loss_times)
-			note_late(stream, &seen->tag);
+		note_late(stream, &seen->tag, arrival);
 		return;
 	}
 	tally->received++;

@@ -18,6 +18,10 @@ enum constant {
 	/* Duplicates are told apart while no more than 2^21 later frames of their stream have come. */
 	WINDOW_WORDS = 65536,
 	WORD_FRAMES = 32,
+	/* Words with lost frames that have left a window and are remembered. */
+	LOST_WORDS = 65536,
+	/* Stalls of a sender in one phase that are remembered. */
+	MOST_STALLS = 4096,
 	/* Frames of a stream whose delays are kept for the difference to the next one's. */
 	RECENT_FRAMES = 4096,
 	/* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
@@ -199,6 +203,17 @@ struct sender {
 	struct schedule schedule[SIDES];
 };
 
+/* When a sender did nothing of its task: between two readings of the clock, ns since its schedule's start. */
+struct stall {
+	__u64 from_ns;
+	__u64 to_ns;
+};
+
+/* A sender's first ones of a phase, as many as it counted. */
+struct stalls {
+	struct stall list[MOST_STALLS];
+};
+
 /* Raw counts of one stream; see the trial contract for the words. */
 struct tally {
 	__u64 received;
@@ -221,10 +236,12 @@ struct tally {
 
 /* What came of one stream of one sender. */
 struct window {
-	__u32 next; /* sequence after the highest seen */
-	__u32 unused;
-	__u64 lost; /* 1 + sequence of the last frame that has left the window unseen, or came too late; 0: none */
+	__u32 next;   /* sequence after the highest seen */
+	__u32 losses; /* of those below; more than LOST_WORDS: the others are forgotten */
+	__u64 lost;   /* 1 + sequence of the last frame that has left the window unseen, or came too late; 0: none */
 	__u64 words[WINDOW_WORDS];
+	/* Frames that have left the window unseen, or came too late: a word's number above flags of what it lacks. */
+	__u64 missing[LOST_WORDS];
 };
 
 /* The two arrivals of a stream with the longest time between them, and the last one; 0: none yet. */

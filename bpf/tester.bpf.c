@@ -103,6 +103,14 @@ struct {
 	__type(value, struct window);
 } windows SEC(".maps");
 
+/* By sender; the engine shrinks it to those there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_SENDERS);
+	__type(key, __u32);
+	__type(value, struct stalls);
+} sender_stalls SEC(".maps");
+
 /* As windows; a single one where no differences are wanted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

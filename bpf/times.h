@@ -22,15 +22,27 @@ static __always_inline __u32 stream_key(__u32 stream, const struct tag *tag)
 	return (tag->kind >> STREAM_BITS) * STREAMS + stream;
 }
 
+static __always_inline void note_missing(struct window *window, __u32 number, __u32 flags)
+{
+	__u32 at = __sync_fetch_and_add(&window->losses, 1);
+
+	if (at < LOST_WORDS)
+		window->missing[at] = (__u64)number << WORD_FRAMES | flags;
+}
+
 /* The place of word `number` is taken from the one a window earlier: what that one lacks will not come any more. */
 static __always_inline void note_lost(struct window *window, __u32 number, __u64 old)
 {
-	__u32 left = number - WINDOW_WORDS;
-	__u32 missing = old && old >> WORD_FRAMES == left ? ~(__u32)old : ~0U;
+	__u32 left = number - WINDOW_WORDS, held = old >> WORD_FRAMES;
+	__u32 missing = old && held == left ? ~(__u32)old : ~0U;
 	__u64 lost;
 
 	if (number < WINDOW_WORDS || !missing)
 		return;
+	/* Nothing came of the word that should have taken the place before: it, too, leaves with this one. */
+	if (old && held != left && ~(__u32)old)
+		note_missing(window, held, ~(__u32)old);
+	note_missing(window, left, missing);
 	lost = 1 + ((__u64)left * WORD_FRAMES | highest_bit(missing));
 	if (lost > window->lost)
 		window->lost = lost;
@@ -67,7 +79,7 @@ static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, 
 			word = (__u64)number << WORD_FRAMES | flag;
 		}
 		if (__sync_val_compare_and_swap(slot, old, word) == old) {
-			if (plan.record_loss_times && old >> WORD_FRAMES != number)
+			if (old >> WORD_FRAMES != number)
 				note_lost(window, number, old);
 			return NEW;
 		}
@@ -117,13 +129,18 @@ static __always_inline __s64 delay_of(const struct tag *tag)
 	return (__s64)((bpf_ktime_get_ns() - sent) << 24) >> 24;
 }
 
-static __always_inline void note_late(__u32 stream, const struct tag *tag)
+/* One that was too old for the window was missing already when its word left. */
+static __always_inline void note_late(__u32 stream, const struct tag *tag, enum arrival arrival)
 {
 	__u32 key = stream_key(stream, tag);
 	struct window *window = bpf_map_lookup_elem(&windows, &key);
 
-	if (window && window->lost < 1 + (__u64)tag->sequence)
+	if (!window)
+		return;
+	if (window->lost < 1 + (__u64)tag->sequence)
 		window->lost = 1 + (__u64)tag->sequence;
+	if (arrival != TOO_OLD)
+		note_missing(window, tag->sequence / WORD_FRAMES, 1U << (tag->sequence % WORD_FRAMES));
 }
 
 /* Two CPUs that receive one stream may each miss the other's last frame: no harm, a silence is one of all. */

@@ -12,9 +12,10 @@ use nix::time::{clock_gettime, ClockId};
 use nix::unistd::Pid;
 
 use crate::failure::{Failure, Outcome};
+use crate::shared::MOST_STALLS;
 
 /// A watched CPU wakes this often.
-const BEAT_NS: u64 = 1_000_000;
+pub const BEAT_NS: u64 = 1_000_000;
 /// Softirqs may rightly hold a CPU for 2 ms; more than this is a stall.
 const WATCHED_STALL_NS: u64 = 5_000_000;
 /// A step of the wall clock against the monotonic one.
@@ -146,8 +147,17 @@ pub fn go_first() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, THIS_THREAD, -20) };
 }
 
-/// What a watched CPU showed.
-#[derive(Debug, Clone, Copy, Default)]
+/// One time a CPU did nothing of its task, ns of the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Stall {
+    /// When it was last seen at work.
+    pub from_ns: u64,
+    /// When it was seen at work again.
+    pub to_ns: u64,
+}
+
+/// What a CPU missed.
+#[derive(Debug, Clone, Default)]
 pub struct Stalls {
     /// How often.
     pub count: u64,
@@ -155,6 +165,8 @@ pub struct Stalls {
     pub total_ns: u64,
     /// The longest.
     pub worst_ns: u64,
+    /// Each one, or the first of too many.
+    pub each: Vec<Stall>,
 }
 
 /// A thread that wakes every millisecond on a CPU and notices when it could not.
@@ -199,6 +211,9 @@ fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
             stalls.count += 1;
             stalls.total_ns += late;
             stalls.worst_ns = stalls.worst_ns.max(late);
+            if stalls.each.len() < MOST_STALLS {
+                stalls.each.push(Stall { from_ns: last, to_ns: now });
+            }
         }
         last = now;
     }

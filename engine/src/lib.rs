@@ -4,6 +4,7 @@
 
 pub mod failure;
 pub mod host;
+pub mod losses;
 pub mod neighbour;
 pub mod netns;
 pub mod plan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a request to the load-time constants of the frame programs.
 
-use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source};
+use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source, Transport, ETHERNET};
 use crate::shared::{INITIATOR, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES, STREAMS};
 use crate::shared::{TAG_OCTETS, TEST_TTL};
 use crate::table;
@@ -9,9 +9,6 @@ use crate::tester::types;
 
 /// Below this a product with a magic number fits 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
-const ETHERNET: u32 = 14;
-const UDP_AND_TAG: u32 = 8 + TAG_OCTETS;
-const UDP: u8 = 17;
 
 /// splitmix64 (Steele et al., 2014): independent keys from one seed.
 struct Keys(u64);
@@ -74,25 +71,27 @@ fn side(
     macs: ([u8; 6], [u8; 6]),
     own: &AddressRange,
     other: &AddressRange,
+    transport: Transport,
 ) -> types::side_plan {
-    let (family, ip_octets) = match family {
-        Family::Ipv4 => (types::family::FAMILY_IPV4, 20),
-        Family::Ipv6 => (types::family::FAMILY_IPV6, 40),
+    let behind_ip = octets - ETHERNET - family.header_octets();
+    let family = match family {
+        Family::Ipv4 => types::family::FAMILY_IPV4,
+        Family::Ipv6 => types::family::FAMILY_IPV6,
     };
     let (own_mac, gateway_mac) = macs;
     let ethernet = [gateway_mac, own_mac].concat();
     let word = |at: usize| u32::from_ne_bytes([ethernet[at], ethernet[at + 1], ethernet[at + 2], ethernet[at + 3]]);
     let total = (octets - ETHERNET) as u16;
-    let udp = (total - ip_octets).to_be_bytes();
-    let padding = padding(octets - ETHERNET - u32::from(ip_octets) - UDP_AND_TAG);
+    let length = (behind_ip as u16).to_be_bytes();
+    let padding = padding(behind_ip - transport.octets - TAG_OCTETS);
     types::side_plan {
         ethernet: [word(0), word(4), word(8)],
         mac: [0, 2, 4].map(|at| u16::from_ne_bytes([own_mac[at], own_mac[at + 1]])),
         family,
         octets,
-        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, UDP]].concat()),
+        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, transport.protocol]].concat()),
         // The length stands in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
-        udp_sum: sum(&[&udp[..], &udp, &[0, UDP], &padding].concat()),
+        udp_sum: sum(&[&length[..], &length, &[0, transport.protocol], &padding].concat()),
         own: addresses(own),
         other: addresses(other),
         ..Default::default()
@@ -121,10 +120,10 @@ fn reading(request: &Request) -> types::reading {
 fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_plan; SIDES] {
     let Some(background) = &request.background else { return Default::default() };
     let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
-    let octets = request.background_octets();
+    let (octets, transport) = (request.background_octets(), request.frame.transport());
     [
-        side(Family::Ipv6, octets, macs[INITIATOR], initiator, responder),
-        side(Family::Ipv6, octets, macs[RESPONDER], responder, initiator),
+        side(Family::Ipv6, octets, macs[INITIATOR], initiator, responder, transport),
+        side(Family::Ipv6, octets, macs[RESPONDER], responder, initiator, transport),
     ]
 }
 
@@ -149,6 +148,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let largest = tuples.rows * tuples.columns.by;
     let (initiator, responder, octets) = (&request.initiator, &request.responder, request.octets());
     let hosts = responder.destination_addresses.as_ref().unwrap_or(&initiator.source_addresses);
+    let transport = request.frame.transport();
     types::plan {
         mark: request.mark,
         order: match request.order {
@@ -194,8 +194,9 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
                 macs[INITIATOR],
                 &initiator.source_addresses,
                 &initiator.destination_addresses,
+                transport,
             ),
-            side(responder.family, octets[RESPONDER], macs[RESPONDER], &responder.addresses, hosts),
+            side(responder.family, octets[RESPONDER], macs[RESPONDER], &responder.addresses, hosts, transport),
         ],
         background: background(request, macs),
     }

@@ -2,7 +2,7 @@
 //! The frame programs while they are in the kernel: loaded for one trial, attached by links that die with this process.
 
 use std::fs::File;
-use std::mem::{offset_of, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::ptr;
 
@@ -10,9 +10,10 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 
 use crate::failure::{Failure, Outcome};
+use crate::losses::Window;
 use crate::netns;
 use crate::port::Port;
-use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, SIDES, SIGNS, STREAMS, WINDOW_WORDS, WORD_FRAMES};
+use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
 
@@ -135,6 +136,7 @@ impl<'obj> Programs<'obj> {
         }
         let windows = u32::try_from(senders * STREAMS).unwrap_or(u32::MAX);
         open.maps.windows.set_max_entries(windows).map_err(|error| loading(&error))?;
+        open.maps.sender_stalls.set_max_entries(senders as u32).map_err(|error| loading(&error))?;
         if plan.record_delays == 0 {
             open.maps.delays.set_max_entries(1).map_err(|error| loading(&error))?;
         }
@@ -321,21 +323,18 @@ impl<'obj> Programs<'obj> {
         (silence.to_ns > 0).then_some((silence.from_ns, silence.to_ns))
     }
 
-    /// The last of the `made` frames of a sender's stream that did not come in time; None when all did.
-    pub fn last_lost(&self, sender: usize, stream: usize, made: u64) -> Option<u64> {
+    /// What came of a sender's stream.
+    pub fn window(&self, sender: usize, stream: usize) -> Option<Window> {
         let key = (sender * STREAMS + stream) as u32;
-        let window = self.skel.maps.windows.lookup(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten()?;
-        let number_at = |offset: usize| value::<u64>(window.get(offset..).unwrap_or_default());
-        let lost = number_at(offset_of!(types::window, lost));
-        let came = |sequence: u64| {
-            let number = sequence / WORD_FRAMES;
-            let place = (number % WINDOW_WORDS) as usize;
-            let word = number_at(offset_of!(types::window, words) + place * size_of::<u64>());
-            word >> WORD_FRAMES == number && word >> (sequence % WORD_FRAMES) & 1 == 1
-        };
-        let seen = made.saturating_sub(WINDOW_WORDS * WORD_FRAMES);
-        let missing = (seen..made).rev().find(|&sequence| !came(sequence));
-        missing.max(lost.checked_sub(1))
+        self.skel.maps.windows.lookup(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Window::new)
+    }
+
+    /// The stalls of a sender's phase that are remembered, of so many.
+    pub fn stalls(&self, sender: usize, count: u64) -> Vec<types::stall> {
+        let key = (sender as u32).to_ne_bytes();
+        let list = self.skel.maps.sender_stalls.lookup(&key, MapFlags::ANY).ok().flatten().unwrap_or_default();
+        let known = usize::try_from(count).unwrap_or(MOST_STALLS).min(MOST_STALLS);
+        list.chunks_exact(size_of::<types::stall>()).take(known).map(value).collect()
     }
 }
 

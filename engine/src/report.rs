@@ -86,6 +86,10 @@ pub struct Counts {
     pub final_lag_ns: u64,
     /// The most any sender stood still for more than 1 ms at a time, summed over this phase.
     pub stalled_ns: u64,
+    /// Part of offered - received: due during a stall that any CPU's list knows, up to 1 ms before it, or as long again
+    /// behind it. Absent: the stalls or the lost frames were too many to remember, or not all made frames were offered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_in_stalls: Option<u64>,
     /// When the last lost frame was due, since the start of the phase. Absent: none was lost, or it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lost_ns: Option<u64>,
@@ -150,6 +154,15 @@ pub enum Role {
     Watched,
 }
 
+/// Between two times that a CPU was seen at its task, since the start of the latest phase that had begun by its end.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    pub phase: PhaseName,
+    pub from_ns: i64,
+    pub to_ns: i64,
+}
+
 /// How undisturbed a CPU was.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -160,6 +173,8 @@ pub struct Cpu {
     pub stalls: u64,
     pub stalled_ns: u64,
     pub worst_stall_ns: u64,
+    /// The 64 longest of the stalls, in the order of time.
+    pub longest_stalls: Vec<Stall>,
     /// Steal time of /proc/stat (10 ms grain).
     pub stolen_ns: u64,
     /// Senders: time the thread was ready to run but another task had its CPU.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
-use crate::host::{self, Stalls, Steps, Watcher};
+use crate::host::{self, Stall, Stalls, Steps, Watcher};
 use crate::plan;
 use crate::port;
 use crate::programs::{Offered, Programs};
@@ -195,10 +195,13 @@ impl Trial<'_> {
         let all = self.programs.senders();
         let states: Vec<types::sender> =
             self.request.senders.cpus.iter().map(|&cpu| all.get(cpu).copied().unwrap_or_default()).collect();
-        for (record, state) in self.records.iter_mut().zip(&states) {
+        for (number, (record, state)) in self.records.iter_mut().zip(&states).enumerate() {
             record.stalls.count += state.stalls;
             record.stalls.total_ns += state.stalled_ns;
             record.stalls.worst_ns = record.stalls.worst_ns.max(state.worst_stall_ns);
+            let each = self.programs.stalls(number, state.stalls).into_iter();
+            let absolute = |one: types::stall| Stall { from_ns: start + one.from_ns, to_ns: start + one.to_ns };
+            record.stalls.each.extend(each.map(absolute));
         }
         let first = states.iter().map(|state| start + state.first_ns).min().unwrap_or(start);
         self.first_frame_ns.get_or_insert(first.saturating_sub(self.began_ns));

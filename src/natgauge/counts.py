@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from natgauge.facts import CpuStalls, PortFacts
 from natgauge.measurer import Counts, Delays, Direction, Variation
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
-from natgauge.verdicts import CpuStalls, PortFacts
 
 
 def counts_of(stream: StreamCounts) -> Counts:
@@ -29,6 +31,7 @@ def counts_of(stream: StreamCounts) -> Counts:
         worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
         final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
         stalled_seconds=_seconds(stream.stalled_ns),
+        lost_in_stalls=stream.lost_in_stalls,
         last_lost_seconds=_seconds(stream.last_lost_ns),
         longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
     )
@@ -46,10 +49,15 @@ def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
     return {direction: stream for direction, stream in both.items() if stream is not None}
 
 
-def received_in_all(result: TrialResult) -> int:
-    """Frames that came back as they should, in all phases and directions."""
-    streams = [*([] if result.phase1 is None else [result.phase1]), *phase2_streams(result).values()]
-    return sum(stream.received_frames for stream in streams)
+def streams_of(result: TrialResult) -> dict[Direction | None, StreamCounts]:
+    """The engine's counts of phase 1 (None) and of each active direction of phase 2, as far as there were any."""
+    phase1: dict[Direction | None, StreamCounts] = {} if result.phase1 is None else {None: result.phase1}
+    return phase1 | dict(phase2_streams(result).items())
+
+
+def received_in_all(streams: Mapping[Direction | None, StreamCounts]) -> int:
+    """Frames of these streams that came back as they should."""
+    return sum(stream.received_frames for stream in streams.values())
 
 
 def phase2_counts(result: TrialResult) -> dict[Direction, Counts]:

@@ -130,6 +130,8 @@ class Counts:
 
     `received` holds each expected frame once; `reordered` is a part of `received`; the others are not in it.
     `stalled_seconds`: how long a sender stood still in this phase, more than 1 ms at a time; None = not known.
+    `lost_in_stalls`: those of `lost` that were due while a core of the tester or the device stood still, or right
+    behind; None = not known.
     `background` and `background_received` are those of `offered` and `received` that were native IPv6.
     `skipped` frames were intended, but could not be made because no connection was stored where the Responder read.
     Where loss times were asked for, in seconds since the start of the phase's schedule: `last_lost_seconds`, when the
@@ -155,6 +157,7 @@ class Counts:
     worst_lag_seconds: float = 0.0
     final_lag_seconds: float = 0.0
     stalled_seconds: float | None = None
+    lost_in_stalls: int | None = None
     last_lost_seconds: float | None = None
     longest_silence: tuple[float, float] | None = None
 
@@ -227,6 +230,8 @@ class TrialOutcome:
         delays: per direction, when asked for.
         restart: of the device in the middle of the trial; None when there was none.
         disturbed: True when stalls or stolen time were seen, whatever the verdict.
+        excused: True when the trial would have failed, and is INVALID because disturbances explain that.
+        excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
         limited_by: for FAIL: "device", "table", "port pool"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.
         notes: remarks with figures that a reader of the result should see.
@@ -241,6 +246,8 @@ class TrialOutcome:
     delays: dict[Direction, Delays] = field(default_factory=dict)
     restart: Restart | None = None
     disturbed: bool = False
+    excused: bool = False
+    excused_frames: int = 0
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
     notes: tuple[str, ...] = ()

@@ -12,14 +12,12 @@ added is whose fault it is when that did not happen, and what "came back" is wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
-from natgauge.measurer import Counts, Direction, Verdict
-from natgauge.words import Placement
-
-Role = Literal["sender", "watched"]
+from natgauge.facts import TrialEvidence
+from natgauge.measurer import Counts, Verdict
 
 #: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a
 #: search (1 %), so it does not blur the answer; far above the few batches a healthy sender is ever behind.
@@ -28,110 +26,12 @@ LAG_SHARE = 0.001
 LEAST_LAG_SECONDS = 200e-6
 #: Share of the nominal sending time by which a phase may be over too early: sent faster is not what was asked.
 HASTE_SHARE = 0.01
-#: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
-#: at: a sender is never without work, a watched CPU is sampled more coarsely.
-STALL_BOUND_SECONDS: Mapping[Role, float] = {"sender": 0.001, "watched": 0.005}
-#: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
-STOLEN_BOUND_SECONDS = 0.010
-#: Loss that a stall can explain, in multiples of the frames due while it lasted: once for the frames that arrived at a
-#: device that stood still (or left in one burst after the sender stood still), and once for the burst's own duration
-#: while the sender catches up. A loss beyond that is the device's.
+#: Loss that stalls can explain where it is not known when the lost frames were due, in multiples of the frames due
+#: while they lasted: once for the frames that arrived at a device that stood still (or left in one burst after the
+#: sender stood still), and once for the burst's own duration while the sender catches up.
 EXPLAINED_BY_STALL = 2.0
 #: A count this near the table's limit means that the table is full: per-CPU counters and eviction leave a little room.
 FULL_SHARE = 0.999
-
-
-@dataclass(frozen=True, slots=True)
-class CpuStalls:
-    """What one CPU of the sender or the device missed during the trial; seconds, all >= 0."""
-
-    cpu: int
-    role: Role
-    stalls: int
-    stalled_seconds: float
-    worst_stall_seconds: float
-    stolen_seconds: float = 0.0
-
-    @property
-    def disturbed(self) -> bool:
-        """Whether the CPU was taken away for longer than the bounds allow."""
-        stalled = self.stalls > 0 and self.worst_stall_seconds > STALL_BOUND_SECONDS[self.role]
-        return stalled or self.stolen_seconds >= STOLEN_BOUND_SECONDS
-
-    @property
-    def lost_seconds(self) -> float:
-        """Seconds without work: the larger of what was seen as stalls and what the hypervisor admits."""
-        return max(self.stalled_seconds, self.stolen_seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class PortFacts:
-    """What went wrong at one of the tester's own ports; frames, all >= 0."""
-
-    refused: int = 0
-    redirect_errors: int = 0
-    rx_dropped: int = 0
-    tx_dropped: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TrialEvidence:
-    """All that a verdict is made of.
-
-    Attributes:
-        placement: where the device's work is done.
-        connections: N, the connections phase 1 had to establish; 0 = there was no phase 1.
-        stored: connections the Responder learned in phase 1.
-        phase1: counts of phase 1.
-        phase2: counts of each active direction of phase 2.
-        preparation: phase 1 only prepares phase 2, so its own lag does not matter.
-        each_once: every frame of phase 1 opens a connection of its own; False for enumeration with replacement.
-        table_count_before: the device's own count before phase 1; None where it cannot tell.
-        table_count_after: the same after phase 1.
-        table_limit: the most connections the device is set to hold; None where unknown.
-        strays: connections that parts of the device hold which must hold none, by their names.
-        cpus: stalls of the senders' and the device's CPUs.
-        ports: the tester's own ports by name.
-        dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
-            tester's own ports are in `ports`.
-        dropped_after: the same after the trial.
-        loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
-        device_alive: whether the device still answers its controls; None where it has none.
-        device_error: what it said instead of answering; empty when it did.
-        restarted: the device was restarted during phase 2, so its own count says nothing of phase 1, and what phase 2
-            lost is what the trial is for.
-    """
-
-    placement: Placement
-    connections: int
-    stored: int
-    phase1: Counts
-    phase2: Mapping[Direction, Counts] = field(default_factory=dict)
-    preparation: bool = False
-    each_once: bool = True
-    table_count_before: int | None = None
-    table_count_after: int | None = None
-    table_limit: int | None = None
-    strays: Mapping[str, int] = field(default_factory=dict)
-    cpus: tuple[CpuStalls, ...] = ()
-    ports: Mapping[str, PortFacts] = field(default_factory=dict)
-    dropped_before: Mapping[str, int] = field(default_factory=dict)
-    dropped_after: Mapping[str, int] = field(default_factory=dict)
-    loss_tolerance: float = 0.0
-    device_alive: bool | None = None
-    device_error: str = ""
-    restarted: bool = False
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Frames dropped during the trial at the device's places of the lab, only where any were."""
-        new = {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
-        return {place: count for place, count in sorted(new.items()) if count > 0}
-
-    @property
-    def established(self) -> int | None:
-        """The device's own count, where it speaks of phase 1."""
-        return None if self.restarted or not self.connections else self.table_count_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +43,8 @@ class Judgement:
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
     disturbed: bool = False
+    excused: bool = False
+    excused_frames: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -171,6 +73,8 @@ def judge(evidence: TrialEvidence) -> Judgement:
         limited_by=decided.limited_by,
         failed_phase=decided.failed_phase,
         disturbed=any(cpu.disturbed for cpu in evidence.cpus),
+        excused=decided.excused,
+        excused_frames=sum(_excused(evidence, stream) for stream in _streams(evidence)),
         notes=tuple(_notes(evidence)),
     )
 
@@ -180,13 +84,17 @@ def lag_tolerance(nominal_seconds: float) -> float:
     return max(LAG_SHARE * nominal_seconds, LEAST_LAG_SECONDS)
 
 
-def _streams_judged(evidence: TrialEvidence) -> Iterable[Judgement | None]:
-    first = _Stream(1, "phase 1", evidence.phase1, lag_matters=not evidence.preparation)
-    yield from _stream_judged(evidence, first)
-    yield _incomplete(evidence)
+def _streams(evidence: TrialEvidence) -> Iterable[_Stream]:
+    yield _Stream(1, "phase 1", evidence.phase1, lag_matters=not evidence.preparation)
     for direction, counts in evidence.phase2.items():
-        name = f"phase 2 from the {direction.value.capitalize()}"
-        yield from _stream_judged(evidence, _Stream(2, name, counts, lag_matters=True))
+        yield _Stream(2, f"phase 2 from the {direction.value.capitalize()}", counts, lag_matters=True)
+
+
+def _streams_judged(evidence: TrialEvidence) -> Iterable[Judgement | None]:
+    for stream in _streams(evidence):
+        yield from _stream_judged(evidence, stream)
+        if stream.phase == 1:
+            yield _incomplete(evidence)
 
 
 def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgement | None]:
@@ -199,7 +107,11 @@ def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgeme
 
 def _gone(evidence: TrialEvidence) -> Judgement | None:
     if evidence.device_alive is not False:
-        return None
+        if evidence.forwards is not False:
+            return None
+        controls = ", although it answers its controls" if evidence.device_alive else ""
+        reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
+        return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
     came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
     back = f"{came} frames had come back" if came else "no frame came back"
     what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
@@ -280,14 +192,13 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
         return None
     limited_by = _loss_limit(evidence, stream)
     reason = f"{stream.name}: {_loss_figures(evidence, stream)}"
-    if limited_by == "device":
-        explained = _explained_loss(evidence, stream)
-        if counts.lost <= explained:
-            disturbance = _disturbance(evidence)
-            cause = "tester" if _tester_drops(evidence) else "host"
-            return Judgement(
-                Verdict.INVALID, f"{reason}, which {disturbance} can explain (up to {explained:.0f})", limited_by=cause
-            )
+    excused = _excused(evidence, stream) if limited_by == "device" else 0
+    if excused and counts.received + excused >= (1 - evidence.loss_tolerance) * counts.offered:
+        cause = "tester" if _tester_drops(evidence) else "host"
+        excuse = f"{reason}, which {_disturbance(evidence)} can explain ({_explained(evidence, stream)})"
+        return Judgement(Verdict.INVALID, excuse, limited_by=cause, excused=True)
+    if excused and counts.lost_in_stalls is not None:
+        reason += f", {excused} of them excused by {_disturbance(evidence)}"
     return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=stream.phase)
 
 
@@ -322,17 +233,31 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
     return "table" if refused_by_table else "device"
 
 
-def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
-    """Frames whose loss disturbances of the tester or the host can explain.
+def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
+    """Lost frames that disturbances of the tester or the host explain.
 
-    No stall explains any in `shared`, where nothing queues, nor what is lost while the device is restarted.
+    No stall explains any in `shared`, where nothing queues, nor what is lost while the device is restarted. Stolen time
+    has a grain of 10 ms and no place in time: it counts only where the lost frames' times are not known either.
     """
+    return min(stream.counts.lost, int(_explained_loss(evidence, stream)))
+
+
+def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
     drops, counts = _tester_drops(evidence), stream.counts
     if evidence.placement == "shared" or (evidence.restarted and stream.phase == 2):
-        return float(drops)
+        return drops
+    if counts.lost_in_stalls is not None:
+        return drops + counts.lost_in_stalls
     rate = counts.offered / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
     stalled = sum(cpu.lost_seconds for cpu in evidence.cpus if cpu.disturbed)
     return drops + EXPLAINED_BY_STALL * rate * stalled
+
+
+def _explained(evidence: TrialEvidence, stream: _Stream) -> str:
+    """How many frames, and how that is known."""
+    if stream.counts.lost_in_stalls:
+        return f"{stream.counts.lost_in_stalls} were due then or right behind"
+    return f"up to {_explained_loss(evidence, stream):.0f}"
 
 
 def _tester_drops(evidence: TrialEvidence) -> int:
@@ -370,29 +295,54 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     )
     if own_lag <= tolerance:
         reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain"
-        return Judgement(Verdict.INVALID, reason, limited_by="host")
+        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=True)
     if evidence.placement != "shared":
         return Judgement(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase)
 
 
 def _incomplete(evidence: TrialEvidence) -> Judgement | None:
-    """Phase 1 lost nothing, but did it establish the connections? RFC 9693 section 4.6 warns: forwarded is not that."""
+    """Phase 1 lost no more than is tolerated, but did it establish the rest?
+
+    RFC 9693 section 4.6 warns: forwarded is not that. The device may have stored what was lost behind it, so its count
+    may be above the Responder's by the loss, and never below.
+    """
     if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
     count = evidence.established
-    if count is None or count == evidence.stored or evidence.phase1.lost:
-        return None
-    if not evidence.each_once and count < evidence.stored:
-        # Frames with the same four tuple were learned as connections of their own; the device rightly has one.
-        return None
-    reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
-    if count == 0:
-        return Judgement(Verdict.INVALID, f"{reason}: count and traffic contradict each other", limited_by="host")
-    if count > evidence.stored:
-        return Judgement(Verdict.INVALID, f"{reason}: something else opens connections too", limited_by="host")
-    return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
+    return None if count is None else _contradicted(evidence, count) or _missing(evidence, count)
+
+
+def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:
+    """A count that no traffic of this trial can have made."""
+    lost = evidence.phase1.lost
+    said = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    if count == 0 and evidence.stored and not lost:
+        return Judgement(Verdict.INVALID, f"{said}: count and traffic contradict each other", limited_by="host")
+    if count > evidence.stored + lost:
+        return Judgement(Verdict.INVALID, f"{said}: something else opens connections too", limited_by="host")
+    return None
+
+
+def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
+    """Connections that were forwarded, or at least tried, and that the table does not hold."""
+    lost = evidence.phase1.lost
+    # Drawn with replacement, frames with the same four tuple were learned as connections of their own; the device
+    # rightly has one.
+    if count < evidence.stored and evidence.each_once:
+        reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+        return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
+    if lost and _full(evidence, count):
+        reason = f"phase 1: {lost} of {evidence.phase1.offered} frames lost{_table_figures(evidence)}: it was full"
+        return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
+    return None
+
+
+def _full(evidence: TrialEvidence, count: int) -> bool:
+    """Whether a table too small for all connections holds as many as it can."""
+    limit = evidence.table_limit
+    return limit is not None and evidence.connections > limit and count >= FULL_SHARE * limit
 
 
 def _notes(evidence: TrialEvidence) -> Iterable[str]:
@@ -402,6 +352,9 @@ def _notes(evidence: TrialEvidence) -> Iterable[str]:
                 f"CPU {cpu.cpu} ({cpu.role}) stalled {cpu.stalls} times, {cpu.stalled_seconds * 1000:.1f} ms in all, "
                 f"{cpu.worst_stall_seconds * 1000:.1f} ms at worst; {cpu.stolen_seconds * 1000:.0f} ms stolen"
             )
+    for stream in _streams(evidence):
+        if excused := _excused(evidence, stream):
+            yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
     for name, port in evidence.ports.items():
         if port.rx_dropped or port.tx_dropped:
             yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"

@@ -22,8 +22,9 @@ ReadingOrder = Literal["pseudorandom", "increasing", "once"]
 #: Where the device's work is done: on the sender's core, on cores of its own, or on a machine of its own.
 Placement = Literal["shared", "isolated", "external"]
 
-#: What a figure is limited by: the gateway, its connection tracking table, its outside ports, the tester, the machine.
-LimitedBy = Literal["device", "table", "port pool", "tester", "host"]
+#: What a figure is limited by: the gateway, its connection tracking table, its outside ports, the tester, the machine,
+#: the time that the measurement was given.
+LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time"]
 
 #: N of RFC 9693 section 4: what an index of 31 bits counts.
 MAXIMUM_CONNECTIONS: Final = 2**31

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use natgauge_engine::host::now_ns;
 use natgauge_engine::shared::{
-    INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, WINDOW_WORDS, WORD_FRAMES,
+    INITIATOR, LOST_WORDS, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, WINDOW_WORDS,
+    WORD_FRAMES,
 };
 use natgauge_engine::tester::types::tally;
 
@@ -73,6 +74,7 @@ fn the_longest_silence_and_the_last_lost_frame_are_known() {
     let loaded = Loaded::new(&mut place, request(&[("/record_loss_times", "true")]));
     assert_eq!(loaded.programs.silence(PHASE2_INITIATOR), None);
     receive(&loaded, &[(0, 0), (1, 0)]);
+    let last_lost = |made| loaded.programs.window(0, PHASE2_INITIATOR).unwrap().last_lost(made);
     let begin = now_ns();
     receive(&loaded, &[(3, 0)]);
     sleep(Duration::from_millis(300));
@@ -81,17 +83,79 @@ fn the_longest_silence_and_the_last_lost_frame_are_known() {
     let end = now_ns();
     let (from, to) = loaded.programs.silence(PHASE2_INITIATOR).unwrap();
     assert!((begin..middle).contains(&from) && (middle..end).contains(&to), "{begin} {from} {middle} {to} {end}");
-    assert_eq!(loaded.programs.last_lost(0, PHASE2_INITIATOR, 5), Some(2));
+    assert_eq!(last_lost(5), Some(2));
     receive(&loaded, &[(2, 0)]);
-    assert_eq!(loaded.programs.last_lost(0, PHASE2_INITIATOR, 5), None);
-    assert_eq!(loaded.programs.last_lost(0, PHASE2_INITIATOR, 7), Some(6), "what was sent last and never came");
+    assert_eq!(last_lost(5), None);
+    assert_eq!(last_lost(7), Some(6), "what was sent last and never came");
     // A window later the first word's frames leave it; 5 and all after it never came.
     receive(&loaded, &[((WINDOW_WORDS * WORD_FRAMES) as u32, 0)]);
-    assert_eq!(
-        loaded.programs.last_lost(0, PHASE2_INITIATOR, 0),
-        Some(WORD_FRAMES - 1),
-        "remembered although it has left the window"
-    );
+    assert_eq!(last_lost(0), Some(WORD_FRAMES - 1), "remembered although it has left the window");
+}
+
+/// All lost frames of so many made, in order.
+fn lost(loaded: &Loaded, made: u64) -> Vec<u64> {
+    let mut found = loaded.programs.window(0, PHASE2_INITIATOR).unwrap().lost(made).unwrap();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn every_lost_frame_is_known_also_when_it_has_left_the_window() {
+    const WINDOW: u32 = (WINDOW_WORDS * WORD_FRAMES) as u32;
+    const WORD: u32 = WORD_FRAMES as u32;
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    assert_eq!(lost(&loaded, 3), [0, 1, 2], "nothing came at all");
+    let all_but = |missing: &[u32], frames: std::ops::Range<u32>| {
+        let came: Vec<_> = frames.filter(|at| !missing.contains(at)).map(|at| (at, 0)).collect();
+        receive(&loaded, &came);
+    };
+    all_but(&[5, 31, 40], 0..64);
+    assert_eq!(lost(&loaded, 66), [5, 31, 40, 64, 65]);
+    // The first word leaves the window, the second stays behind a word of which nothing comes.
+    all_but(&[WINDOW + 1], WINDOW..WINDOW + WORD);
+    let told = lost(&loaded, u64::from(WINDOW) + 64);
+    let skipped: Vec<u64> = told.iter().copied().filter(|&at| at < 64 || at >= u64::from(WINDOW)).collect();
+    let behind: Vec<u64> = std::iter::once(1).chain(32..64).map(|at| u64::from(WINDOW) + at).collect();
+    assert_eq!(skipped, [vec![5, 31, 40], behind.clone()].concat());
+    assert_eq!(told.len() as u64, 3 + u64::from(WINDOW) - 64 + 33, "all between, and these");
+    // A window later still, the second word leaves together with the one that never came.
+    all_but(&[], 2 * WINDOW + WORD..2 * WINDOW + 2 * WORD);
+    let told = lost(&loaded, u64::from(2 * WINDOW) + 64);
+    assert_eq!(told.iter().filter(|&&at| at < 64).count(), 3);
+    assert_eq!(told.iter().filter(|at| behind.contains(at)).count(), 33);
+    let distinct: std::collections::HashSet<&u64> = told.iter().collect();
+    assert_eq!(distinct.len(), told.len(), "none twice");
+    assert_eq!(told.len() as u64, u64::from(2 * WINDOW) + 64 - (64 - 3) - (32 - 1) - 32);
+}
+
+#[test]
+fn a_frame_that_came_too_late_is_lost_at_its_own_time() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/frame_timeout_ms", "2000")]));
+    let tally = receive(&loaded, &[(0, 0), (1, 9), (2, 0)]);
+    assert_eq!((tally.received, tally.late), (2, 1));
+    assert_eq!(lost(&loaded, 4), [1, 3]);
+}
+
+#[test]
+fn more_lost_frames_than_are_remembered_are_no_list() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[("/frame_timeout_ms", "1")]));
+    let late: Vec<_> = (0..=LOST_WORDS as u32).map(|at| (at, 9)).collect();
+    receive(&loaded, &late);
+    assert!(loaded.programs.window(0, PHASE2_INITIATOR).unwrap().lost(LOST_WORDS + 1).is_none());
+}
+
+#[test]
+fn a_senders_stalls_are_known_by_their_times() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    loaded.generate(&[flow(PHASE1, 1)]);
+    assert_eq!(loaded.programs.senders()[0].stalls, 1);
+    let [stall] = loaded.programs.stalls(0, 1)[..] else { panic!("one stall") };
+    // The harness begins its schedules a second ago.
+    assert!(stall.from_ns == 0 && close(stall.to_ns as i64, 1), "{} {}", stall.from_ns, stall.to_ns);
 }
 
 #[test]

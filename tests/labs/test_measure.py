@@ -19,7 +19,6 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
-from natgauge.duts.recipe import load
 from natgauge.errors import HostError
 from natgauge.labs import namespaces, upkeep
 from natgauge.labs.netns import NetnsLab
@@ -37,6 +36,8 @@ CONNECTIONS = 3000
 #: tayga handles about a hundred thousand frames/s; a rough search is enough to see that everything fits together.
 QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "30%", "confirm": False}
 
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 #: Labs of these tests; other ones may come and go at the same time.
 OURS = {"e2e", cable_name()}
@@ -74,77 +75,6 @@ def valid_trials(folder: Path) -> list[dict[str, Any]]:
     return [trial for trial in trials if trial["verdict"] == "PASS"]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("untouched")
-@pytest.mark.parametrize("dut", GATEWAYS)
-def test_every_gateway_is_measured_and_its_own_count_agrees(dut: str, tmp_path: Path) -> None:
-    answer = natgauge.measure("connection-rate", dut, results=tmp_path, lab_name="e2e", **QUICK)
-    passed = valid_trials(answer.folder)
-    assert answer.result.summary.median > 0
-    assert passed
-    expected = CONNECTIONS if load(dut).stateful else None
-    for trial in passed:
-        assert trial["device_count_after"] == expected
-        assert trial["result"]["state_table"]["stored"] == CONNECTIONS
-        assert trial["result"]["phase1"]["received_frames"] == CONNECTIONS
-        assert trial["result"]["phase1"]["untranslated"] == 0
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("untouched")
-@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64"])
-@pytest.mark.parametrize("directions", ["both", "up", "down"])
-def test_throughput_counts_the_directions_that_were_asked_for(dut: str, directions: Any, tmp_path: Path) -> None:
-    answer = natgauge.measure(
-        "throughput", dut, directions=directions, trial_seconds=0.2, results=tmp_path, lab_name="e2e", **QUICK
-    )
-    active = {"both": {"initiator", "responder"}, "up": {"initiator"}, "down": {"responder"}}[directions]
-    trials = [trial for trial in valid_trials(answer.folder) if "phase2" in trial["result"]]
-    assert trials
-    for trial in trials:
-        assert set(trial["result"]["phase2"]) == active
-    figures = answer.document["figures"]
-    assert figures["frames_per_second_total"] == pytest.approx(
-        len(active) * figures["frames_per_second_each_direction"]
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("untouched")
-def test_a_stateless_translator_is_measured_without_a_phase_1_and_maps_every_address(tmp_path: Path) -> None:
-    answer = natgauge.measure(
-        "throughput", "tayga-siit", stateless=True, source_addresses="2001:2::2-2001:2::201", trial_seconds=0.2,
-        results=tmp_path, lab_name="e2e", **QUICK,
-    )  # fmt: skip
-    assert answer.result.summary.median > 0
-    assert valid_trials(answer.folder)
-    for trial in read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA):
-        assert "phase1" not in trial["result"]
-        # 512 addresses beyond 198.18.0.255: a carry that went wrong would be seen.
-        assert trial["request"]["responder"]["destination_addresses"] == {"first": "198.18.0.2", "last": "198.18.2.1"}
-        for counts in trial["result"]["phase2"].values():
-            assert (counts["untranslated"], counts["mistranslated"]) == (0, 0)
-            assert trial["verdict"] != "PASS" or counts["received_frames"] == counts["offered_frames"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("untouched")
-@pytest.mark.parametrize("dut", ["nftables-nat44", "tayga-nat64", "tayga-siit"])
-def test_native_ipv6_goes_by_beside_the_frames_under_test(dut: str, tmp_path: Path) -> None:
-    answer = natgauge.measure(
-        "throughput", dut, foreground_share=0.9, trial_seconds=0.2, results=tmp_path, lab_name="e2e", **QUICK
-    )
-    trials = [trial for trial in valid_trials(answer.folder) if "phase2" in trial["result"]]
-    assert trials
-    for trial in trials:
-        opened = CONNECTIONS if load(dut).stateful else None
-        assert trial["device_count_after"] == opened, "a background frame opens no connection"
-        for counts in trial["result"]["phase2"].values():
-            assert counts["background_frames"] == counts["made_frames"] // 10
-            assert counts["background_received"] == counts["background_frames"]
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("untouched")
 def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     answer = natgauge.measure(
@@ -173,7 +103,6 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     assert counted == len(list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)))
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_requests_but_for_the_run_mark(tmp_path: Path) -> None:
     cores = [min(os.sched_getaffinity(0))]
     first = [
@@ -188,7 +117,6 @@ def test_the_same_seed_gives_the_same_requests_but_for_the_run_mark(tmp_path: Pa
     assert requests[0] == requests[1]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own")
 def test_an_isolated_device_works_on_its_own_core(tmp_path: Path) -> None:
@@ -210,7 +138,6 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from natgauge.cli import main; main()", *arguments]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untouched")
 def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -> None:
     arguments = ["--connections", "1000", "--repeat", "1", "--error", "30%", "--lab-name", "e2e", "--json"]
@@ -227,7 +154,6 @@ def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -
     assert "trial 1:" in done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status: int, tmp_path: Path) -> None:
@@ -249,7 +175,6 @@ def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status
     assert list((tmp_path / "results").iterdir())
 
 
-@pytest.mark.slow
 def test_a_second_run_on_the_same_lab_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:
     with NetnsLab("e2e", initiator_family="ipv4", responder_family="ipv4"):
         with pytest.raises(HostError, match=f"lab e2e: in use by process {os.getpid()}"):
@@ -258,7 +183,6 @@ def test_a_second_run_on_the_same_lab_is_refused_and_leaves_the_first_alone(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untouched")
 def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path: Path) -> None:
     with NetnsLab("e2e", initiator_family="ipv4", responder_family="ipv4") as lab:

@@ -12,7 +12,7 @@ import pytest
 import natgauge
 
 GATEWAY = "nftables-nat44"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 def measure(metric: str, folder: Path, **others: Any) -> natgauge.Answer:
@@ -30,7 +30,9 @@ def test_the_capacity_is_the_limit_that_was_set(tmp_path: Path) -> None:
 
 def test_draws_create_as_many_connections_as_chance_has_it(tmp_path: Path) -> None:
     """The device's own count against arithmetic; 6 standard deviations of the draws are below 1 % of them."""
-    found = measure("enumeration-orders", tmp_path, connections=20_000, source_ports="10001-30000", error="30%")
+    found = measure(
+        "enumeration-orders", tmp_path, connections=20_000, source_ports="10001-30000", error="50%", confirm=False
+    )
     figures = found.result.figures
     assert figures["created_percent_with_replacement"] == pytest.approx(100 * (1 - 1 / math.e), abs=1)
     assert figures["created_percent_permutation"] == figures["created_percent_increasing"] == 100

@@ -19,6 +19,7 @@ def test_the_page_has_examples() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "bench", "observer", "error"])
 def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -11,6 +11,7 @@ from typing import Any
 from natgauge.trials import InitiatorStream, Phase2, Progress, TrialRequest, TrialResult
 
 PORT = {"refused": 0, "redirect_errors": 0, "foreign": 0, "neighbour_replies": 0}
+STALLED = {"cpu": 1, "role": "watched", "stalls": 1, "stalled_ns": 20_000_000, "worst_stall_ns": 20_000_000}
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class FakeEngine:
         capacity: frames beyond this rate are lost; the tester itself sends what it is asked for.
         fastest: the tester sends no faster than this.
         lost: frames lost in each stream, whatever the rate; the last one of them at the very end.
+        lost_in_stalls: those of them that a stall of 20 ms on CPU 1 may have lost; None = it cannot tell, and saw none.
         delays_ns: of the frames of a stream, the even ones' and the odd ones'; None = it cannot tell.
         silence_ns: when the longest silence of a stream began and ended.
         phase2_seconds: how long phase 2 really lasts.
@@ -30,6 +32,7 @@ class FakeEngine:
     capacity: float = 1e12
     fastest: float = 1e12
     lost: int = 0
+    lost_in_stalls: int | None = None
     delays_ns: tuple[int, int] | None = None
     silence_ns: tuple[int, int] = (100, 700)
     phase2_seconds: float = 0.0
@@ -68,7 +71,7 @@ class FakeEngine:
                 "octets": 8 * request.connections,
             },
             "ports": {"initiator": PORT, "responder": PORT},
-            "cpus": [],
+            "cpus": [] if self.lost_in_stalls is None else [STALLED],
             "clock": {"source": "tsc"},
         }
         phases = {"phase1": phase1, "phase2": phase2}
@@ -97,6 +100,7 @@ class FakeEngine:
             "worst_lag_ns": sending - nominal,
             "mean_lag_ns": (sending - nominal) // 2,
             "final_lag_ns": sending - nominal,
+            **({} if self.lost_in_stalls is None else {"lost_in_stalls": self.lost_in_stalls}),
             **self._times(request, frames - received, nominal),
             **self._delays(request, received),
         }

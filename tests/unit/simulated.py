@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.delay_statistics import recorded
-from natgauge.verdicts import CpuStalls, PortFacts, TrialEvidence, judge
+from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.verdicts import judge
 from natgauge.words import Placement
 
 #: No more delays than these are recorded; enough for any percentile.
@@ -38,6 +40,9 @@ class Gateway(Measurer):
         when_full: whether a full table refuses new connections or evicts old ones.
         noise: standard deviation of both rates from trial to trial, as a share.
         rare_loss: probability that a trial loses one frame for no reason.
+        loses_share: share of the frames of each phase and direction that it loses at every rate, as a rule that counts
+            frames does; below 1.
+        leaks_copies: it forwards a second copy of each frame untranslated.
         disturbed: probability that a trial is disturbed and loses a frame by that.
         collapses_above: load at which the device dies; it is back for the next trial.
         passes: instead of the cliffs: whether a load passes (non-monotonic devices).
@@ -63,6 +68,8 @@ class Gateway(Measurer):
     when_full: Literal["refuse", "evict"] = "refuse"
     noise: float = 0.0
     rare_loss: float = 0.0
+    loses_share: float = 0.0
+    leaks_copies: bool = False
     disturbed: float = 0.0
     collapses_above: float = float("inf")
     passes: Callable[[float], bool] | None = None
@@ -89,6 +96,10 @@ class Gateway(Measurer):
         """The tester's own word."""
         return self.ceiling
 
+    def clock(self) -> float:
+        """Seconds that the trials so far would have taken."""
+        return sum(map(nominal_seconds, self.plans))
+
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run a trial in no time."""
         evidence = self._trial(plan)
@@ -101,6 +112,8 @@ class Gateway(Measurer):
             stored=evidence.stored,
             table_count=evidence.table_count_after,
             disturbed=judgement.disturbed,
+            excused=judgement.excused,
+            excused_frames=judgement.excused_frames,
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
@@ -120,7 +133,9 @@ class Gateway(Measurer):
         disturbed = self._random.random() < self.disturbed
         extra = int(disturbed or self._random.random() < self.rare_loss)
         refused = max(plan.connections - self.table_size, 0) if self.when_full == "refuse" else 0
-        phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused, plan=plan)
+        phase1 = Counts(0, 0, 0)
+        if not plan.stateless:
+            phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused, plan=plan)
         phase2 = self._phase2(plan)
         if phase2:
             first = next(iter(phase2))
@@ -140,7 +155,7 @@ class Gateway(Measurer):
             created = round(self.four_tuples * (1 - math.exp(created * math.log1p(-1 / self.four_tuples))))
         return TrialEvidence(
             placement=self.placement,
-            connections=plan.connections,
+            connections=phase1.intended,
             stored=phase1.received,
             phase1=phase1,
             phase2=phase2,
@@ -202,8 +217,9 @@ class Gateway(Measurer):
         return Counts(
             intended=frames,
             offered=offered,
-            received=max(min(forwarded - refused, offered), 0),
+            received=max(min(forwarded - refused, offered) - int(offered * self.loses_share), 0),
             late=late,
+            untranslated=offered if self.leaks_copies else 0,
             nominal_seconds=nominal,
             sending_seconds=sending,
             final_lag_seconds=sending - nominal,
@@ -221,12 +237,4 @@ class Gateway(Measurer):
 
 
 def _with_loss(counts: Counts, frames: int) -> Counts:
-    return Counts(
-        intended=counts.intended,
-        offered=counts.offered,
-        received=max(counts.received - frames, 0),
-        late=counts.late,
-        nominal_seconds=counts.nominal_seconds,
-        sending_seconds=counts.sending_seconds,
-        final_lag_seconds=counts.final_lag_seconds,
-    )
+    return replace(counts, received=max(counts.received - frames, 0))

@@ -13,8 +13,9 @@ from natgauge.duts.chain import Chain
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError
+from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, Verdict
-from natgauge.verdicts import TrialEvidence, judge
+from natgauge.verdicts import judge
 
 
 class Part(Gateway):

@@ -87,7 +87,10 @@ WRONG = [
     ([*WIRE, "--initiator-port", "eth0"], "--initiator-gateway"),
     (WIRE, "--initiator-port"),
     ([*WIRE, *PORTS, "--cores", "0"], "lab wire has no such option"),
-    ([*WIRE, *PORTS, "--table-size", "10"], "not ours"),
+    ([*WIRE, *PORTS, "--hash-size", "10"], "not ours"),
+    ([*WIRE, *PORTS, "--table-size", "10"], "keeps no connections"),
+    ([*WIRE[:3], "nftables-nat44", *WIRE[4:], *PORTS], "--device-timeout"),
+    ([*WIRE, *PORTS, "--fresh-trials", "never"], "never"),
     ([*WIRE, *PORTS[:3], "not-an-address", *PORTS[4:]], "not-an-address"),
     # The device's limits.
     ([*MEASURE, "--connections", "1000", "--table-size", "999"], "999"),
@@ -99,6 +102,9 @@ WRONG = [
     (["selftest", "--cores", "4095"], "4095"),
     (["report", "./no-such-folder"], "no-such-folder"),
 ]
+
+#: A value that nobody wants to see whole.
+LONG = "x" * 5000
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG, ids=[" ".join(arguments[1:])[-60:] for arguments, _ in WRONG])
@@ -118,6 +124,27 @@ def test_a_wrong_question_is_refused_in_one_line(
     assert words in shown.err
     assert "Traceback" not in shown.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["measure", LONG, "--dut", "linux-ipv4"],
+        ["measure", "throughput", "--dut", LONG],
+        [*MEASURE, "--connections", LONG],
+        [*MEASURE, "--repeat", f"1 {LONG}"],
+        [*MEASURE, "--repeat", "x " * 2500],
+        [*MEASURE, "--placement", LONG],
+        ["report", LONG],
+    ],
+    ids=["metric", "gateway", "number", "words", "many words", "choice", "folder"],
+)
+def test_a_long_value_is_repeated_only_in_part(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert len(shown) < 700, shown
+    assert "characters" in shown
 
 
 def test_a_results_folder_that_cannot_be_made_is_refused_before_any_work(

@@ -36,6 +36,12 @@ class FakeLab:
         return self.drops
 
 
+class Isolated(FakeLab):
+    """The same with queues before the device."""
+
+    placement: Placement = "isolated"
+
+
 class FakeTable:
     """A device whose table holds what the last request opened; it can be told to do nothing more."""
 
@@ -194,10 +200,56 @@ def test_every_trial_is_recorded_with_request_and_raw_result() -> None:
     assert trial["device_count_after"] == 1000
 
 
+@pytest.mark.parametrize(("in_stalls", "verdict"), [(3, "INVALID"), (2, "FAIL"), (0, "FAIL")])
+def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: int, verdict: str) -> None:
+    engine, recorder = FakeEngine(lost=3, lost_in_stalls=in_stalls), Recorder()
+    meter = measurer(engine, recorder=recorder, device=None)
+    meter.place = Isolated()
+    outcome = meter.measure(TrialPlan(1000, 500.0))
+    assert (outcome.verdict, outcome.excused, outcome.excused_frames) == (verdict, in_stalls == 3, in_stalls)
+    assert outcome.disturbed
+    (trial,) = recorder.trials
+    assert (trial["excused"], trial["excused_frames"]) == (in_stalls == 3, in_stalls)
+
+
 def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> None:
     engine, recorder = FakeEngine(), Recorder()
     measurer(engine, recorder=recorder).measure(TrialPlan(1000, 500.0))
     assert recorder.trials[0]["dropped"] == {"dut inside received": 0}
+
+
+def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:
+    """Seen: "1 at dut inside received" in the reason of every trial that lost a frame."""
+    engine, recorder = FakeEngine(), Recorder()
+    meter = measurer(engine, recorder=recorder, device=None)
+    drops = {"initiator port received": 0, "dut inside received": 3, "dut outside received": 3, "dut card ring": 7}
+    more = {"dut inside received": 1, "dut outside received": 1, "dut card ring": 0}
+
+    def trial(*arguments: Any) -> Any:
+        drops.update({place: drops[place] + frames for place, frames in more.items()})
+        return engine(*arguments)
+
+    meter.place.dropped = lambda: dict(drops)  # type: ignore[method-assign]
+    meter.runner = trial
+    meter.check_forwarding()
+    engine.lost = 5
+    outcome = meter.measure(TrialPlan(1000, 500.0))
+    assert " at dut" not in outcome.reason
+    assert set(recorder.trials[0]["dropped"].values()) == {0}
+    more |= {"dut inside received": 3, "dut card ring": 2, "dut outside received": 0}
+    outcome = meter.measure(TrialPlan(1000, 500.0))
+    assert "2 at dut card ring, 2 at dut inside received)" in outcome.reason
+    assert "outside" not in outcome.reason
+
+
+def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own() -> None:
+    engine = FakeEngine()
+    meter = measurer(engine, device=None)
+    counts = iter([0, 40, 40, 80])
+    meter.place.dropped = lambda: {"dut inside received": next(counts)}  # type: ignore[method-assign]
+    meter.check_forwarding()
+    engine.lost = 40
+    assert "39 at dut inside received" in meter.measure(TrialPlan(1000, 500.0)).reason
 
 
 def test_a_device_that_stops_answering_collapsed() -> None:

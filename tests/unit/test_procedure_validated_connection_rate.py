@@ -9,6 +9,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.validated_connection_rate import PROCEDURE, Settings
 
@@ -62,6 +63,32 @@ def test_a_table_that_evicts_and_so_loses_no_frame_of_phase_1_is_found_out() -> 
         result = measure(Gateway(establishes=250_000, table_size=N // 2, when_full="evict", knows_count=knows))
         assert result.summary.median == 0
     assert measure(Gateway(table_size=N // 2, when_full="evict")).limited_by == "table"
+
+
+class _LosesOnce(Gateway):
+    """The first trial of all loses a frame on the way back, by chance."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        self.rare_loss = float(not self.plans)
+        return super().measure(plan)
+
+
+def test_a_frame_lost_by_chance_does_not_slow_the_asking_of_later_repetitions() -> None:
+    """Before, all three repetitions asked at 20,000 frames/s, and alpha 0.08 was published for 0.8."""
+    gateway = _LosesOnce(establishes=250_000, forwards=1e7)
+    result = measure(gateway, repeat=3)
+    assert [one.figures["alpha"] for one in result.measurements] == [pytest.approx(0.08, rel=0.02), 0.8, 0.8]
+    assert result.figures["alpha"] == 0.8
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
+    gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000, noise=0.05, seed=4)
+    result = measure(gateway, repeat=repeat)
+    tried = {(plan.phase1_rate, plan.phase2.responder_rate) for plan in gateway.plans if plan.phase2}
+    for one in result.measurements:
+        assert (one.value, one.figures["validation_rate"]) in tried
+    assert result.figures["alpha"] in {asked / rate for rate, asked in tried}
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,12 @@ from tests.unit.simulated import Gateway
 from natgauge.campaigns.store import Store
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.procedures import connection_rate, procedures
 from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.notes import disturbed_note
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
-from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.reports import csv_table
 from natgauge.reports.text import read_summary, table, verdict
 from natgauge.results.making import make
@@ -28,10 +30,12 @@ from natgauge.results.parameters import DESCRIPTIONS, GROUPS, Parameters, descri
 Change = Callable[[dict[str, Any]], object]
 
 
-def measured(values: list[float], *, limited_by: str = "device", trials: dict[str, int] | None = None) -> Any:
+def measured(
+    values: list[float], *, limited_by: str = "device", trials: dict[str, int] | None = None, error: float = 1.0
+) -> Any:
     told = {"PASS": 3, "FAIL": 2, "INVALID": 0, "COLLAPSED": 0, **(trials or {})}
     return make_result(
-        "throughput", "frames/s", {}, [Measurement(value, value + 1, limited_by, told) for value in values]
+        "throughput", "frames/s", {}, [Measurement(value, value + error, limited_by, told) for value in values]
     )
 
 
@@ -179,7 +183,8 @@ def test_a_result_without_doubts_has_none() -> None:
     ("values", "facts", "word", "says"),
     [
         ([100.0], {}, "single repetition", "single repetition"),
-        ([100.0, 94.0], {}, None, ""),
+        ([100.0, 94.0], {"error": 3.0}, None, ""),
+        ([100.0, 94.0], {}, "wide spread", "farther from each other than the errors of their searches: 100, 94"),
         ([100.0, 106.0, 100.0], {}, "wide spread", "6.0%"),
         ([100.0, 93.0, 100.0], {}, "wide spread", "7.0%"),
         ([0.0, 0.0, 5.0], {}, "wide spread", "median"),
@@ -197,6 +202,20 @@ def test_what_makes_a_figure_doubtful_is_found_from_the_facts(
     assert word is None or word in verdict(found)
 
 
+def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
+    """200,000/s fails, 207,000/s passes: one repetition in three found the dip; before, nobody was told of it."""
+    gateway = Gateway(passes=lambda rate: rate <= 208_000 and not 199_000 <= rate <= 200_400)
+    settings = connection_rate.Settings(connections=100_000, placement="isolated", repeat=3)
+    found = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
+    low, *high = found.values
+    assert low < 199_000
+    assert min(high) > 205_000
+    assert "wide spread" in words(found)
+    says = f"farther from each other than the errors of their searches: {low:,.6g}"
+    assert says in next(doubt.text for doubt in found.doubts if doubt.word == "wide spread")
+    assert says in verdict(found)
+
+
 def test_contradictions_and_disturbances_are_doubts() -> None:
     settings = connection_rate.Settings(connections=1000, placement="shared", repeat=2)
     disturbed = connection_rate.PROCEDURE.measure(
@@ -207,6 +226,31 @@ def test_contradictions_and_disturbances_are_doubts() -> None:
     one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0}, notes=(f"{CONTRADICTION}5 passed and failed",))
     (doubt,) = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
     assert (doubt.word, doubt.text[:1]) == ("contradictions", "1")
+
+
+@pytest.mark.parametrize(
+    ("passed", "excused", "upper", "word", "says"),
+    [
+        (30, 0, 7.0, None, ""),
+        (23, 7, 7.0, "excused trials", "14 of 60 trials were excused"),
+        (20, 10, 7.0, "excused trials", "20 of 60 trials were excused"),
+        (20, 11, 7.0, "undecided", "undecided between 5 and 7 frames/s: 22 of 62 trials were excused"),
+        (0, 11, None, "undecided", "undecided: 22 of 22 trials were excused"),
+    ],
+)
+def test_excused_trials_are_told_and_too_many_decide_nothing(
+    passed: int, excused: int, upper: float | None, word: str | None, says: str
+) -> None:
+    none = Counts(intended=0, offered=0, received=0)
+    kinds = [TrialOutcome(Verdict.PASS, "", none)] * passed
+    kinds += [TrialOutcome(Verdict.INVALID, "why", none, excused=True)] * excused
+    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
+    one = Measurement(5.0, upper, "device", verdict_counts(attempts), attempts)
+    found = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
+    told = [doubt for doubt in found if doubt.word in {"excused trials", "undecided"}]
+    assert [doubt.word for doubt in told] == ([] if word is None else [word])
+    assert all(says in doubt.text for doubt in told)
+    assert any("excused" in note for note in disturbed_note([one])) == bool(excused)
 
 
 @pytest.mark.parametrize(

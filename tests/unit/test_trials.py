@@ -61,7 +61,17 @@ RESULT: dict[str, Any] = {
     "phase1": STREAM,
     "state_table": {"connections": 10, "stored": 9, "remapped": 0, "octets": 80},
     "ports": {"initiator": PORT, "responder": PORT},
-    "cpus": [{"cpu": 0, "role": "sender", "stalls": 0, "stalled_ns": 0, "worst_stall_ns": 0, "stolen_ns": 0}],
+    "cpus": [
+        {
+            "cpu": 0,
+            "role": "sender",
+            "stalls": 1,
+            "stalled_ns": 2_000_000,
+            "worst_stall_ns": 2_000_000,
+            "longest_stalls": [{"phase": "phase1", "from_ns": -500_000, "to_ns": 1_500_000}],
+            "stolen_ns": 0,
+        }
+    ],
     "clock": {"source": "tsc", "steps": 0},
     "start_to_first_frame_ns": 1_000_000,
     "wall_ns": 3_000_000_000,
@@ -70,6 +80,7 @@ RESULT: dict[str, Any] = {
 BUCKETS = [[-9, -8, 2], [0, 1, 3], [128, 129, 1]]
 TIMED_STREAM = {
     **STREAM,
+    "lost_in_stalls": 1,
     "last_lost_ns": 1_500_000_000,
     "longest_silence": {"from_ns": 100, "to_ns": 900},
     "delay": {

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Counts, Direction, Verdict
-from natgauge.verdicts import LAG_SHARE, LEAST_LAG_SECONDS, CpuStalls, PortFacts, TrialEvidence, judge, lag_tolerance
+from natgauge.verdicts import LAG_SHARE, LEAST_LAG_SECONDS, judge, lag_tolerance
 from natgauge.words import Placement
 
 N = 100_000
@@ -126,6 +127,63 @@ ROWS = [
         "device",
         2,
     ),
+    # The same where it is known when the lost frames were due
+    Row(
+        "loss outside of every stall, beside stolen time",
+        both_phases(lossy(80, lost_in_stalls=0), cpus=(CpuStalls(1, "watched", 0, 0.0, 0.0, stolen_seconds=0.01),)),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
+        "one frame lost outside of a long stall",
+        both_phases(lossy(1, lost_in_stalls=0), cpus=(stall("watched"),)),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
+        "all lost in stalls",
+        both_phases(lossy(9, lost_in_stalls=9), cpus=(stall("watched"),)),
+        Verdict.INVALID,
+        "host",
+        None,
+        "CPU 0 (watched) standing still for 100.0 ms can explain (9 were due then or right behind)",
+    ),
+    Row(
+        "all but one lost in stalls",
+        both_phases(lossy(9, lost_in_stalls=8), cpus=(stall("watched"),)),
+        Verdict.FAIL,
+        "device",
+        2,
+        "8 of them excused by CPU 0 (watched) standing still",
+    ),
+    Row(
+        "lost in stalls and at the tester's port",
+        both_phases(lossy(9, lost_in_stalls=5), cpus=(stall(),), ports={"initiator": PortFacts(rx_dropped=4)}),
+        Verdict.INVALID,
+        "tester",
+    ),
+    Row(
+        "beyond what is tolerated only because of stalls",
+        both_phases(lossy(100, lost_in_stalls=90), cpus=(stall(),), loss_tolerance=1e-4),
+        Verdict.INVALID,
+        "host",
+    ),
+    Row(
+        "lost in stalls, `shared`",
+        both_phases(lossy(9, lost_in_stalls=9), placement="shared", cpus=(stall(),)),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
+        "lost in stalls while the device was restarted",
+        both_phases(lossy(9, lost_in_stalls=9), restarted=True, cpus=(stall("watched"),)),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
     # The tester did not offer what was intended
     Row("fewer offered", both_phases(replace(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
     Row("refused by the port", evidence(ports={"initiator": PortFacts(refused=1)}), Verdict.INVALID, "tester"),
@@ -230,6 +288,45 @@ ROWS = [
         "100000 connections were forwarded, but the device's table holds 65536",
     ),
     Row("strangers in the table", evidence(table_count_after=N + 3), Verdict.INVALID, "host"),
+    # A tolerated loss is the device's, never the table's
+    Row(
+        "evicted beside a tolerated loss",
+        evidence(phase1=lossy(1), stored=N - 1, table_count_after=N // 2, table_limit=N // 2, loss_tolerance=1e-4),
+        Verdict.FAIL,
+        "table",
+        1,
+        "99999 connections were forwarded, but the device's table holds 50000",
+    ),
+    Row(
+        "a full table that lost no more than is tolerated",
+        evidence(
+            phase1=lossy(5000),
+            stored=N - 5000,
+            table_count_after=N - 5000,
+            table_limit=N - 5000,
+            loss_tolerance=0.1,
+        ),
+        Verdict.FAIL,
+        "table",
+        1,
+        "held 95000 connections of at most 95000",
+    ),
+    Row(
+        "a tolerated loss before the table",
+        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N - 5, table_limit=N, loss_tolerance=1e-4),
+        Verdict.PASS,
+    ),
+    Row(
+        "a tolerated loss behind the table",
+        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N - 2, loss_tolerance=1e-4),
+        Verdict.PASS,
+    ),
+    Row(
+        "strangers in the table beside a tolerated loss",
+        evidence(phase1=lossy(5), stored=N - 5, table_count_after=N + 1, loss_tolerance=1e-4),
+        Verdict.INVALID,
+        "host",
+    ),
     Row(
         "readings of connections that may be missing are excused",
         both_phases(
@@ -254,6 +351,16 @@ ROWS = [
     # The device
     Row("gone", both_phases(lossy(N), device_alive=False), Verdict.COLLAPSED, "device", None, "no longer answers"),
     Row("alive but silent", both_phases(lossy(N), device_alive=True), Verdict.FAIL, "device", 2),
+    Row("silent, but single frames pass", both_phases(lossy(N), forwards=True), Verdict.FAIL, "device", 2),
+    Row(
+        "alive, but its data path is dead",
+        both_phases(lossy(N), device_alive=True, forwards=False),
+        Verdict.COLLAPSED,
+        "device",
+        None,
+        "forwards nothing any more, although it answers its controls",
+    ),
+    Row("a dead data path, controls unknown", both_phases(lossy(N), forwards=False), Verdict.COLLAPSED, "device"),
     Row(
         "gone, with its own words",
         both_phases(lossy(N), device_alive=False, device_error="dut: no answer within 60 s"),
@@ -357,6 +464,24 @@ def test_disturbance_is_told_whatever_the_verdict() -> None:
         judged = judge(replace(given_evidence, cpus=(stall("watched", 0.25),)))
         assert judged.disturbed
         assert any("250.0 ms in all" in note for note in judged.notes)
+
+
+@pytest.mark.parametrize(
+    ("lost", "tolerance", "verdict", "excused"),
+    [(9, 0.0, Verdict.FAIL, False), (6, 0.0, Verdict.INVALID, True), (9, 1e-4, Verdict.PASS, False)],
+)
+def test_excused_frames_are_told_whatever_the_verdict(
+    lost: int, tolerance: float, verdict: Verdict, *, excused: bool
+) -> None:
+    judged = judge(both_phases(lossy(lost, lost_in_stalls=6), cpus=(stall("watched"),), loss_tolerance=tolerance))
+    assert (judged.verdict, judged.excused, judged.excused_frames) == (verdict, excused, 6)
+    assert f"phase 2 from the Responder: 6 of {lost} lost frames are excused" in judged.notes
+
+
+def test_a_lag_that_a_stall_explains_is_excused() -> None:
+    judged = judge(evidence(placement="shared", phase1=LATE, cpus=(stall(),)))
+    assert (judged.verdict, judged.excused, judged.excused_frames) == (Verdict.INVALID, True, 0)
+    assert not judge(evidence(placement="shared", phase1=LATE)).excused
 
 
 def test_a_device_that_cannot_count_is_noted() -> None:

@@ -1,51 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules that no JSON schema can say, mostly sums over several fields. Their texts make one table, which the schema
-//! names and every refusal by such a rule quotes: what the engine refuses for any other reason, the schema refuses too.
+//! Checks by the rules that no JSON schema can say, mostly sums over several fields; their texts are in `beyond_texts`.
 
 use std::net::IpAddr;
 
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
+use super::beyond_texts::{
+    AFTER_STEP, AS_MANY, CONNECTIONS, FAMILY, FOREGROUND, FRAME, NAME, NUMBERED, ONCE, ONE_PREFIX, OWN_ADDRESS, PACED,
+    RANGE, RISING, SAMPLES, SPACE, STEP, TWO_PORTS, UNICAST,
+};
+use super::frame::{Family, FCS, LIVE_FRAME_OCTETS};
 use super::model::{
-    Background, DelaySamples, Family, Frames, Order, Phase2, Rate, Reading, Request, Step, Stream, FCS,
-    LIVE_FRAME_OCTETS, LONGEST_NAME,
+    Background, DelaySamples, Frames, Order, Phase2, Rate, Reading, Request, Step, Stream, LONGEST_NAME,
 };
 use crate::failure::{Failure, Outcome};
-use crate::shared::TAG_OCTETS;
 
-/// A constant for each text, and the table of all.
-macro_rules! beyond_schema {
-    ($($name:ident = $text:literal,)*) => {
-        $(pub(super) const $name: &str = $text;)*
-        /// All of them.
-        pub const BEYOND_SCHEMA: &[&str] = &[$($name,)*];
-    };
-}
-
-beyond_schema! {
-    ADDRESS = "must be an IPv4 or IPv6 address",
-    FAMILY = "must be of the side's family",
-    UNICAST = "must be a unicast address",
-    ONE_PREFIX = "both ends must share the upper 64 bits",
-    RISING = "first must not be above last",
-    STEP = "must lead from first to last",
-    RANGE = "must hold at most 2^32 addresses",
-    AS_MANY = "must be as many as",
-    NAME = "must be at most 15 octets long",
-    TWO_PORTS = "must differ from initiator.interface",
-    OWN_ADDRESS = "lies inside the tester's own range",
-    SPACE = "the ranges hold too many four tuples",
-    CONNECTIONS = "the ranges hold too few four tuples",
-    FRAME = "is not possible on both sides (IPv6 = IPv4 + 20)",
-    PACED = "takes longer than can be paced",
-    AFTER_STEP = "leads to a rate or a number of frames out of bounds after the step",
-    ONCE = "reading order once sends one frame a connection",
-    SAMPLES = "too few frames of the stream are due from then on",
-    FOREGROUND = "must be less than n: m of n frames are under test",
-    NUMBERED = "too many frames in one stream to be told apart in time",
-}
-
-const ETHERNET_IPV4_UDP: u32 = 14 + 20 + 8;
-const ETHERNET_IPV6_UDP: u32 = 14 + 40 + 8;
 const MOST_SPACE: u64 = 1 << 62;
 /// `with-replacement` draws 32-bit positions.
 const MOST_DRAWN_FROM: u64 = 1 << 32;
@@ -165,11 +133,7 @@ fn check_connections(request: &Request) -> Outcome<()> {
 fn check_frame(request: &Request) -> Outcome<()> {
     let families = [request.initiator.family, request.responder.family];
     for ((octets, family), side) in request.octets().into_iter().zip(families).zip(["Initiator", "Responder"]) {
-        let headers = match family {
-            Family::Ipv4 => ETHERNET_IPV4_UDP,
-            Family::Ipv6 => ETHERNET_IPV6_UDP,
-        };
-        let possible = headers + TAG_OCTETS..=LIVE_FRAME_OCTETS;
+        let possible = request.frame.least(family)..=LIVE_FRAME_OCTETS;
         if !possible.contains(&octets) {
             let (least, most) = (possible.start() + FCS, possible.end() + FCS);
             let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);

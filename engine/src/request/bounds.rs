@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 
-use super::beyond;
+use super::beyond_texts;
 
 /// A CPU of a Linux machine has a number below this (`NR_CPUS` of the largest configuration).
 pub const MOST_CPUS: usize = 8192;
@@ -162,7 +162,8 @@ pub struct Address;
 impl Address {
     pub fn deserialize<'de, D: Deserializer<'de>, T: From<IpAddr>>(deserializer: D) -> Result<T, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let address = text.parse::<IpAddr>().map_err(|_| D::Error::custom(format!("{text}: {}", beyond::ADDRESS)))?;
+        let address =
+            text.parse::<IpAddr>().map_err(|_| D::Error::custom(format!("{text}: {}", beyond_texts::ADDRESS)))?;
         Ok(T::from(address))
     }
 

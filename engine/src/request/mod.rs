@@ -3,7 +3,9 @@
 
 mod addresses;
 mod beyond;
+mod beyond_texts;
 mod bounds;
+mod frame;
 mod model;
 mod rules;
 
@@ -12,10 +14,11 @@ use serde_json::Value;
 use crate::failure::{Failure, Outcome};
 
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
-pub use beyond::BEYOND_SCHEMA;
+pub use beyond_texts::BEYOND_SCHEMA;
+pub use frame::{Family, Frame, SideName, Transport, ETHERNET, FCS};
 pub use model::{
-    Background, DelaySamples, Family, Frame, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading,
-    Request, Responder, ResponderStream, Senders, SideName, Source, Step, Stream, Translation, FCS, VERSION,
+    Background, DelaySamples, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading, Request, Responder,
+    ResponderStream, Senders, Source, Step, Stream, Translation, VERSION,
 };
 pub use rules::RULES;
 

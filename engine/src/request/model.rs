@@ -8,17 +8,13 @@ use serde::Deserialize;
 
 use super::addresses::{AddressRange, Gateway, Mac, PortRange};
 use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
+use super::frame::{Family, Frame, SideName, FCS};
 use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
 
 /// Of the agreement.
 pub const VERSION: u64 = 1;
-/// Octets of an Ethernet frame's check sequence.
-pub const FCS: u32 = 4;
-/// What a page leaves for a live frame (kernel: net/bpf/test_run.c).
-pub const LIVE_FRAME_OCTETS: u32 = 3408;
 /// The kernel's IFNAMSIZ, less the end of the text.
 pub const LONGEST_NAME: usize = 15;
-const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
 const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
 const HIGHEST_RATE: u64 = 200_000_000;
 const MOST_FRAMES: u64 = (1 << 40) - 1;
@@ -29,14 +25,6 @@ pub type Rate = Positive<HIGHEST_RATE>;
 /// Frames of one stream.
 pub type Frames = Whole<1, MOST_FRAMES>;
 type Grace = Whole<0, LONGEST_GRACE_MS>;
-
-/// Which protocol a side speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    Ipv4,
-    Ipv6,
-}
 
 /// The side that opens connections (RFC 9693 section 3).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -112,24 +100,6 @@ pub enum Reading {
     Pseudorandom,
     Increasing,
     Once,
-}
-
-/// One of the two sides, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SideName {
-    Initiator,
-    Responder,
-}
-
-/// How long frames are.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Frame {
-    /// Octets with FCS, on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
-    #[serde(with = "Whole::<64, LONGEST_FRAME>")]
-    pub size: u32,
-    pub side: SideName,
 }
 
 /// Opening connections (RFC 9693 section 4.2).

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What was counted in a trial: from the maps of the frame programs, the ports and the CPUs to the result.
 
-use crate::host::{self, Stalls};
+use std::cmp::Reverse;
+
+use crate::host::{self, Stall, Stalls};
+use crate::losses::Excuses;
 use crate::port::{Drops, Port};
 use crate::programs::{Offered, Received};
 use crate::report::{
-    self, Buckets, Clock, Counts, Cpu, Delay, Frame, Phase2, Ports, Role, Silence, StateTable, TrialResult, Variation,
+    self, Buckets, Clock, Counts, Cpu, Delay, Frame, Phase2, PhaseName, Ports, Role, Silence, StateTable, TrialResult,
+    Variation,
 };
 use crate::request::FCS;
 use crate::sender::Flow;
@@ -14,6 +18,9 @@ use crate::shared::{
 };
 use crate::tester::types;
 use crate::trial::{Phase, Trial};
+
+/// So many stalls of a CPU are told one by one.
+const LONGEST_STALLS: usize = 64;
 
 impl Trial<'_> {
     #[allow(clippy::too_many_arguments, reason = "each is one source of the result")]
@@ -32,7 +39,8 @@ impl Trial<'_> {
         let request = self.request;
         let offered = self.programs.offered();
         let octets = request.octets();
-        let of = |phase: &Phase, stream| self.counts(phase, stream, &received);
+        let excuses = self.excuses(watched);
+        let of = |phase: &Phase, stream| self.counts(phase, stream, &received, excuses.as_ref());
         TrialResult {
             version: report::VERSION,
             engine: env!("CARGO_PKG_VERSION"),
@@ -51,7 +59,7 @@ impl Trial<'_> {
                 initiator: port_report(INITIATOR, &ports[INITIATOR], &received, offered[INITIATOR], drops[INITIATOR]),
                 responder: port_report(RESPONDER, &ports[RESPONDER], &received, offered[RESPONDER], drops[RESPONDER]),
             },
-            cpus: self.cpus(stolen, watched),
+            cpus: self.cpus(stolen, watched, [phase1, phase2].map(|phase| phase.map(|phase| phase.start_ns))),
             clock: Clock { source: host::clock_source(), steps: self.steps.steps },
             start_to_first_frame_ns: self.first_frame_ns.unwrap_or(0),
             wall_ns: self.began.elapsed().as_nanos() as u64,
@@ -59,15 +67,23 @@ impl Trial<'_> {
         }
     }
 
-    fn cpus(&self, stolen: &[u64], watched: &[(usize, Stalls)]) -> Vec<Cpu> {
+    /// None where a CPU stalled more often than is remembered.
+    fn excuses(&self, watched: &[(usize, Stalls)]) -> Option<Excuses> {
+        let all: Vec<&Stalls> =
+            self.records.iter().map(|record| &record.stalls).chain(watched.iter().map(|(_, stalls)| stalls)).collect();
+        let known = all.iter().all(|stalls| stalls.count == stalls.each.len() as u64);
+        known.then(|| Excuses::new(all.into_iter().flat_map(|stalls| &stalls.each)))
+    }
+
+    fn cpus(&self, stolen: &[u64], watched: &[(usize, Stalls)], starts: [Option<u64>; 2]) -> Vec<Cpu> {
         let request = self.request;
         let stolen_of = |cpu: usize| {
             let at = request.senders.cpus.iter().chain(&request.watch_cpus).position(|&other| other == cpu);
             host::stolen_ns(cpu) - at.and_then(|at| stolen.get(at)).copied().unwrap_or(0)
         };
         let senders = request.senders.cpus.iter().zip(&self.records);
-        let senders = senders.map(|(&cpu, record)| (cpu, Role::Sender, record.stalls, Some(record.waited_ns)));
-        let watched = watched.iter().map(|&(cpu, stalls)| (cpu, Role::Watched, stalls, None));
+        let senders = senders.map(|(&cpu, record)| (cpu, Role::Sender, &record.stalls, Some(record.waited_ns)));
+        let watched = watched.iter().map(|(cpu, stalls)| (*cpu, Role::Watched, stalls, None));
         senders
             .chain(watched)
             .map(|(cpu, role, stalls, waited_ns)| Cpu {
@@ -76,13 +92,14 @@ impl Trial<'_> {
                 stalls: stalls.count,
                 stalled_ns: stalls.total_ns,
                 worst_stall_ns: stalls.worst_ns,
+                longest_stalls: longest(&stalls.each, starts),
                 stolen_ns: stolen_of(cpu),
                 waited_ns,
             })
             .collect()
     }
 
-    fn counts(&self, phase: &Phase, stream: usize, received: &Received) -> Option<Counts> {
+    fn counts(&self, phase: &Phase, stream: usize, received: &Received, excuses: Option<&Excuses>) -> Option<Counts> {
         let flow = phase.flows.iter().find(|flow| flow.stream == stream)?;
         let parts: Vec<&types::schedule> = phase.senders.iter().map(|sender| &sender.schedule[flow.side]).collect();
         let tally = &received.tally[stream];
@@ -112,6 +129,10 @@ impl Trial<'_> {
             mean_lag_ns: parts.iter().map(|part| part.lag_sum).sum::<u64>() / samples.max(1),
             final_lag_ns: worst(|part| part.lag_final),
             stalled_ns: phase.senders.iter().map(|sender| sender.stalled_ns).max().unwrap_or(0),
+            lost_in_stalls: excuses.and_then(|excuses| {
+                let lost = phase.offered[flow.side].accepted.checked_sub(tally.received)?;
+                self.lost_in_stalls(phase, flow, lost, excuses)
+            }),
             last_lost_ns: timed.then(|| self.last_lost_ns(flow, &parts)).flatten(),
             longest_silence: self.programs.silence(stream).map(|(from, to)| Silence {
                 from_ns: from.saturating_sub(phase.start_ns),
@@ -121,11 +142,33 @@ impl Trial<'_> {
         })
     }
 
+    /// How many of a flow's `lost` frames were due while an excuse held; None where not each of them is known.
+    fn lost_in_stalls(&self, phase: &Phase, flow: &Flow, lost: u64, excuses: &Excuses) -> Option<u64> {
+        if lost == 0 {
+            return Some(0);
+        }
+        let senders = phase.senders.len() as u64;
+        let (mut found, mut excused) = (0, 0);
+        for (number, sender) in phase.senders.iter().enumerate() {
+            let part = &sender.schedule[flow.side];
+            // A turn that was skipped has no sequence number of its own, so later frames' times are not known.
+            if part.skipped > 0 {
+                return None;
+            }
+            for sequence in self.programs.window(number, flow.stream)?.lost(part.made)? {
+                found += 1;
+                let due = phase.start_ns + flow.due_ns(sequence * senders + number as u64) as u64;
+                excused += u64::from(excuses.cover(due));
+            }
+        }
+        (found == lost).then_some(excused)
+    }
+
     /// When the last frame that did not come in time was due.
     fn last_lost_ns(&self, flow: &Flow, parts: &[&types::schedule]) -> Option<u64> {
         let senders = parts.len() as u64;
         let due = |(sender, part): (usize, &&types::schedule)| {
-            let lost = self.programs.last_lost(sender, flow.stream, part.made)?;
+            let lost = self.programs.window(sender, flow.stream)?.last_lost(part.made)?;
             Some(flow.due_ns(lost * senders + sender as u64) as u64)
         };
         parts.iter().enumerate().filter_map(due).max()
@@ -174,6 +217,22 @@ impl Trial<'_> {
             buckets: Buckets(buckets),
         }
     }
+}
+
+/// Told beside their number, so that a disturbed trial's line stays short.
+fn longest(stalls: &[Stall], starts: [Option<u64>; 2]) -> Vec<report::Stall> {
+    let mut longest = stalls.to_vec();
+    longest.sort_by_key(|stall| Reverse(stall.to_ns - stall.from_ns));
+    longest.truncate(LONGEST_STALLS);
+    longest.sort_by_key(|stall| stall.from_ns);
+    let [first, second] = starts;
+    let told = |stall: &Stall| {
+        let second = second.filter(|&start| first.is_none() || start <= stall.to_ns);
+        let phase = if second.is_some() { PhaseName::Phase2 } else { PhaseName::Phase1 };
+        let start = second.or(first).unwrap_or(0) as i64;
+        report::Stall { phase, from_ns: stall.from_ns as i64 - start, to_ns: stall.to_ns as i64 - start }
+    };
+    longest.iter().map(told).collect()
 }
 
 /// The buckets that hold anything: lower end, upper end, frames.

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
+from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.trials import TrialRequest, TrialResult, phase1_of
-from natgauge.verdicts import TrialEvidence, judge
+from natgauge.verdicts import judge
 from natgauge.words import Placement
 
 #: Stands for phase 1 in trials that have none.
@@ -27,11 +29,12 @@ class Evidence:
         count_before: the device's own count before phase 1; None where it cannot tell.
         count_after: the same after the trial.
         strays: connections at parts of the device that must hold none.
-        dropped_before: frames dropped so far at places of the lab.
+        dropped_before: frames dropped so far at places of the lab, and those of the engine's self-test.
         dropped_after: the same after the trial.
         faults: frames the device refused during the trial, by cause.
         device_error: what the device said instead of answering; empty when it did, None where it is not ours.
         restart: of the device in the middle of the trial.
+        forwards: whether single frames came back after it; None = not tried.
     """
 
     request: TrialRequest
@@ -44,6 +47,12 @@ class Evidence:
     device_error: str | None
     strays: Mapping[str, int] = field(default_factory=dict)
     restart: Restart | None = None
+    forwards: bool | None = None
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Frames dropped during the trial, by place."""
+        return {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
 
     def judged(self, plan: TrialPlan, placement: Placement, table_limit: int | None) -> TrialOutcome:
         """How the trial ended.
@@ -79,6 +88,7 @@ class Evidence:
                 loss_tolerance=plan.loss_tolerance,
                 device_alive=None if self.device_error is None else not self.device_error,
                 device_error=self.device_error or "",
+                forwards=self.forwards,
                 restarted=plan.restart_at_seconds is not None,
             )
         )
@@ -92,6 +102,8 @@ class Evidence:
             delays=delays_by_direction(result),
             restart=self.restart,
             disturbed=judgement.disturbed,
+            excused=judgement.excused,
+            excused_frames=judgement.excused_frames,
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2)),
@@ -102,26 +114,32 @@ class Evidence:
     ) -> Mapping[str, object]:
         """The trial as it is kept: `began` in seconds since 1970, `seconds` it took in all."""
         return {
+            **_judgement(outcome),
             "began": began,
             "seconds": seconds,
-            "verdict": outcome.verdict,
-            "reason": outcome.reason,
-            "limited_by": outcome.limited_by,
-            "disturbed": outcome.disturbed,
-            "notes": outcome.notes,
-            "failed_phase": outcome.failed_phase,
             "placement": placement,
             "plan": plan,
             "device_count_before": self.count_before,
             "device_count_after": self.count_after,
             "device_faults": self.faults,
+            "forwards_afterwards": self.forwards,
             "restart": self.restart,
-            "dropped": {
-                place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()
-            },
+            "dropped": self.dropped,
             "request": self.request,
             "result": self.result,
         }
+
+
+def record_of_none(plan: TrialPlan, outcome: TrialOutcome, placement: Placement, began: float) -> Mapping[str, object]:
+    """A trial that was never begun, as it is kept."""
+    seconds = time.time() - began
+    trial = {"began": began, "seconds": seconds, "placement": placement, "plan": plan, "request": None, "result": None}
+    return {**_judgement(outcome), **trial}
+
+
+def _judgement(outcome: TrialOutcome) -> dict[str, object]:
+    names = ("verdict", "reason", "limited_by", "disturbed", "excused", "excused_frames", "notes", "failed_phase")
+    return {name: getattr(outcome, name) for name in names}
 
 
 def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:

@@ -24,6 +24,7 @@ from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Side
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.recipe import Recipe
+    from natgauge.trials import Frame
 
 #: RFC 4814 section 4.5: pseudorandom source ports leave the well-known ones out.
 FIRST_SOURCE_PORT = 1024
@@ -153,6 +154,14 @@ class TrafficPlan:
     frame_side: Side
     order: Order
     mapped_addresses: Addresses | None = None
+
+    @property
+    def frame(self) -> Frame:
+        """The frame as the engine is asked for it."""
+        # What may be asked is known without what reads and checks JSON.
+        from natgauge.trials import Frame  # noqa: PLC0415
+
+        return Frame(size=self.frame_size, side=self.frame_side)
 
     @property
     def space(self) -> int:

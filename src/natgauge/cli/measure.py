@@ -24,6 +24,13 @@ _PLACE = [
 ]
 
 
+_LABS = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
+_CELL = [
+    option.with_help(f"{option.help}: {_LABS}") if option.name == "lab" else option
+    for option in options_of(GROUPS["options"])
+]
+
+
 @click.command("measure", short_help="Measure one metric of one gateway.")
 @click.argument("metric")
 @click.option(
@@ -31,7 +38,7 @@ _PLACE = [
 )
 @options(options_of(GROUPS["traffic"]))
 @procedure_settings.options
-@options(options_of(GROUPS["options"]))
+@options(_CELL)
 @options(_PLACE)
 @options(options_of(GROUPS["wishes"]))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")

@@ -68,6 +68,9 @@ class ProgressDisplay:
         """A trial's start changes the live line, its end leaves a line."""
         while self._stages:
             self._console.print(Text(self._stages.pop(0)))
+        if self._now is None and event.most_seconds is not None:
+            most = duration(event.most_seconds)
+            self._console.print(Text(f"{event.metric}: at most {most} from now on, then what is known is told"))
         self._now = event
         if event.outcome is None:
             self._show("starting")
@@ -79,7 +82,8 @@ class ProgressDisplay:
             return
         event = self._now
         left = "" if event.seconds_left is None else f"about {duration(event.seconds_left)} left"
-        parts = (f"{_number(event)} {describe(event.plan)}", where, _searched(event.bounds), left)
+        most = "" if event.most_seconds_left is None else f"at most {duration(event.most_seconds_left)}"
+        parts = (f"{_number(event)} {describe(event.plan)}", where, _searched(event.bounds), left, most)
         self._live.update(Text("; ".join(part for part in parts if part)))
 
 

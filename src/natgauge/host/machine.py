@@ -76,7 +76,8 @@ def _mitigations() -> dict[str, str]:
     return {name: text for name, text in found.items() if text and text != "Not affected"}
 
 
-def memory_octets(name: str) -> int | None:
-    """A figure of /proc/meminfo in octets, for example of "MemAvailable"; None where there is none (proc(5))."""
-    match = re.search(rf"^{name}:\s+(\d+) kB$", _read("/proc/meminfo") or "", re.MULTILINE)
+def memory_octets(name: str, text: str | None = None) -> int | None:
+    """A figure of /proc/meminfo, or of `text` like it, in octets, e.g. of "MemAvailable"; None where there is none."""
+    found = _read("/proc/meminfo") if text is None else text
+    match = re.search(rf"^{name}:\s+(\d+) kB$", found or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else None

@@ -24,7 +24,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import SearchPlan, search
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.notes import UNDECIDED, repetitions_note, tolerance_note
+from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
@@ -34,6 +34,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "back-to-back"

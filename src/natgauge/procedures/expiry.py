@@ -23,6 +23,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
 from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.procedures.kit.values import in_range
 
 METRIC = "expiry"
@@ -69,9 +70,15 @@ class _Expiry(Standing[Settings]):
     def once(self, _known: float | None) -> Measurement:
         settings, rate = self.settings, self.preparation.rate
         self.must(rate, settings.phase1_plan(rate), 1)
-        seen = self.runner.measurer.watch_count(settings.interval_seconds, settings.watch_seconds)
+        left = self.runner.budget.left
+        watched = settings.watch_seconds if left is None else min(settings.watch_seconds, left)
+        seen = self.runner.measurer.watch_count(settings.interval_seconds, watched)
         rows = [{"seconds": one.seconds, "count": float(one.count)} for one in seen]
         begin, end = crossing(seen, FROM_SHARE * settings.connections), crossing(seen, TO_SHARE * settings.connections)
+        if (begin is None or end is None) and watched < settings.watch_seconds:
+            raise TimeUpError(
+                f"{seen[-1].count} of {settings.connections} connections were left when the time was over"
+            )
         if begin is None or end is None:
             raise BrokenError(
                 f"{METRIC}: {seen[-1].count} of {settings.connections} connections were left after "
@@ -106,5 +113,5 @@ PROCEDURE = Procedure(
     source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
     settings=Settings,
     start=_Expiry,
-    profiles={"standard": {"repeat": 3}, "rfc": {"repeat": 10}},
+    profiles={"quick": {"most_seconds": 240.0}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

@@ -29,6 +29,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
 from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "frame-loss"
@@ -96,8 +97,14 @@ class _FrameLoss(Standing[Settings]):
         for share in shares_of(settings.step):
             rate = self.full * share
             plan = settings.plan(self.preparation.rate, rate, settings.trial_seconds)
-            # The value is of the first trial; any later one may stay undecided.
-            outcome = self.at(rate, plan) if rows else self.must(rate, plan)
+            # The value is of the first trial; any later one may stay undecided, or be left out.
+            try:
+                outcome = self.at(rate, plan) if rows else self.must(rate, plan)
+            except TimeUpError as error:
+                if not rows:
+                    raise
+                self.repetition_notes.append(f"{LEFT_OUT}loads from {share:.4g} of the highest down: {error}")
+                break
             if outcome is None:
                 continue
             rows.append(_row(share, rate, outcome))

@@ -32,13 +32,14 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures.kit import queues, validation
 from natgauge.procedures.kit.capacity_trials import LEAST_RATE, CapacityTrials, CollapsedError, UndecidedError
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.notes import UNDECIDED, tolerance_note
+from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
+from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import in_range, one_of, whole
 
 METRIC = "table-capacity"

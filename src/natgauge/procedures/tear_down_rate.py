@@ -22,10 +22,13 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
 from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
 from natgauge.procedures.kit.values import whole
 
 METRIC = "tear-down-rate"
 UNIT = "connections/s"
+#: Of fewer times nothing is known of their spread.
+LEAST_SAMPLE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,7 @@ class Settings(Phase1Settings):
         metadata=about(
             "how often a full and an empty table are emptied",
             "times",
-            partial(whole, lowest=2, highest=1000, unit="times"),
+            partial(whole, lowest=LEAST_SAMPLE, highest=1000, unit="times"),
         ),
     )
 
@@ -60,7 +63,15 @@ class _TearDownRate(Standing[Settings]):
         full, empty = [], []
         for number in range(settings.sample):
             rate = self.preparation.rate
-            outcome = self.must(rate, settings.phase1_plan(rate), settings.sample - number)
+            try:
+                outcome = self.must(rate, settings.phase1_plan(rate), settings.sample - number)
+            except TimeUpError as error:
+                if number < LEAST_SAMPLE:
+                    raise
+                self.repetition_notes.append(
+                    f"{LEFT_OUT}{settings.sample - number} of {settings.sample} times: {error}"
+                )
+                break
             full.append(_checked(measurer.empty_timed(), outcome.stored))
             empty.append(_checked(measurer.empty_timed(), 0))
         value, figures, notes = tear_down(settings.connections, full, empty)

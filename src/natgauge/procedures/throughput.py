@@ -28,6 +28,7 @@ from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
+from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 from natgauge.procedures.kit.values import one_of
 
 METRIC = "throughput"
@@ -117,7 +118,10 @@ class _Throughput(Repetitions[Settings]):
         self.judged = []
         try:
             if settings.search == "mlrsearch":
-                found = mlr_search.search(_mlr_plan(settings, span, known), self._trial)
+                try:
+                    found = mlr_search.search(_mlr_plan(settings, span, known), self._trial)
+                except TimeUpError as error:
+                    found = cut_off(self.judged, UNIT, error)
                 return replace(found, figures={**_figures(found.value, settings), **found.figures})
             plan = search_plan(settings, span, known, short_probes=True)
             found = search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))

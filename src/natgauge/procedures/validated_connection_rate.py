@@ -4,7 +4,8 @@
 As the connection rate, but after phase 1 the Responder sends one frame through every connection that it learned. In the
 standard r = alpha * R. Where the throughput from the Responder is known, r stays at a safe share of it, because
 otherwise that throughput is what is measured. A failure is repeated once with r halved, which tells r too high from
-R too high; where that trial passes, all following ones ask no faster.
+R too high; where that trial passes, all following ones of the repetition ask no faster. Each repetition starts anew, so
+one frame lost by chance does not slow down all that follows, and the alpha told is the one the answer's trial had.
 """
 
 from __future__ import annotations
@@ -49,17 +50,19 @@ class _ValidatedRate(Repetitions[Settings]):
         super().__init__(runner, settings)
         self.validation = settings.validation()
         self.causes: Counter[Cause] = Counter()
+        self.asked: dict[float, float] = {}
 
     def once(self, known: float | None) -> Measurement:
         span = establishing_span(self.runner.measurer, self.settings.connections)
+        self.validation = self.settings.validation()
         self.causes.clear()
+        self.asked.clear()
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]))
-        asked = self.validation.rate(found.value) if found.value else 0.0
-        figures = {}
+        asked = self.asked.get(found.value)
+        figures = {} if asked is None else {"validation_rate": asked, "alpha": asked / found.value}
         if found.value:
-            seconds = self.settings.connections / found.value
-            figures = {"validation_rate": asked, "alpha": asked / found.value, queues.TRIAL_SECONDS: seconds}
+            figures[queues.TRIAL_SECONDS] = self.settings.connections / found.value
         return replace(found, figures=figures, notes=(*found.notes, *self._asking_notes()))
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
@@ -67,8 +70,11 @@ class _ValidatedRate(Repetitions[Settings]):
         return [*tolerance_note(self.settings), *queued]
 
     def _trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-        plan = validation.plan(self.settings, self.settings.connections, rate, self.validation.rate(rate))
+        asked = self.validation.rate(rate)
+        plan = validation.plan(self.settings, self.settings.connections, rate, asked)
         outcome = self.runner.run(plan, rate, bounds)
+        if outcome.verdict is Verdict.PASS:
+            self.asked[rate] = asked
         if outcome.verdict is not Verdict.FAIL:
             return outcome
         again = None
@@ -76,9 +82,10 @@ class _ValidatedRate(Repetitions[Settings]):
             again = self.runner.run(validation.slower(plan), rate, bounds)
         why = validation.cause(outcome, again, self.settings.connections)
         self.causes[why] += 1
-        if why == "r too high" and again is not None and plan.phase2 is not None:
+        if why == "r too high" and again is not None:
             # What was asked for is R, and it passed; from now on nothing is asked faster than what passed.
-            self.validation = replace(self.validation, most=plan.phase2.responder_rate * validation.SLOWER_SHARE)
+            self.asked[rate] = asked * validation.SLOWER_SHARE
+            self.validation = replace(self.validation, most=self.asked[rate])
             return again
         return replace(outcome, limited_by=_LIMITS[why], reason=f"{outcome.reason} ({why})")
 

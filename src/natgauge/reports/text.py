@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import number, rows, uncompared, whole
-from natgauge.results.model import SUMMARY_SCHEMA, Result
+from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
 from natgauge.words import LimitedBy
 
 #: What limited a result, in words.
@@ -22,7 +22,11 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "port pool": "the outside ports the device may give out",
     "tester": "the tester, not the device: the device may do more",
     "host": "disturbances of this host, not the device",
+    "time": "the time that the measurement was given: the answer is undecided",
 }
+
+#: Doubts that are told whole: they say something of the device that its figure does not.
+_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread"})
 
 #: One load or step of a series.
 SeriesRow = Mapping[str, float | str | None]
@@ -40,7 +44,13 @@ def read_summary(folder: Path) -> Result:
         UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
     """
     path = folder / SUMMARY
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise UsageError(
+            f"report: {str(folder)!r} cannot be read ({error.strerror}); name the folder of a measurement"
+        ) from error
+    if not there:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
 
@@ -64,6 +74,7 @@ def verdict(result: Result) -> str:
     lines.append(f"  Trials: {_trials(result.trials)}.")
     if result.doubts:
         lines.append(f"  Doubts: {_doubts(result)}.")
+    lines += [f"  Finding: {doubt.text}." for doubt in result.doubts if doubt.word in _FINDINGS]
     lines += [f"  Note: {note}." for note in _notes(result.notes)]
     return "\n".join([*lines, *_series(result)])
 

@@ -19,7 +19,8 @@ SUMMARY_SCHEMA: Final = "natgauge-summary-2"
 #: What a reader must know before a figure is trusted; see `natgauge.results.doubts`.
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
-    "contradictions", "queues", "undecided",
+    "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
+    "table not emptied", "tester unknown",
 ]  # fmt: skip
 
 #: No error line repeats more of a value than this many characters.

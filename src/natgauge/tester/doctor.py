@@ -21,6 +21,7 @@ from natgauge.duts.recipe import available, load
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import format_cpus, usable_cpus
+from natgauge.host.machine import memory_octets
 from natgauge.labs import upkeep, xdp
 from natgauge.labs.namespaces import PREFIX, names
 from natgauge.tester.probe import CableProof, send_over_a_cable
@@ -258,8 +259,7 @@ def _stolen(host: Host) -> Iterator[Finding]:
 
 
 def _memory(host: Host) -> Iterator[Finding]:
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", host.read("/proc/meminfo") or "", re.MULTILINE)
-    mib = int(match[1]) // 1024 if match else 0
+    mib = (memory_octets("MemAvailable", host.read("/proc/meminfo") or "") or 0) // 1024**2
     if mib >= _LEAST_MEMORY_MIB:
         millions = mib * 1024**2 // _OCTETS_PER_CONNECTION // 1_000_000
         what = f"{mib} MiB available: enough for about {millions} million connections of a NAT44 on this machine"

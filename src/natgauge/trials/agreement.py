@@ -251,6 +251,7 @@ class StreamCounts(_Model):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
     `last_lost_ns`: when the last lost frame was due, since the start of the phase; None also where none was lost.
+    `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before or as long again behind it.
     """
 
     intended_frames: Count
@@ -273,6 +274,7 @@ class StreamCounts(_Model):
     mean_lag_ns: Count | None = None
     final_lag_ns: Count | None = None
     stalled_ns: Count | None = None
+    lost_in_stalls: Count | None = None
     last_lost_ns: Count | None = None
     longest_silence: Silence | None = None
     delay: DelayCounts | None = None
@@ -313,14 +315,23 @@ class Ports(_Model):
     responder: PortCounters
 
 
+class Stall(_Model):
+    """Between two times that a CPU was seen at its task, since the start of the latest phase begun by its end."""
+
+    phase: Literal["phase1", "gap", "phase2"]
+    from_ns: int
+    to_ns: int
+
+
 class Cpu(_Model):
-    """Stalls of one CPU: times it did nothing of its task although it should have."""
+    """Stalls of one CPU: times it did nothing of its task although it should have; the longest ones by time."""
 
     cpu: Count
     role: Literal["sender", "watched"]
     stalls: Count
     stalled_ns: Count
     worst_stall_ns: Count
+    longest_stalls: tuple[Stall, ...] = ()
     stolen_ns: Count | None = None
     waited_ns: Count | None = None
 

@@ -13,7 +13,7 @@ from tests.labs.known_answers.rows import ROWS, Look, Row, Value
 from natgauge import procedures
 
 # Of a row; the longest takes some 20 s on a calm host, and disturbed trials are repeated.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(240)]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

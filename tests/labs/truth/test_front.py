@@ -15,6 +15,9 @@ import pytest
 from natgauge.host import programs
 from natgauge.labs import namespaces
 
+# A ring is full only as long as its core is busy with nothing else.
+pytestmark = pytest.mark.alone
+
 if TYPE_CHECKING:
     from tests.labs.datagrams import Datagram
     from tests.labs.truth.conftest import Programs, Wire

@@ -340,6 +340,7 @@ def is_calm(held: Held) -> bool:
     return held.timer_error is not None and held.timer_error.p99 < CALM
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("delay_us", [0, 100, 1000, 10_000])
 def test_delay_is_found_within_the_forwarders_own_timer_error(lab: NetnsLab, delay_us: int) -> None:
     for _ in range(ATTEMPTS):
@@ -369,6 +370,7 @@ LATE_NS = 150_000_000
 JITTERED_BEFORE = (BRIDGED_CONNECTIONS + 2) // JITTER["every"]
 
 
+@pytest.mark.alone
 def test_every_frame_held_longer_is_found_in_the_histogram(lab: NetnsLab) -> None:
     held, streams = held_and_measured(lab, 1000, **JITTER)
     assert [stream.received_frames for stream in streams] == [BRIDGED_FRAMES] * 2
@@ -377,6 +379,7 @@ def test_every_frame_held_longer_is_found_in_the_histogram(lab: NetnsLab) -> Non
     assert longer == held.jittered - JITTERED_BEFORE > 0
 
 
+@pytest.mark.alone
 def test_every_frame_past_the_timeout_is_late_and_not_received(lab: NetnsLab) -> None:
     held, streams = held_and_measured(lab, 1000, **JITTER, frame_timeout_ms=LATE_NS / 1e6)
     assert sum(stream.late for stream in streams) == held.jittered - JITTERED_BEFORE > 0

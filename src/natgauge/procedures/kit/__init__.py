@@ -8,11 +8,12 @@ The frame of every measurement:
 * `settings`, `values`, `profiles`: what can be asked for
 * `runner`, `events`: trials handed to the measurer, and told
 * `invalid_trials`: how often a trial that says nothing is repeated
+* `time_budget`: how long the measurement may take, and what is told when that is over
 * `results`, `summary`, `notes`: what comes of it
 
 For metrics that share a way of measuring, each with its settings:
 
-* `rate_search` (with `binary_search` and `mlr_search`): the highest rate
+* `rate_search` (with `binary_search`, its `loads` and `incurable` loss, and `mlr_search`): the highest rate
 * `queues`: by how much queues before the device may raise a rate
 * `capacity_trials`: whether so many connections are kept, and whose fault it is where they are not
 * `device_count`: the device's own count against the traffic

@@ -8,6 +8,8 @@ Plain halving, with what the standards leave unsaid:
   A failed trial tells how fast the device did forward; the next guess lies beside that.
 * Probes may be short. The answer's own trial is never short.
 * INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
+* Frames that are lost or come back wrong at every rate in the same share end the search (see `incurable`). Where the
+  first failures hint at that, rates far above and far below them are tried next.
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
   second time, a third time where the two differ, and the majority counts. If that moves a bound the search goes on.
 """
@@ -17,12 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.incurable import LEAST_TRIALS, SPAN, Faults, Incurable
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
+from natgauge.procedures.kit.loads import Load, Status
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, TimeUpError, undecided_note
 from natgauge.procedures.kit.values import SearchError
 
 #: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
@@ -33,6 +37,8 @@ NEAR = 2.0
 BESIDE = 0.05
 #: The most one guess goes down; an overloaded device may forward much less than it could.
 STEEPEST = 16.0
+#: How far down the next trial goes where failures hint at a loss that no rate cures.
+FAR_DOWN = 4.0
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 #: How a note about a load begins that passed once and failed once.
@@ -79,45 +85,6 @@ class SearchPlan:
     whole: bool = False
 
 
-class _Status(Enum):
-    """What is known of a load."""
-
-    UNKNOWN = "unknown"
-    SHORT_PASS = "passed a short trial"
-    PASS = "passed"
-    FAIL = "failed"
-    UNDECIDED = "only invalid trials"
-
-
-@dataclass(slots=True)
-class _Load:
-    """Decisions about one load."""
-
-    rate: float
-    passes: int = 0
-    fails: int = 0
-    short_passes: int = 0
-    undecided: bool = False
-    collapsed: bool = False
-    cause: str = "device"
-    doubt: str = ""
-    forwarded: float | None = None
-
-    @property
-    def decisions(self) -> int:
-        """Decisions that bind."""
-        return self.passes + self.fails
-
-    @property
-    def status(self) -> _Status:
-        """The majority; a tie counts against the load."""
-        if self.decisions:
-            return _Status.PASS if self.passes > self.fails else _Status.FAIL
-        if self.undecided:
-            return _Status.UNDECIDED
-        return _Status.SHORT_PASS if self.short_passes else _Status.UNKNOWN
-
-
 class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what it has
     """The search must end before its bounds are near enough."""
 
@@ -148,9 +115,13 @@ class _Search:
         self._trial = trial
         self._forwarded = forwarded
         self._patience = in_search(plan.invalid_repeats)
-        self._loads: dict[float, _Load] = {}
+        self._loads: dict[float, Load] = {}
         self._attempts: list[Attempt] = []
         self._notes: list[str] = []
+        self._faults = Faults()
+        self._incurable: Incurable | None = None
+        self._looked_above = False
+        self._undecided = False
 
     def run(self) -> Measurement:
         """Converge, confirm, and go on while confirming moves a bound."""
@@ -160,22 +131,43 @@ class _Search:
                 self._converge()
         except _Stop as stop:
             self._notes.append(str(stop))
+        except TimeUpError as error:
+            self._cut_off(error)
         return self._result()
+
+    def _cut_off(self, error: TimeUpError) -> None:
+        """Note what is known when the time is over.
+
+        Raises:
+            TimeUpError: nothing is.
+        """
+        lower, upper = self._lower(full=True), self._upper()
+        if lower is None and upper is None:
+            # A short trial that passed is no bound of the answer.
+            error.bounds = Bounds()
+            raise error
+        value = 0.0 if lower is None else lower.rate
+        self._undecided = upper is None or not self._resolved(value, upper.rate)
+        if self._undecided:
+            bound = None if upper is None else upper.rate
+            self._notes.append(undecided_note(value, bound, self._plan.unit, error))
+        else:
+            self._notes.append(f"{LEFT_OUT}trying the final bounds again: {error}")
 
     # What is known
 
-    def _lower(self, *, full: bool) -> _Load | None:
+    def _lower(self, *, full: bool) -> Load | None:
         """The highest load below the upper bound that passed (a short trial is enough unless `full`)."""
-        wanted = {_Status.PASS} if full else {_Status.PASS, _Status.SHORT_PASS}
+        wanted = {Status.PASS} if full else {Status.PASS, Status.SHORT_PASS}
         upper = self._upper()
         passed = [
             load for load in self._loads.values() if load.status in wanted and (upper is None or load.rate < upper.rate)
         ]
         return max(passed, key=lambda load: load.rate, default=None)
 
-    def _upper(self) -> _Load | None:
+    def _upper(self) -> Load | None:
         """The lowest load that did not pass."""
-        failed = [load for load in self._loads.values() if load.status in {_Status.FAIL, _Status.UNDECIDED}]
+        failed = [load for load in self._loads.values() if load.status in {Status.FAIL, Status.UNDECIDED}]
         return min(failed, key=lambda load: load.rate, default=None)
 
     # Which load next
@@ -184,6 +176,10 @@ class _Search:
         while (following := self._next()) is not None:
             load, short = following
             self._decide(float(round(load)) if self._plan.whole else load, short=short and self._plan.short_probes)
+            # Of bursts not the rate is searched but the length.
+            self._incurable = None if self._plan.whole else self._faults.found()
+            if self._incurable is not None:
+                raise _Stop(self._incurable.note(self._plan.unit))
 
     def _next(self) -> tuple[float, bool] | None:
         """The next load and whether a probe will do; None when the bounds are near enough."""
@@ -195,20 +191,22 @@ class _Search:
         resolved = self._resolved(lower.rate, upper.rate)
         if not resolved and upper.rate > NEAR * lower.rate:
             return self._narrowing(lower.rate, upper), True
-        if lower.status is _Status.SHORT_PASS:
+        if lower.status is Status.SHORT_PASS:
             return lower.rate, False
         return None if resolved else ((lower.rate + upper.rate) / 2, False)
 
-    def _upward(self, lower: _Load | None) -> tuple[float, bool] | None:
+    def _upward(self, lower: Load | None) -> tuple[float, bool] | None:
         if lower is None:
             return self._plan.start, True
         if lower.rate < self._plan.top:
             return min(lower.rate * self._stride(), self._plan.top), True
-        return None if lower.status is _Status.PASS else (lower.rate, False)
+        return None if lower.status is Status.PASS else (lower.rate, False)
 
-    def _downward(self, upper: _Load) -> tuple[float, bool] | None:
+    def _downward(self, upper: Load) -> tuple[float, bool] | None:
         if upper.rate <= self._plan.floor or self._rate_is_not_the_cause():
             return None
+        if not self._plan.whole and self._faults.suspected:
+            return self._far(upper.rate), False
         if upper.cause in FULL:
             guess = upper.rate / STEEPEST
         else:
@@ -217,10 +215,20 @@ class _Search:
                 guess = upper.rate / self._stride()
         return max(guess, self._plan.floor), True
 
+    def _far(self, failed: float) -> float:
+        """Once far above the failures, where a trial is over sooner; then far below them, then between."""
+        lowest, highest = self._faults.rates
+        if not self._looked_above and highest < self._plan.top:
+            self._looked_above = True
+            return min(SPAN * highest, self._plan.top)
+        if highest >= FAR_DOWN * SPAN * lowest and len(self._loads) < LEAST_TRIALS:
+            return math.sqrt(lowest * highest)
+        return max(failed / FAR_DOWN, self._plan.floor)
+
     def _stride(self) -> float:
         return self._plan.stride if len(self._loads) == 1 else NEAR
 
-    def _narrowing(self, lower: float, upper: _Load) -> float:
+    def _narrowing(self, lower: float, upper: Load) -> float:
         guess = (upper.forwarded or 0.0) * (1 + BESIDE)
         return guess if lower * (1 + BESIDE) < guess < upper.rate * (1 - BESIDE) else lower * NEAR
 
@@ -230,14 +238,14 @@ class _Search:
 
     def _rate_is_not_the_cause(self) -> bool:
         """Whether a full table failed two rates that lie far apart."""
-        full = [load.rate for load in self._loads.values() if load.status is _Status.FAIL and load.cause in FULL]
+        full = [load.rate for load in self._loads.values() if load.status is Status.FAIL and load.cause in FULL]
         return bool(full) and max(full) >= STEEPEST * min(full)
 
     # Trials and decisions
 
     def _decide(self, rate: float, *, short: bool) -> None:
         """Try a load until a trial decides, and note the decision."""
-        load = self._loads.setdefault(rate, _Load(rate))
+        load = self._loads.setdefault(rate, Load(rate))
         outcome = self._valid(load, short=short)
         for _ in range(self._plan.loss_verifications):
             if outcome is None or outcome.verdict is not Verdict.FAIL:
@@ -254,7 +262,7 @@ class _Search:
             load.forwarded = self._forwarded(outcome)
             load.collapsed = outcome.verdict is Verdict.COLLAPSED
 
-    def _valid(self, load: _Load, *, short: bool) -> TrialOutcome | None:
+    def _valid(self, load: Load, *, short: bool) -> TrialOutcome | None:
         """Repeat until a trial speaks of the device; None when the limit of repeats is reached."""
         tried = until_decided(lambda: self._run(load.rate, short=short), self._patience)
         if tried.decided:
@@ -269,6 +277,7 @@ class _Search:
             raise _Stop(f"the search was ended after {self._plan.most_trials} trials; its bounds are wider than asked")
         outcome = self._trial(rate, short, self._bounds())
         self._attempts.append(Attempt(rate, short, outcome))
+        self._faults.add(rate, outcome)
         if outcome.verdict is Verdict.COLLAPSED:
             self._note_collapse(rate, outcome)
         return outcome
@@ -291,7 +300,7 @@ class _Search:
                 return True
         return False
 
-    def _changed(self, load: _Load) -> bool:
+    def _changed(self, load: Load) -> bool:
         before = load.status
         while load.decisions < 2 or load.passes == load.fails:
             known = load.decisions
@@ -317,7 +326,7 @@ class _Search:
             trials_left=self._trials_left(lower, upper),
         )
 
-    def _trials_left(self, lower: _Load | None, upper: _Load | None) -> int:
+    def _trials_left(self, lower: Load | None, upper: Load | None) -> int:
         """Estimate: the halvings to come, a few trials to find the bracket, two to confirm."""
         high = upper.rate if upper is not None else self._plan.top
         low = lower.rate if lower is not None else 0.0
@@ -328,7 +337,7 @@ class _Search:
 
     def _result(self) -> Measurement:
         lower, upper = self._lower(full=True), self._upper()
-        value = 0.0 if lower is None else lower.rate
+        value = 0.0 if lower is None or self._incurable is not None else lower.rate
         return Measurement(
             value=value,
             upper=None if upper is None else upper.rate,
@@ -338,18 +347,20 @@ class _Search:
             notes=tuple(self._notes),
         )
 
-    def _limit(self, value: float, upper: _Load | None) -> str:
+    def _limit(self, value: float, upper: Load | None) -> str:
         """What the upper bound is due to, and the note that says so where it is not simply the device."""
+        if self._undecided:
+            return TIME
         if upper is None:
             self._notes.append(
                 f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
             )
             return "tester"
-        if value == 0:
+        if value == 0 and self._incurable is None:
             self._notes.append(f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}")
         if upper.doubt:
             self._notes.append(f"whether {upper.rate:.0f} {self._plan.unit} pass could not be decided: {upper.doubt}")
-        if upper.status is _Status.UNDECIDED or upper.cause != "device":
+        if upper.status is Status.UNDECIDED or upper.cause != "device":
             return upper.cause
         if value > TESTER_SHARE * self._plan.top:
             self._notes.append(

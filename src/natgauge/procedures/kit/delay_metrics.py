@@ -18,6 +18,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
 from natgauge.procedures.kit.values import shares
 
 UNIT = "us"
@@ -103,8 +104,15 @@ class _TimedTrials(Standing[DelaySettingsT]):
             rate = self.throughput * share
             plan = self.settings.timed_plan(self.preparation.rate, rate)
             left = len(every) - number
-            # The value is of the first load; any later one may stay undecided.
-            outcome = self.at(rate, plan, left) if figures else self.must(rate, plan, left)
+            # The value is of the first load; any later one may stay undecided, or be left out.
+            try:
+                outcome = self.at(rate, plan, left) if figures else self.must(rate, plan, left)
+            except TimeUpError as error:
+                if not figures:
+                    raise
+                missing = ", ".join(f"{one * 100:g} %" for one in every[number:])
+                self.repetition_notes.append(f"{LEFT_OUT}the loads {missing}: {error}")
+                break
             if outcome is None:
                 continue
             found = read(outcome, self.timing)

@@ -32,6 +32,8 @@ class Event:
         bounds: of the search before (or, with an outcome, still before) this trial is counted.
         outcome: None at the start.
         seconds_left: estimate for all that is still to do; None while there is nothing to estimate from.
+        most_seconds: that the measurement may take, those of others that it needs included; None = no end.
+        most_seconds_left: of these.
     """
 
     metric: str
@@ -43,6 +45,8 @@ class Event:
     bounds: Bounds
     outcome: TrialOutcome | None = None
     seconds_left: float | None = None
+    most_seconds: float | None = None
+    most_seconds_left: float | None = None
 
 
 Observer = Callable[[Event], None]

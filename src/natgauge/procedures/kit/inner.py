@@ -11,6 +11,7 @@ from natgauge.procedures.kit.phase2 import Phase2Settings
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.time_budget import UNDECIDED, TimeUpError
 
 SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 
@@ -48,7 +49,13 @@ def measure_first(metric: str, runner: TrialRunner, settings: TrialSettings, **o
         own: what is the inner measurement's alone.
 
     Raises:
+        TimeUpError: the time of the runner's measurement did not suffice; the text says what is known.
         NatgaugeError: a trial could not be run at all.
     """
     procedure = procedures.get(metric)
-    return procedure.measure(runner.measurer, inner(procedure.settings, settings, **own), runner.observe)
+    asked = inner(procedure.settings, settings, **own)
+    found = procedure.measure(runner.measurer, asked, runner.observe, runner.budget)
+    for note in found.notes:
+        if note.startswith(UNDECIDED):
+            raise TimeUpError(f"the {metric} that it needs first is {note}")
+    return found

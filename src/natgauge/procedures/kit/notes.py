@@ -9,18 +9,18 @@ from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 
-#: How a note begins that says between which values the answer lies, because no trial told more.
-UNDECIDED = "undecided: "
-
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
-    """How many trials were disturbed, if any."""
+    """How many trials were disturbed, and how many would have failed but for that, if any."""
     outcomes: list[TrialOutcome] = [attempt.outcome for one in measurements for attempt in one.attempts]
     disturbed = sum(outcome.disturbed for outcome in outcomes)
     invalid = sum(outcome.verdict is Verdict.INVALID for outcome in outcomes)
     if not disturbed and not invalid:
         return []
-    return [f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"]
+    found = [f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"]
+    if excused := sum(outcome.excused for outcome in outcomes):
+        found.append(f"{excused} of {len(outcomes)} trials were excused: disturbances explain why they failed")
+    return found
 
 
 def tolerance_note(settings: TrialSettings) -> list[str]:

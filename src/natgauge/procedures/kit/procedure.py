@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, get_args
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Measurer
 from natgauge.procedures.kit.events import Observer, ignore
 from natgauge.procedures.kit.notes import disturbed_note
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
-from natgauge.procedures.kit.results import MeasurementResult, make_result
+from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, read_texts
+from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 from natgauge.procedures.kit.values import one_of, spoken
 from natgauge.words import Order, Placement
 
@@ -88,7 +89,22 @@ class Procedure(Generic[SettingsT]):
         values = self.with_profile(read_texts(asked))
         if "four_tuples" in names:
             values["four_tuples"] = four_tuples
+        if "most_seconds" not in asked:
+            values |= self._more_time(values)
         return self.settings(connections=connections, placement=placement, order=order, **values)
+
+    def _more_time(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
+        usual: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(self.settings)}
+        usual |= self.with_profile({"profile": values.get("profile", "default")})
+        if usual["most_seconds"] is None:
+            return {}
+        share = 1.0
+        for name in ("trial_seconds", "repeat"):
+            one, other = values.get(name), usual.get(name)
+            if isinstance(one, int | float) and isinstance(other, int | float):
+                share *= max(1.0, one / other)
+        return {"most_seconds": usual["most_seconds"] * share} if share > 1 else {}
 
     def with_profile(self, given: Mapping[str, object]) -> dict[str, Any]:
         """The given settings, and those of their profile for all that was not given.
@@ -114,30 +130,45 @@ class Procedure(Generic[SettingsT]):
             named = " and ".join(missing)
             raise UsageError(f"metric {self.metric}: this tester lacks {named}; choose another metric or setting")
 
-    def measure(self, measurer: Measurer, settings: SettingsT, observe: Observer = ignore) -> MeasurementResult:
+    def measure(
+        self, measurer: Measurer, settings: SettingsT, observe: Observer = ignore, budget: TimeBudget | None = None
+    ) -> MeasurementResult:
         """Measure as often as the settings say.
 
         Args:
             measurer: performs the trials.
             settings: of this metric.
             observe: is told of every trial.
+            budget: the time that is left, of a measurement that needs this one first; None = as the settings say.
 
         Raises:
             UsageError: the measurer cannot do what the settings need.
-            BrokenError: nothing can be said of the device.
+            BrokenError: nothing can be said of the device, or not in the time that the settings allow.
             NatgaugeError: a trial could not be run at all.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()
-        runner = TrialRunner(measurer, self.metric, settings.most_repetitions, observe)
+        given = TimeBudget(settings.most_seconds) if budget is None else budget
+        runner = TrialRunner(measurer, self.metric, settings.most_repetitions, observe, budget=given)
+        try:
+            measurements, notes = self._measured(runner, settings)
+        except TimeUpError as error:
+            if budget is not None:
+                raise
+            raise BrokenError(
+                f"{self.metric}: nothing can be said of the device yet: {error}{runner.told}; give more --most-seconds "
+                "(0 = no end)"
+            ) from None
+        return make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
+
+    def _measured(self, runner: TrialRunner, settings: SettingsT) -> tuple[list[Measurement], list[str]]:
         started = self.start(runner, settings)
         if isinstance(started, Answered):
-            measurements, notes = [started.measurement], [*started.notes]
-        else:
-            measurements = repeat(runner, settings.repeat, started.once)
-            own = started.notes(measurements)
-            notes = [*own, *started.phase1_notes(), *settings.notes(), *disturbed_note(measurements)]
-        return make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
+            return [started.measurement], [*started.notes]
+        measurements, left_out = repeat(runner, settings.repeat, started.once)
+        own = started.notes(measurements)
+        notes = [*own, *started.phase1_notes(), *settings.notes(), *disturbed_note(measurements), *left_out]
+        return measurements, notes
 
 
 def _parameter(item: dataclasses.Field[Any]) -> Parameter:

@@ -6,6 +6,8 @@
 * `standard`: minutes; repeated until the median is known well enough.
 * `rfc`: the durations, the repetitions and the errors that the RFCs want, to the letter.
 
+The first three have an end, after which a measurement tells what it has; `rfc` takes as long as it takes.
+
 Here stands what holds for any metric that has a setting of the name; what a metric wants otherwise is in its own file.
 """
 
@@ -27,15 +29,18 @@ COMMON: Final[Defaults] = {
         "trial_seconds": 0.5,
         "error": SearchError(share=0.05),
         "confirm": False,
+        "most_seconds": 60.0,
     },
     "standard": {
         "repeat": "auto",
         "trial_seconds": 5.0,
         "error": SearchError(share=0.005),
+        "most_seconds": 1800.0,
     },
     "rfc": {
         "repeat": 20,
         "trial_seconds": 60.0,
         "error": SearchError(share=0.001),
+        "most_seconds": None,
     },
 }

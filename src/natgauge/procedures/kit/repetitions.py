@@ -13,6 +13,7 @@ from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
 from natgauge.procedures.kit.summary import CONFIDENCE, median_interval
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, UNDECIDED, TimeUpError, stopped
 
 #: Half the width of the median's interval, as a share of the median, at which "auto" stops repeating.
 NARROW = 0.025
@@ -61,20 +62,40 @@ class Answered:
     notes: Sequence[str]
 
 
-def repeat(runner: TrialRunner, times: Repeat, once: Callable[[float | None], Measurement]) -> list[Measurement]:
-    """Measure several times.
+def repeat(
+    runner: TrialRunner, times: Repeat, once: Callable[[float | None], Measurement]
+) -> tuple[list[Measurement], list[str]]:
+    """Measure several times; the measurements, and a note where the time did not suffice for all of them.
+
+    A repetition that the time cut off counts only where there is no other: its value is no more than a bound.
 
     Args:
         runner: counts the repetitions.
         times: how often; "auto" = until the interval that holds the median with 95 % is narrow, at most 20 times.
         once: one repetition; gets the answer of the one before, or None where there is none.
+
+    Raises:
+        TimeUpError: the time was used up before the first repetition could say anything.
     """
     done: list[Measurement] = []
     most = MOST_AUTO_REPETITIONS if isinstance(times, str) else times
     while len(done) < most and not (isinstance(times, str) and well_known([one.value for one in done])):
         runner.start_repetition(len(done) + 1)
-        done.append(once(done[-1].value or None if done else None))
-    return done
+        try:
+            found = once(done[-1].value or None if done else None)
+        except TimeUpError as error:
+            if not done:
+                return [stopped(runner.attempts, error)], []
+            return done, [_left_out(len(done), most, str(error))]
+        if found.limited_by == TIME:
+            why = next((note.removeprefix(UNDECIDED) for note in found.notes if note.startswith(UNDECIDED)), "")
+            return (done, [_left_out(len(done), most, why)]) if done else ([found], [])
+        done.append(found)
+    return done, []
+
+
+def _left_out(done: int, most: int, why: str) -> str:
+    return f"{LEFT_OUT}repetitions after {done} of {most} at most; of the next one is known: {why}"
 
 
 def well_known(values: Sequence[float]) -> bool:

@@ -7,10 +7,13 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.summary import Summary, summarize
+
+#: Figures that a trial was run with: of an even number of repetitions the mean would be one that no trial had.
+_TRIED: Final = frozenset({"validation_rate", "alpha"})
 
 #: One load or step of a repetition: a row of a table or a point of a graph; units in the names.
 Row = Mapping[str, float | str | None]
@@ -32,7 +35,7 @@ class Measurement:
     Attributes:
         value: the answer, in the metric's unit; 0 when no trial passed.
         upper: the lowest rate found too high; None when even the tester's highest passed.
-        limited_by: "device", "table", "port pool", "tester" or "host".
+        limited_by: "device", "table", "port pool", "tester", "host" or "time".
         trials: how many trials ended with each verdict.
         attempts: every trial in order, also the invalid ones.
         figures: further figures of this repetition by name, units in the names.
@@ -101,12 +104,22 @@ class MeasurementResult:
         return sum(attempt.outcome.disturbed for one in self.measurements for attempt in one.attempts)
 
     @property
+    def excused(self) -> int:
+        """Trials that would have failed, and are INVALID because disturbances explain that."""
+        return sum(attempt.outcome.excused for one in self.measurements for attempt in one.attempts)
+
+    @property
     def figures(self) -> dict[str, float]:
-        """Median of each further figure."""
+        """Median of each further figure; the lower one of two where it must be one that trials had."""
         names = dict.fromkeys(name for measurement in self.measurements for name in measurement.figures)
         return {
-            name: statistics.median(m.figures[name] for m in self.measurements if name in m.figures) for name in names
+            name: _median(name, [one.figures[name] for one in self.measurements if name in one.figures])
+            for name in names
         }
+
+
+def _median(name: str, values: Sequence[float]) -> float:
+    return statistics.median_low(values) if name in _TRIED else statistics.median(values)
 
 
 def make_result(

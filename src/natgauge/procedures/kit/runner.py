@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.device_count import refuse_contradiction
 from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
+from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 
 
 @dataclass(slots=True)
@@ -21,7 +23,9 @@ class TrialRunner:
         metric: named in the events.
         repetitions: planned.
         observe: called before and after each trial.
+        attempts: the trials of this repetition, and before the first one those that prepare it.
         clock: seconds, monotonic; only for the estimate of the time left.
+        budget: the time that all trials together may take.
     """
 
     measurer: Measurer
@@ -29,8 +33,10 @@ class TrialRunner:
     repetitions: int = 1
     observe: Observer = ignore
     clock: Callable[[], float] = time.monotonic
+    budget: TimeBudget = field(default_factory=TimeBudget)
     repetition: int = 1
     trials: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
     _spent_seconds: float = 0.0
     _trials_of_repetition: list[int] = field(default_factory=list)
 
@@ -38,6 +44,7 @@ class TrialRunner:
         """Count what follows to this repetition (from 1)."""
         if number > 1:
             self._trials_of_repetition.append(self.trials - sum(self._trials_of_repetition))
+            self.attempts = []
         self.repetition = number
 
     def run(self, plan: TrialPlan, load: float, bounds: Bounds) -> TrialOutcome:
@@ -45,16 +52,32 @@ class TrialRunner:
 
         Raises:
             BrokenError: the device's own count contradicts the traffic.
+            TimeUpError: it does not fit into the time that is left; it was not begun.
             NatgaugeError: as the measurer does.
         """
+        try:
+            self.budget.allow(plan)
+        except TimeUpError as error:
+            error.bounds = bounds
+            raise
         self.trials += 1
         self.observe(self._event(plan, load, bounds, None))
         begin = self.clock()
         outcome = self.measurer.measure(plan)
         self._spent_seconds += self.clock() - begin
+        self.attempts.append(Attempt(load, short=False, outcome=outcome))
         self.observe(self._event(plan, load, bounds, outcome))
         refuse_contradiction(self.metric, plan, outcome)
         return outcome
+
+    @property
+    def told(self) -> str:
+        """How many trials there were and how the last one ended; empty before the first one."""
+        if not self.attempts:
+            return ""
+        last = self.attempts[-1].outcome
+        why = f" ({last.reason})" if last.reason else ""
+        return f"; the last of {self.trials} trials was {last.verdict}{why}"
 
     def _event(self, plan: TrialPlan, load: float, bounds: Bounds, outcome: TrialOutcome | None) -> Event:
         return Event(
@@ -67,6 +90,8 @@ class TrialRunner:
             bounds=bounds,
             outcome=outcome,
             seconds_left=self._seconds_left(bounds, ended=outcome is not None),
+            most_seconds=self.budget.seconds,
+            most_seconds_left=self.budget.left,
         )
 
     def _seconds_left(self, bounds: Bounds, *, ended: bool) -> float | None:

@@ -32,6 +32,8 @@ DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "order", "four
 MOST_REPETITIONS = 1000
 #: `repeat` "auto" ends after so many at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
+#: Longest time of a measurement, unless its profile has another.
+MOST_SECONDS = 600.0
 #: A per-frame limit longer than this is no limit: the receivers close before.
 LONGEST_TIMEOUT_SECONDS = 60.0
 
@@ -59,6 +61,11 @@ def _check_timeout(_name: str, seconds: float) -> None:
     in_range("frame timeout", seconds, 0.0, LONGEST_TIMEOUT_SECONDS, "s")
 
 
+def _check_most(name: str, seconds: float | None) -> None:
+    if seconds is not None:
+        positive(name, seconds, "seconds")
+
+
 #: For metrics with another default.
 ABOUT_REPEAT: Final = about("repetitions of the whole measurement, or auto", "repetitions", _check_repeat)
 
@@ -77,6 +84,7 @@ class TrialSettings:
         loss_tolerance: share of frames a passing trial may lose; 0 <= share <= 0.5.
         frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
         invalid_repeats: how often an INVALID trial is repeated before its load is given up; 0 to 1000.
+        most_seconds: the measurement ends after so long with what it has, > 0; None = no end.
     """
 
     connections: int = field(
@@ -115,6 +123,11 @@ class TrialSettings:
             "trials",
             partial(whole, lowest=0, highest=1000, unit="trials"),
         ),
+    )
+
+    most_seconds: float | None = field(
+        default=MOST_SECONDS,
+        metadata=about("longest time of the measurement, which then tells what it has; 0 = no end", "s", _check_most),
     )
 
     def __post_init__(self) -> None:
@@ -192,6 +205,8 @@ def read_texts(values: Mapping[str, object]) -> dict[str, object]:
     read = dict(values)
     if isinstance(error := read.get("error"), str):
         read["error"] = SearchError.parse(error)
+    if read.get("most_seconds") == 0:
+        read["most_seconds"] = None
     repeat = read.get("repeat")
     if isinstance(repeat, str) and repeat != "auto":
         if not repeat.strip().lstrip("-").isdigit():

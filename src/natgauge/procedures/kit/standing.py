@@ -13,6 +13,7 @@ from typing import TypeVar
 from natgauge.errors import BrokenError
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.repetitions import Repetitions
@@ -40,9 +41,7 @@ class Standing(Repetitions[Phase1T]):
         super().__init__(runner, settings)
         self.preparation = prepare(runner, settings) if preparation is None else preparation
         if self.preparation.rate == 0:
-            rough = self.preparation.rough
-            reasons = "" if rough is None else "; ".join(rough.notes)
-            raise BrokenError(f"{runner.metric}: the device establishes no connections at any rate: {reasons}")
+            raise BrokenError(f"{runner.metric}: {_unpreparable(self.preparation)}")
         self.repetition_notes: list[str] = []
         self._attempts: list[Attempt] = []
 
@@ -123,3 +122,12 @@ class Standing(Repetitions[Phase1T]):
             notes=notes,
             series=tuple(series),
         )
+
+
+def _unpreparable(preparation: Preparation) -> str:
+    """Why no rate of phase 1 is safe."""
+    notes = () if preparation.rough is None else preparation.rough.notes
+    for note in notes:
+        if note.startswith(INCURABLE):
+            return f"phase 1: {note}; a --loss-tolerance above that lets it pass"
+    return f"the device establishes no connections at any rate: {'; '.join(notes)}"

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The texts of the rules that no JSON schema can say, in one table, which the schema names and every refusal by such a
+//! rule quotes: what the engine refuses for any other reason, the schema refuses too.
+
+/// A constant for each text, and the table of all.
+macro_rules! beyond_schema {
+    ($($name:ident = $text:literal,)*) => {
+        $(pub(super) const $name: &str = $text;)*
+        /// All of them.
+        pub const BEYOND_SCHEMA: &[&str] = &[$($name,)*];
+    };
+}
+
+beyond_schema! {
+    ADDRESS = "must be an IPv4 or IPv6 address",
+    FAMILY = "must be of the side's family",
+    UNICAST = "must be a unicast address",
+    ONE_PREFIX = "both ends must share the upper 64 bits",
+    RISING = "first must not be above last",
+    STEP = "must lead from first to last",
+    RANGE = "must hold at most 2^32 addresses",
+    AS_MANY = "must be as many as",
+    NAME = "must be at most 15 octets long",
+    TWO_PORTS = "must differ from initiator.interface",
+    OWN_ADDRESS = "lies inside the tester's own range",
+    SPACE = "the ranges hold too many four tuples",
+    CONNECTIONS = "the ranges hold too few four tuples",
+    FRAME = "is not possible on both sides (IPv6 = IPv4 + 20)",
+    PACED = "takes longer than can be paced",
+    AFTER_STEP = "leads to a rate or a number of frames out of bounds after the step",
+    ONCE = "reading order once sends one frame a connection",
+    SAMPLES = "too few frames of the stream are due from then on",
+    FOREGROUND = "must be less than n: m of n frames are under test",
+    NUMBERED = "too many frames in one stream to be told apart in time",
+}

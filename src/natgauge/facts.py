@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of one trial when it is judged: the counts of its phases, its CPUs and ports, the device's own word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from natgauge.measurer import Counts, Direction
+from natgauge.words import Placement
+
+Role = Literal["sender", "watched"]
+
+#: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
+#: at: a sender is never without work, a watched CPU is sampled more coarsely.
+STALL_BOUND_SECONDS: Mapping[Role, float] = {"sender": 0.001, "watched": 0.005}
+#: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
+STOLEN_BOUND_SECONDS = 0.010
+
+
+@dataclass(frozen=True, slots=True)
+class CpuStalls:
+    """What one CPU of the sender or the device missed during the trial; seconds, all >= 0."""
+
+    cpu: int
+    role: Role
+    stalls: int
+    stalled_seconds: float
+    worst_stall_seconds: float
+    stolen_seconds: float = 0.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the CPU was taken away for longer than the bounds allow."""
+        stalled = self.stalls > 0 and self.worst_stall_seconds > STALL_BOUND_SECONDS[self.role]
+        return stalled or self.stolen_seconds >= STOLEN_BOUND_SECONDS
+
+    @property
+    def lost_seconds(self) -> float:
+        """Seconds without work: the larger of what was seen as stalls and what the hypervisor admits."""
+        return max(self.stalled_seconds, self.stolen_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class PortFacts:
+    """What went wrong at one of the tester's own ports; frames, all >= 0."""
+
+    refused: int = 0
+    redirect_errors: int = 0
+    rx_dropped: int = 0
+    tx_dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEvidence:
+    """All that a verdict is made of.
+
+    Attributes:
+        placement: where the device's work is done.
+        connections: N, the connections phase 1 had to establish; 0 = there was no phase 1.
+        stored: connections the Responder learned in phase 1.
+        phase1: counts of phase 1.
+        phase2: counts of each active direction of phase 2.
+        preparation: phase 1 only prepares phase 2, so its own lag does not matter.
+        each_once: every frame of phase 1 opens a connection of its own; False for enumeration with replacement.
+        table_count_before: the device's own count before phase 1; None where it cannot tell.
+        table_count_after: the same after phase 1.
+        table_limit: the most connections the device is set to hold; None where unknown.
+        strays: connections that parts of the device hold which must hold none, by their names.
+        cpus: stalls of the senders' and the device's CPUs.
+        ports: the tester's own ports by name.
+        dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
+            tester's own ports are in `ports`.
+        dropped_after: the same after the trial.
+        loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
+        device_alive: whether the device still answers its controls; None where it has none.
+        device_error: what it said instead of answering; empty when it did.
+        forwards: whether single frames came back after the trial; None = that was not tried.
+        restarted: the device was restarted during phase 2, so its own count says nothing of phase 1, and what phase 2
+            lost is what the trial is for.
+    """
+
+    placement: Placement
+    connections: int
+    stored: int
+    phase1: Counts
+    phase2: Mapping[Direction, Counts] = field(default_factory=dict)
+    preparation: bool = False
+    each_once: bool = True
+    table_count_before: int | None = None
+    table_count_after: int | None = None
+    table_limit: int | None = None
+    strays: Mapping[str, int] = field(default_factory=dict)
+    cpus: tuple[CpuStalls, ...] = ()
+    ports: Mapping[str, PortFacts] = field(default_factory=dict)
+    dropped_before: Mapping[str, int] = field(default_factory=dict)
+    dropped_after: Mapping[str, int] = field(default_factory=dict)
+    loss_tolerance: float = 0.0
+    device_alive: bool | None = None
+    device_error: str = ""
+    forwards: bool | None = None
+    restarted: bool = False
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Frames dropped during the trial at the device's places of the lab, only where any were."""
+        new = {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
+        return {place: count for place, count in sorted(new.items()) if count > 0}
+
+    @property
+    def established(self) -> int | None:
+        """The device's own count, where it speaks of phase 1."""
+        return None if self.restarted or not self.connections else self.table_count_after

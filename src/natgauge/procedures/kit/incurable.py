@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loss that no rate cures: a share of the frames is lost, or comes back wrong, however slowly they are sent.
+
+A search would go down step by step and never end. What tells such a device from an overloaded one: an overloaded device
+forwards so many frames a second, whatever is offered, so the share it loses falls with the rate. Here the share stays
+the same over a wide span of rates, within the doubt that counting so few bad frames leaves.
+
+A trial that passed although the share says that it should have lost a frame or two had too few frames to show it; one
+that passed with many frames is proof of the contrary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from natgauge.measurer import Counts, TrialOutcome, Verdict
+
+#: How a note of it begins.
+INCURABLE: Final = "loss at every rate: "
+#: The rates of the failed trials span this factor at least. An overloaded device loses nothing at an eighth of a rate
+#: at which it loses less than 7/8.
+SPAN: Final = 8.0
+LEAST_TRIALS: Final = 4
+#: So many bad frames in all: fewer may have had other reasons.
+LEAST_BAD: Final = 10
+#: So many frames that came through in each failed trial: that they are as large a share at every rate is what excludes
+#: an overload, and of fewer the share is not known well enough. Wrong frames are no matter of overload.
+LEAST_GOOD: Final = 100
+#: Two shares agree within so many standard deviations, and one frame for a loss that counts instead of drawing lots.
+DEVIATIONS: Final = 3.0
+#: Of so many bad frames that are expected none at all comes with a probability of 1 %.
+MOST_MISSED: Final = 4.6
+#: A trial that passed had too few frames to tell when it had no more than this share of those of a failed one.
+FEW_FRAMES: Final = 0.25
+
+#: What may be wrong with a frame, as it is said; the worst first. Lost comes last: a frame that came back wrong is
+#: lost, too.
+_KINDS: Final[Mapping[str, str]] = {
+    "untranslated": "come back untranslated",
+    "mistranslated": "come back mistranslated",
+    "damaged": "come back damaged",
+    "duplicates": "come back twice",
+    "lost": "are lost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one trial showed; `bad` is empty where it failed for another reason than its frames."""
+
+    rate: float
+    frames: int
+    failed: bool
+    phase1: bool
+    bad: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Incurable:
+    """A share of the frames that is bad at every rate.
+
+    Attributes:
+        kind: in which way, as `Counts` calls it.
+        share: of the frames, 0 < share <= 1.
+        lowest: rate at which that was seen.
+        highest: the same.
+        passed: whether trials passed that had too few frames to show it.
+        phase1: whether it was seen while connections were established.
+    """
+
+    kind: str
+    share: float
+    lowest: float
+    highest: float
+    passed: bool
+    phase1: bool
+
+    def note(self, unit: str) -> str:
+        """What was seen, with its figures."""
+        share = f"{self.share:.3%}" if self.share >= 1e-5 else f"{self.share * 100:.2g}%"
+        told = (
+            f"{INCURABLE}{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
+            f"{self.highest:,.0f} {unit}; no rate without loss exists above {self.lowest:,.0f} {unit}"
+        )
+        if self.passed:
+            told += "; trials that passed had too few frames to show it"
+        if self.phase1 and self.kind == "lost":
+            told += "; a full table looks the same where its limit is not known"
+        return told
+
+
+@dataclass(slots=True)
+class Faults:
+    """What the trials of a search showed of the frames, in the order of their rates."""
+
+    _seen: list[_Seen] = field(default_factory=list)
+
+    def add(self, rate: float, outcome: TrialOutcome) -> None:
+        """Take a trial into account; one that is INVALID says nothing."""
+        if outcome.verdict is not Verdict.INVALID:
+            self._seen.append(_seen(rate, outcome))
+            self._seen.sort(key=lambda one: one.rate)
+
+    @property
+    def suspected(self) -> bool:
+        """Whether the lowest two trials or more failed alike, though their rates may lie near each other."""
+        return self._alike(2) is not None
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The lowest and the highest that was tried; there must be one."""
+        return self._seen[0].rate, self._seen[-1].rate
+
+    def found(self) -> Incurable | None:
+        """The share that no rate cures, where the trials prove it."""
+        return self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
+
+    def _alike(self, trials: int, span: float = 1.0, bad: int = 1) -> Incurable | None:
+        """The longest run of trials, from the lowest rate on, that is alike in one kind of fault."""
+        for kind in _KINDS:
+            for number in range(len(self._seen), trials - 1, -1):
+                run = self._seen[:number]
+                failed = [one for one in run if one.failed]
+                if len(failed) < trials or failed[-1].rate < span * failed[0].rate:
+                    break
+                if sum(one.bad.get(kind, 0) for one in failed) >= bad and _agree(run, kind):
+                    return _told(run, failed, kind)
+        return None
+
+
+def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
+    failed = outcome.verdict is not Verdict.PASS
+    of_phase1 = outcome.failed_phase == 1 or not outcome.phase2
+    streams = [outcome.phase1] if of_phase1 else list(outcome.phase2.values())
+    frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
+    bad = {kind: _bad(streams, kind) for kind in _KINDS} if frames_tell else {}
+    return _Seen(rate, sum(one.offered for one in streams), failed, of_phase1, bad)
+
+
+def _bad(streams: Sequence[Counts], kind: str) -> int:
+    return sum(getattr(one, kind) for one in streams)
+
+
+def _share(run: Sequence[_Seen], kind: str) -> float:
+    frames = sum(one.frames for one in run)
+    return min(sum(one.bad.get(kind, 0) for one in run) / frames, 1.0) if frames else 0.0
+
+
+def _agree(run: Sequence[_Seen], kind: str) -> bool:
+    """Whether one share explains every trial."""
+    share = _share(run, kind)
+    few = FEW_FRAMES * max(one.frames for one in run if one.failed)
+    for one in run:
+        expected, bad = one.frames * share, one.bad.get(kind, 0)
+        if one.failed and (bad == 0 or (kind == "lost" and one.frames - bad < LEAST_GOOD)):
+            return False
+        if bad == 0 and (expected > MOST_MISSED or one.frames > few):
+            return False
+        if bad and abs(bad - expected) > DEVIATIONS * math.sqrt(expected * (1 - share)) + 1:
+            return False
+    return True
+
+
+def _told(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> Incurable:
+    return Incurable(
+        kind=kind,
+        share=_share(run, kind),
+        lowest=failed[0].rate,
+        highest=failed[-1].rate,
+        passed=len(failed) < len(run),
+        phase1=all(one.phase1 for one in failed),
+    )

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time that a measurement may take: no trial begins that would end after it, and what was found until then is told.
+
+What a measurement needs first shares the time of the one that needs it. Making a lab and starting the device are not in
+it: they are over before the first trial.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from natgauge.measurer import TrialPlan, Verdict
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.words import LimitedBy
+
+#: What limited a measurement whose time was used up before its bounds were near enough.
+TIME: Final[LimitedBy] = "time"
+#: How a note begins of bounds that stayed wide, and of what was not measured at all.
+UNDECIDED: Final = "undecided: "
+LEFT_OUT: Final = "left out: "
+
+
+class TimeUpError(Exception):
+    """The time is used up, or too little is left for the next trial; the text says which, with figures.
+
+    Attributes:
+        bounds: where the search stands whose trial was not begun.
+    """
+
+    bounds: Bounds = Bounds()
+
+
+@dataclass(slots=True)
+class TimeBudget:
+    """The time of one measurement; it runs from when this is made.
+
+    Attributes:
+        seconds: in all; None = no end.
+        clock: seconds, monotonic.
+    """
+
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin."""
+        self._began = self.clock()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, at least 0; None = there is no end."""
+        return None if self.seconds is None else max(0.0, self.seconds - (self.clock() - self._began))
+
+    def allow(self, plan: TrialPlan) -> None:
+        """See that a trial fits into the time that is left.
+
+        Raises:
+            TimeUpError: it does not.
+        """
+        left = self.left
+        if left is None:
+            return
+        needed = nominal_seconds(plan)
+        if left <= 0:
+            raise TimeUpError(f"the time of {self.seconds:g} s is used up")
+        if needed > left:
+            raise TimeUpError(
+                f"of the time of {self.seconds:g} s {left:.1f} s are left, the next trial takes {needed:.1f} s"
+            )
+
+
+def nominal_seconds(plan: TrialPlan) -> float:
+    """How long a trial sends, in seconds."""
+    phase1 = 0.0 if plan.stateless else plan.connections / plan.phase1_rate
+    if plan.phase2 is None:
+        return phase1
+    return phase1 + plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
+
+
+def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> str:
+    """Between which bounds the answer lies."""
+    where = f"above {lower:,.0f} {unit}" if upper is None else f"between {lower:,.0f} and {upper:,.0f} {unit}"
+    return f"{UNDECIDED}{where.rstrip()}: {error}"
+
+
+def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:
+    """What trials come to whose search was ended by the time: the highest passing load below every failing one.
+
+    Raises:
+        TimeUpError: the same again, where no trial spoke of the device.
+    """
+    failed = [one.load for one in attempts if one.outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED}]
+    upper = min(failed, default=None)
+    passed = [
+        one.load
+        for one in attempts
+        if one.outcome.verdict is Verdict.PASS and not one.short and (upper is None or one.load < upper)
+    ]
+    if upper is None and not passed:
+        raise error
+    lower = max(passed, default=0.0)
+    return _within(lower, upper, attempts, undecided_note(lower, upper, unit, error))
+
+
+def stopped(attempts: Sequence[Attempt], error: TimeUpError) -> Measurement:
+    """What trials come to of a metric with a search of its own: its bounds when the time was over.
+
+    Raises:
+        TimeUpError: the same again, where it had none yet.
+    """
+    bounds = error.bounds
+    if bounds.lower is None and bounds.upper is None:
+        raise error
+    lower = bounds.lower or 0.0
+    return _within(lower, bounds.upper, attempts, undecided_note(lower, bounds.upper, "", error))
+
+
+def _within(lower: float, upper: float | None, attempts: Sequence[Attempt], note: str) -> Measurement:
+    return Measurement(lower, upper, TIME, verdict_counts(attempts), tuple(attempts), notes=(note,))

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loss that no rate cures is recognised and said; overload, a full table and rare loss are not mistaken for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError
+from natgauge.measurer import Counts, TrialPlan
+from natgauge.procedures import connection_rate, latency, throughput, validated_connection_rate
+from natgauge.procedures.kit.incurable import INCURABLE
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
+
+#: Probability that a frame is lost.
+LOTS = 0.001
+#: A handful, and what starting and narrowing takes.
+HANDFUL = 8
+
+
+def measure(procedure: Any, gateway: Gateway, connections: int = 50_000, **others: Any) -> MeasurementResult:
+    given = {"connections": connections, "placement": gateway.placement, "repeat": 1, **others}
+    found: MeasurementResult = procedure.PROCEDURE.measure(gateway, procedure.Settings(**given))
+    return found
+
+
+def told(result: MeasurementResult) -> list[str]:
+    return [note for note in result.notes if note.startswith(INCURABLE)]
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.3, 0.9])
+@pytest.mark.parametrize("procedure", [connection_rate, validated_connection_rate])
+def test_a_share_that_is_lost_at_every_rate_ends_the_search(procedure: Any, share: float) -> None:
+    """With 0.1 % the search made 112 trials of 12,895 s in all, 5 % slower each, and ended with 0 and no reason."""
+    gateway = Gateway(loses_share=share)
+    result = measure(procedure, gateway)
+    assert (result.summary.median, result.limited_by) == (0, "device")
+    assert len(gateway.plans) <= HANDFUL
+    assert gateway.clock() < 60
+    (note,) = told(result)
+    assert f"{share:.3%} of the frames are lost at every rate from" in note
+    assert "no rate without loss exists above" in note
+    (doubt,) = (one for one in make(result, Parameters()).doubts if one.word == "loss at every rate")
+    assert note == INCURABLE + doubt.text
+
+
+class _DrawsLots(Gateway):
+    """Each frame is lost with the same probability."""
+
+    def _stream(
+        self, frames: int, rate: float, limit: float, *, plan: TrialPlan, streams: int = 1, refused: int = 0
+    ) -> Counts:
+        counts = super()._stream(frames, rate, limit, plan=plan, streams=streams, refused=refused)
+        lost = sum(self._random.random() < LOTS for _ in range(counts.offered))
+        return replace(counts, received=max(counts.received - lost, 0))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_loss_by_chance_agrees_within_the_doubt_that_counting_it_leaves(seed: int) -> None:
+    gateway = _DrawsLots(seed=seed)
+    result = measure(connection_rate, gateway, 20_000)
+    assert result.summary.median == 0
+    assert len(gateway.plans) <= HANDFUL
+    assert told(result)
+
+
+def test_a_device_that_also_leaks_every_frame_is_recognised() -> None:
+    """Each frame comes back translated and, once more, as it was: 2,222 s of trials, and 0 without a reason."""
+    gateway = Gateway(leaks_copies=True)
+    result = measure(connection_rate, gateway)
+    assert result.summary.median == 0
+    assert len(gateway.plans) <= HANDFUL
+    assert "100.000% of the frames come back untranslated at every rate from" in told(result)[0]
+
+
+@pytest.mark.parametrize("cliff", [15_000.0, 60_000.0, 400_000.0])
+def test_it_is_recognised_below_the_rate_that_overloads_the_device(cliff: float) -> None:
+    gateway = Gateway(establishes=cliff, loses_share=0.002)
+    result = measure(connection_rate, gateway)
+    assert "0.200% of the frames" in told(result)[0]
+    assert len(gateway.plans) <= HANDFUL
+    assert result.measurements[0].upper is not None
+
+
+def test_phase_2_of_a_stateless_measurement_is_judged_likewise() -> None:
+    """At low rates a trial has too few frames to lose one and passes: after 136 trials 499 frames/s was published."""
+    gateway = Gateway(
+        loses_share=0.001,
+        abilities=frozenset(throughput.Settings(connections=1, placement="isolated", stateless=True).needs()),
+    )
+    result = measure(throughput, gateway, stateless=True)
+    assert result.summary.median == 0
+    assert "0.1" in told(result)[0]
+
+
+def test_where_another_metric_prepares_itself_it_is_said_too() -> None:
+    gateway = Gateway(loses_share=0.001)
+    result = measure(throughput, gateway)
+    assert result.summary.median == 0
+    assert len(gateway.plans) <= HANDFUL
+    assert told(result)
+
+
+def test_where_nothing_can_be_said_without_phase_1_the_error_says_why() -> None:
+    says = (
+        rf"^latency: phase 1: {INCURABLE}0\.100% of the frames are lost .*; a --loss-tolerance above that lets it pass$"
+    )
+    with pytest.raises(BrokenError, match=says):
+        measure(latency, Gateway(loses_share=0.001))
+    assert measure(latency, Gateway(loses_share=0.001), loss_tolerance=0.002).summary.median > 0
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("cliff", [10.0, 300.0, 3_000.0, 30_000.0, 3e6])
+@pytest.mark.parametrize("connections", [200, 5_000, 200_000])
+def test_an_overloaded_device_is_not_mistaken_for_it(connections: int, cliff: float, noise: float) -> None:
+    gateway = Gateway(establishes=max(cliff, connections / 500), noise=noise, seed=5)
+    result = measure(connection_rate, gateway, connections)
+    assert not told(result)
+    assert result.summary.median > 0
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+def test_a_full_table_is_not_mistaken_for_it(when_full: Any) -> None:
+    result = measure(connection_rate, Gateway(table_size=30_000, when_full=when_full))
+    assert not told(result)
+    assert result.limited_by == "table"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_device_that_loses_a_frame_in_half_of_its_trials_is_not_mistaken_for_it(seed: int) -> None:
+    assert not told(measure(connection_rate, Gateway(establishes=250_000, rare_loss=0.5, seed=seed)))
+
+
+def test_a_loss_that_is_tolerated_hides_nothing() -> None:
+    gateway = Gateway(establishes=250_000, loses_share=0.001)
+    assert measure(connection_rate, gateway, loss_tolerance=0.002).summary.median == pytest.approx(250_000, rel=0.02)
+    assert told(measure(connection_rate, gateway, loss_tolerance=0.0005))

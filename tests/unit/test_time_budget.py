@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every measurement has an end: no trial begins that does not fit, and what is known by then is told as what it is."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.unit.simulated import Gateway
+
+from natgauge.cli.progress import ProgressDisplay
+from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability, Phase2Plan, RateStep, TrialPlan
+from natgauge.procedures import get, procedures
+from natgauge.procedures.kit import procedure as frame
+from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.time_budget import (
+    TIME,
+    TimeBudget,
+    TimeUpError,
+    nominal_seconds,
+)
+from natgauge.reports.text import verdict
+from natgauge.results.making import make
+from natgauge.results.model import Result
+from natgauge.results.parameters import Parameters
+
+N = 100_000
+DECIDED: dict[str, Any] = {"connections": N, "placement": "isolated", "order": "permutation", "four_tuples": N}
+
+
+class _WithTime:
+    """Measures a simulated gateway whose trials take their nominal time."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+        self.events: list[Event] = []
+
+    def __call__(self, metric: str, gateway: Gateway, **asked: Any) -> MeasurementResult:
+        self._patch.setattr(frame, "TimeBudget", partial(TimeBudget, clock=gateway.clock))
+        procedure = get(metric)
+        return procedure.measure(gateway, procedure.make_settings(asked, **DECIDED), self.events.append)
+
+
+@pytest.fixture
+def measure(monkeypatch: pytest.MonkeyPatch) -> _WithTime:
+    return _WithTime(monkeypatch)
+
+
+def doubts(result: MeasurementResult) -> dict[str, str]:
+    return {doubt.word: doubt.text for doubt in made(result).doubts}
+
+
+def made(result: MeasurementResult) -> Result:
+    return make(result, Parameters())
+
+
+@pytest.mark.parametrize("seconds", [4.0, 6.0, 9.0])
+def test_a_search_ends_with_the_interval_it_has(measure: _WithTime, seconds: float) -> None:
+    """The device opens 30,000/s; 1 % of error would take 39 s."""
+    gateway = Gateway(establishes=30_000)
+    result = measure("connection-rate", gateway, most_seconds=seconds, repeat=1)
+    (one,) = result.measurements
+    assert gateway.clock() <= seconds
+    assert one.value <= 30_000
+    assert one.upper is not None
+    assert one.upper > 30_000
+    assert (one.limited_by, result.limited_by) == (TIME, TIME)
+    assert (
+        f"between {one.value:,.0f} and {one.upper:,.0f} frames/s: of the time of {seconds:g} s"
+        in doubts(result)["undecided"]
+    )
+    assert "Limited by the time that the measurement was given: the answer is undecided." in verdict(made(result))
+    assert "Doubts: undecided" in verdict(made(result))
+
+
+@pytest.mark.parametrize("search", ["binary", "mlrsearch"])
+def test_every_search_of_the_throughput_ends(measure: _WithTime, search: str) -> None:
+    gateway = Gateway(forwards=300_000)
+    result = measure("throughput", gateway, search=search, connection_rate=1e5, most_seconds=20, repeat=1)
+    (one,) = result.measurements
+    assert gateway.clock() <= 20
+    assert one.upper is not None
+    assert one.value <= 300_000 < one.upper
+    assert one.limited_by == TIME
+    assert "undecided" in doubts(result)
+    assert one.trials["PASS"] + one.trials["FAIL"] == len(gateway.plans)
+
+
+def test_a_load_that_passed_and_none_that_failed_is_a_lower_bound(measure: _WithTime) -> None:
+    result = measure("connection-rate", Gateway(establishes=5e6), most_seconds=3.3, repeat=1)
+    (one,) = result.measurements
+    assert (one.value, one.upper, one.limited_by) == (100_000, None, TIME)
+    assert "above 100,000 frames/s" in doubts(result)["undecided"]
+
+
+def test_bounds_that_are_near_enough_stand_though_they_were_not_confirmed(measure: _WithTime) -> None:
+    gateway = Gateway(establishes=250_000)
+    measure("connection-rate", gateway, repeat=1, confirm=False)
+    again = Gateway(establishes=250_000)
+    result = measure("connection-rate", again, repeat=1, most_seconds=gateway.clock() + 0.1)
+    assert result.limited_by == "device"
+    assert result.summary.median == pytest.approx(250_000, rel=0.011)
+    assert "trying the final bounds again" in doubts(result)["time used up"]
+
+
+def test_a_repetition_that_was_cut_off_does_not_move_the_median(measure: _WithTime) -> None:
+    whole = Gateway(establishes=250_000)
+    measure("connection-rate", whole, repeat=1)
+    gateway = Gateway(establishes=250_000)
+    result = measure("connection-rate", gateway, repeat=5, most_seconds=whole.clock() * 1.2)
+    assert len(result.measurements) == 1
+    assert result.limited_by == "device"
+    assert "repetitions after 1 of 5 at most; of the next one is known: between" in doubts(result)["time used up"]
+
+
+def test_points_of_a_series_that_were_left_out_are_named(measure: _WithTime) -> None:
+    gateway = Gateway()
+    result = measure("latency", gateway, connection_rate=1e6, throughput_rate=1e5, most_seconds=6, repeat=1)
+    assert [row["load_percent"] for row in result.measurements[0].series] == [100, 90]
+    assert "the loads 50 %, 10 %: of the time of 6 s" in doubts(result)["time used up"]
+    gateway = Gateway(forwards=100_000)
+    result = measure("frame-loss", gateway, connection_rate=1e6, full_rate=1e6, most_seconds=10, repeat=1)
+    assert [row["offered_percent"] for row in result.measurements[0].series] == [100, 90, 80, 70]
+    assert "loads from 0.6 of the highest down: of the time of 10 s" in doubts(result)["time used up"]
+
+
+def test_a_metric_with_a_search_of_its_own_ends_with_its_bounds(measure: _WithTime) -> None:
+    gateway = Gateway(table_size=30_000)
+    result = measure("table-capacity", gateway, most_seconds=2.0)
+    (one,) = result.measurements
+    assert gateway.clock() <= 2.0
+    assert one.upper is not None
+    assert one.value <= 30_000 < one.upper
+    assert one.limited_by == TIME
+    assert sum(one.trials.values()) == len(gateway.plans)
+    assert f"between {one.value:,.0f} and {one.upper:,.0f}: of the time of 2 s" in doubts(result)["undecided"]
+
+
+def test_a_short_trial_that_passed_is_no_bound(measure: _WithTime) -> None:
+    with pytest.raises(BrokenError, match=r"^throughput: nothing can be said"):
+        measure("throughput", Gateway(forwards=5e6), connection_rate=1e5, most_seconds=8, repeat=1)
+
+
+def test_a_measurement_in_which_nothing_was_found_out_says_so(measure: _WithTime) -> None:
+    gateway = Gateway(disturbed=1.0)
+    says = (
+        r"^throughput: nothing can be said of the device yet: of the time of 60 s \S+ s are left, the next trial takes "
+        r"\S+ s; the last of 8 trials was INVALID \(.*\); give more --most-seconds \(0 = no end\)$"
+    )
+    with pytest.raises(BrokenError, match=says):
+        measure("throughput", gateway, connection_rate=1e5, trial_seconds=50, most_seconds=60, repeat=1)
+    assert gateway.clock() <= 60
+
+
+def test_what_is_needed_first_shares_the_time(measure: _WithTime) -> None:
+    gateway = Gateway(establishes=30_000)
+    says = (
+        r"^latency: nothing .*: the connection-rate that it needs first is undecided: between \S+ and \S+ frames/s: of"
+    )
+    with pytest.raises(BrokenError, match=says):
+        measure("latency", gateway, most_seconds=6)
+    assert gateway.clock() <= 6
+    gateway = Gateway(establishes=300_000, forwards=100_000)
+    with pytest.raises(BrokenError, match=r"the throughput that it needs first is undecided: between"):
+        measure("latency", gateway, most_seconds=15)
+    assert gateway.clock() <= 15
+
+
+@pytest.mark.parametrize("metric", sorted(procedures()))
+@pytest.mark.parametrize("disturbed", [0.0, 0.8, 1.0])
+def test_quick_is_over_in_a_minute_whatever_the_device(measure: _WithTime, metric: str, disturbed: float) -> None:
+    """Of this slow device latency took 1,383 s, 5,110 s with 80 % of its trials INVALID, 17,842 s with all of them."""
+    gateway = Gateway(establishes=2_000, forwards=3_000, disturbed=disturbed, abilities=frozenset(Ability))
+    if get(metric).settings(connections=N, placement="isolated").needs():
+        return
+    with suppress(BrokenError):
+        measure(metric, gateway, profile="quick")
+    assert gateway.plans
+    assert gateway.clock() <= 60
+
+
+def test_the_time_is_told_at_the_start_and_shown_on_the_way(measure: _WithTime) -> None:
+    measure("connection-rate", Gateway(establishes=250_000), most_seconds=60, repeat=1)
+    first, *_, last = measure.events
+    assert (first.most_seconds, first.most_seconds_left) == (60, 60)
+    assert last.most_seconds_left is not None
+    assert last.most_seconds_left < 60
+    text = io.StringIO()
+    with ProgressDisplay(Console(file=text, width=200)) as display:
+        for event in measure.events:
+            display.event(event)
+    assert text.getvalue().startswith("connection-rate: at most 60 s from now on, then what is known is told\n")
+    assert text.getvalue().count("at most 60 s") == 1
+
+
+def test_without_an_end_nothing_is_told_of_one(measure: _WithTime) -> None:
+    measure("connection-rate", Gateway(establishes=250_000), most_seconds=0, repeat=1)
+    assert {(event.most_seconds, event.most_seconds_left) for event in measure.events} == {(None, None)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        ({}, 600),
+        ({"profile": "quick"}, 60),
+        ({"profile": "standard"}, 1800),
+        ({"profile": "rfc"}, None),
+        ({"most_seconds": 0}, None),
+        ({"most_seconds": 5.0, "trial_seconds": 60.0}, 5),
+        # Thirty times as long, and twice as often.
+        ({"trial_seconds": 60.0}, 600 * 30),
+        ({"trial_seconds": 60.0, "repeat": "6"}, 600 * 60),
+        ({"profile": "quick", "repeat": 4}, 240),
+        ({"profile": "rfc", "repeat": 100}, None),
+    ],
+)
+def test_a_profile_gives_the_time_and_more_of_it_for_more_work(asked: dict[str, Any], seconds: float | None) -> None:
+    assert get("throughput").make_settings(asked, **DECIDED).most_seconds == seconds
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("inf"), float("nan")])
+def test_a_time_that_is_none_is_refused(seconds: float) -> None:
+    with pytest.raises(UsageError, match=r"^most seconds: "):
+        get("throughput").make_settings({"most_seconds": seconds}, **DECIDED)
+
+
+def test_a_trial_begins_only_where_it_fits() -> None:
+    now = [0.0]
+    budget = TimeBudget(10.0, clock=lambda: now[0])
+    plan = TrialPlan(connections=10, phase1_rate=1.0)
+    budget.allow(plan)
+    now[0] = 1.0
+    with pytest.raises(TimeUpError, match=r"^of the time of 10 s 9\.0 s are left, the next trial takes 10\.0 s$"):
+        budget.allow(plan)
+    now[0] = 11.0
+    with pytest.raises(TimeUpError, match=r"^the time of 10 s is used up$"):
+        budget.allow(TrialPlan(connections=1, phase1_rate=1e6))
+    assert budget.left == 0
+    assert TimeBudget(None).left is None
+
+
+def test_the_time_of_a_trial_is_that_of_both_phases_and_of_a_step() -> None:
+    phase2 = Phase2Plan(1.0, 0.0, 3.0, step=RateStep(0.5, 4.0))
+    assert nominal_seconds(TrialPlan(10, 5.0, phase2)) == 2 + 3 + 4
+    assert nominal_seconds(TrialPlan(10, 5.0, phase2, stateless=True)) == 7
