@@ -88,8 +88,9 @@ def test_a_burst_slower_than_its_rate_says_nothing() -> None:
         assert counts.nominal_seconds >= 0.95 * counts.sending_seconds
     # 200 frames are full after 286, and the shortest burst that is sent at its rate has more.
     one = result.measurements[0]
-    assert one.value == 0
-    assert one.upper == one.figures["shortest_burst_on_time_frames"] == 4096
+    assert (one.value, one.upper, one.limited_by, one.figures) == (0, 4096, "tester", {})
+    assert "undecided: the burst is of less than 4096 frames, the shortest sent at its rate" in one.notes
+    assert not any("mean burst" in note or "really sent" in note for note in result.notes)
     assert any("bursts of less than 4096 frames could not be sent at their rate" in note for note in result.notes)
 
 

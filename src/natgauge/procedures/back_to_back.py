@@ -34,6 +34,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "back-to-back"
@@ -113,15 +114,14 @@ class _BackToBack(Standing[Settings]):
             return Measurement(0.0, None, "tester", verdict_counts(tried), tuple(tried), notes=(note,))
         found = search(self._plan(known, self.shortest), self._burst, lambda _: None)
         attempts = (*tried, *found.attempts)
+        found = replace(found, attempts=attempts, trials=verdict_counts(attempts))
+        if not found.value and self.shortest > 1:
+            note = f"{UNDECIDED}the burst is of less than {self.shortest:.0f} frames, the shortest sent at its rate"
+            return replace(found, limited_by="tester", notes=(*found.notes, note))
         sent = self._sent_rate(found)
         implied, corrected = buffer_times(found.value, sent, self.throughput)
-        figures = {
-            "implied_buffer_seconds": implied,
-            "corrected_buffer_seconds": corrected,
-            SENT_RATE: sent,
-            "shortest_burst_on_time_frames": self.shortest,
-        }
-        return replace(found, attempts=attempts, trials=verdict_counts(attempts), figures=figures)
+        figures = {"implied_buffer_seconds": implied, "corrected_buffer_seconds": corrected, SENT_RATE: sent}
+        return replace(found, figures=figures)
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
         rates = [one.figures[SENT_RATE] for one in measurements if SENT_RATE in one.figures]
