@@ -195,10 +195,10 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     excused = _excused(evidence, stream) if limited_by == "device" else 0
     if excused and counts.received + excused >= (1 - evidence.loss_tolerance) * counts.offered:
         cause = "tester" if _tester_drops(evidence) else "host"
-        excuse = f"{reason}, which {_disturbance(evidence)} can explain ({_explained(evidence, stream)})"
+        excuse = f"{reason}, which {_disturbance(evidence, stream)} can explain ({_explained(evidence, stream)})"
         return Judgement(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
-        reason += f", {excused} of them excused by {_disturbance(evidence)}"
+        reason += f", {excused} of them excused by {_disturbance(evidence, stream)}"
     return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=stream.phase)
 
 
@@ -264,12 +264,14 @@ def _tester_drops(evidence: TrialEvidence) -> int:
     return sum(port.rx_dropped + port.tx_dropped for port in evidence.ports.values())
 
 
-def _disturbance(evidence: TrialEvidence) -> str:
+def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
+    placed = stream.counts.lost_in_stalls is not None
     found = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
     found += [
-        f"CPU {cpu.cpu} ({cpu.role}) standing still for {cpu.lost_seconds * 1000:.1f} ms"
+        f"CPU {cpu.cpu} ({cpu.role}) standing still for "
+        f"{(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus
-        if cpu.disturbed
+        if (cpu.stalls if placed else cpu.disturbed)
     ]
     return " and ".join(found)
 
@@ -295,7 +297,8 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     )
     if own_lag <= tolerance:
         reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain"
-        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=True)
+        # Elsewhere a late sender would not have been held against the device.
+        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=evidence.placement == "shared")
     if evidence.placement != "shared":
         return Judgement(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase)
