@@ -15,8 +15,8 @@ from natgauge.procedures import procedures
 
 pytestmark = pytest.mark.slow
 
-#: Some searches are long on a busy host: then it is enough that all went well for so many seconds.
-SECONDS = 60
+#: What a measurement of twenty seconds may take with its lab, the check of the tester's own rate and its last trial.
+SECONDS = 150
 
 
 @pytest.mark.parametrize("placement", ["shared", "isolated"])
@@ -26,7 +26,18 @@ def test_a_metric_with_nothing_but_a_gateway_is_answered_or_refused_in_one_line(
 ) -> None:
     if placement == "isolated" and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("an isolated device needs a core of its own")
-    asked = ["--dut", "nftables-nat44", "--profile", "quick", "--connections", "2000", "--placement", placement]
+    asked = [
+        "--dut",
+        "nftables-nat44",
+        "--profile",
+        "quick",
+        "--connections",
+        "2000",
+        "--placement",
+        placement,
+        "--most-seconds",
+        "20",
+    ]
     kept = ["--lab-name", "every", "--results", str(tmp_path / "results")]
     process = subprocess.Popen(
         [sys.executable, "-c", "from natgauge.cli import main; main()", "measure", metric, *asked, *kept],
@@ -35,16 +46,16 @@ def test_a_metric_with_nothing_but_a_gateway_is_answered_or_refused_in_one_line(
         stderr=subprocess.PIPE,
         text=True,
     )
-    ended = False
     try:
         shown, said = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        ended = True
+        # It undoes what it made.
         process.send_signal(signal.SIGINT)
-        shown, said = process.communicate(timeout=SECONDS)
+        process.communicate(timeout=SECONDS)
+        raise
     assert "Traceback" not in said
     assert "fault of natgauge" not in said
-    assert process.returncode in ({130} if ended else {0, 2}), said
+    assert process.returncode in {0, 2}, said
     assert list(tmp_path.glob("**/*traceback*")) == []
     if process.returncode:
         assert shown == ""

@@ -316,7 +316,7 @@ class LabMeasurer(Measurer):
             raise UsageError(
                 f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes "
                 f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give it a "
-                "longer time-out (--udp-timeout) or fewer connections"
+                "longer time-out (--udp-timeout; on a wire by its own means) or fewer connections"
             )
 
     def _faults(self, *, alive: bool = True) -> dict[str, int]:
