@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +25,8 @@ class FakeEngine:
         lost_in_stalls: those of them that a stall of 20 ms on CPU 1 may have lost; None = it cannot tell, and saw none.
         delays_ns: of the frames of a stream, the even ones' and the odd ones'; None = it cannot tell.
         silence_ns: when the longest silence of a stream began and ended.
-        phase2_seconds: how long phase 2 really lasts.
+        phase2_ends: phase 2 lasts until this happens; None = no time at all.
+        answered: happens when it has an answer.
         requests: what it was asked, in order.
     """
 
@@ -35,7 +36,8 @@ class FakeEngine:
     lost_in_stalls: int | None = None
     delays_ns: tuple[int, int] | None = None
     silence_ns: tuple[int, int] = (100, 700)
-    phase2_seconds: float = 0.0
+    phase2_ends: threading.Event | None = None
+    answered: threading.Event = field(default_factory=threading.Event)
     requests: list[TrialRequest] = field(default_factory=list)
 
     def __call__(
@@ -51,7 +53,7 @@ class FakeEngine:
         phase2 = None
         if request.phase2 is not None:
             tell(_began("phase2"))
-            time.sleep(self.phase2_seconds)
+            assert self.phase2_ends is None or self.phase2_ends.wait(10), "what ends phase 2 did not happen"
             tell(_began("phase2"))
             streams = {"initiator": request.phase2.initiator, "responder": request.phase2.responder}
             phase2 = {
@@ -75,6 +77,7 @@ class FakeEngine:
             "clock": {"source": "tsc"},
         }
         phases = {"phase1": phase1, "phase2": phase2}
+        self.answered.set()
         return TrialResult.model_validate({**answer, **{name: one for name, one in phases.items() if one}})
 
     def _stream(self, request: TrialRequest, frames: int, seconds: float) -> dict[str, Any]:
