@@ -125,8 +125,8 @@ class Preparation:
             return ["stateless: there was no phase 1"]
         if self.unavoidable:
             note = (
-                f"phase 1 at {self.rate:.0f} connections/s lost {self.unavoidable:.3%} of its frames, as at every rate; "
-                "of connections that it did not establish, only the Initiator sent frames"
+                f"phase 1 at {self.rate:.0f} connections/s lost {self.unavoidable:.3%} of its frames, as at every "
+                "rate; of connections that it did not establish, only the Initiator sent frames"
             )
             rough = () if self.rough is None else self.rough.notes
             return [note, *(one for one in rough if one.startswith(INCURABLE))]
