@@ -24,20 +24,9 @@ static __always_inline void put_ethernet(void *data, const volatile struct side_
 	*(__be16 *)(words + 3) = bpf_htons(type);
 }
 
-static __always_inline void put_udp(struct udphdr *udp, const struct flow *flow, __u16 length, __u64 sum)
+static __always_inline __u32 ports_of(const struct flow *flow)
 {
-	const __u32 *from = (const void *)&flow->tag;
-	__u32 *to = (void *)(udp + 1), ports = bpf_htonl((__u32)flow->source_port << 16 | flow->destination_port);
-
-	*(__be32 *)udp = ports;
-	udp->len = bpf_htons(length);
-	sum += (__u64)ports + from[0] + from[1] + from[2] + from[3] + flow->tag.sent_high;
-	udp->check = udp_checksum(sum);
-	to[0] = from[0];
-	to[1] = from[1];
-	to[2] = from[2];
-	to[3] = from[3];
-	*(__u16 *)(to + 4) = flow->tag.sent_high;
+	return bpf_htonl((__u32)flow->source_port << 16 | flow->destination_port);
 }
 
 static __always_inline int put4(void *data, void *end, const volatile struct side_plan *side, const struct flow *flow)
@@ -51,11 +40,12 @@ static __always_inline int put4(void *data, void *end, const volatile struct sid
 	put_ethernet(data, side, ETH_P_IP);
 	words[0] = bpf_htonl(0x45000000 | (side->octets - ETH_HLEN));
 	words[1] = 0;
-	words[2] = bpf_htonl(TEST_TTL << 24 | IPPROTO_UDP << 16) | (__u32)(__u16)~fold(side->ip_sum + addresses) << 16;
+	words[2] = bpf_htonl(TEST_TTL << 24 | TRANSPORT_PROTOCOL << 16) | (__u32)(__u16)~fold(side->ip_sum + addresses)
+										  << 16;
 	words[3] = source;
 	words[4] = destination;
-	put_udp(data + ETH_HLEN + sizeof(struct iphdr), flow, side->octets - ETH_HLEN - sizeof(struct iphdr),
-		side->udp_sum + addresses);
+	put_transport(data + ETH_HLEN + sizeof(struct iphdr), ports_of(flow), &flow->tag,
+		      side->octets - ETH_HLEN - sizeof(struct iphdr), side->transport_sum + addresses);
 	fill_padding(data + UP_TO_TAG4, side->octets - UP_TO_TAG4);
 	return 0;
 }
@@ -80,10 +70,10 @@ static __always_inline int put6(void *data, void *end, const volatile struct sid
 		return -1;
 	put_ethernet(data, side, ETH_P_IPV6);
 	words[0] = bpf_htonl(0x60000000);
-	words[1] = bpf_htonl(length << 16 | IPPROTO_UDP << 8 | TEST_TTL);
-	sum = side->udp_sum + put_address6(words + 2, flow->source);
+	words[1] = bpf_htonl(length << 16 | TRANSPORT_PROTOCOL << 8 | TEST_TTL);
+	sum = side->transport_sum + put_address6(words + 2, flow->source);
 	sum += put_address6(words + 6, flow->destination);
-	put_udp(data + ETH_HLEN + sizeof(struct ipv6hdr), flow, length, sum);
+	put_transport(data + ETH_HLEN + sizeof(struct ipv6hdr), ports_of(flow), &flow->tag, length, sum);
 	fill_padding(data + UP_TO_TAG6, side->octets - UP_TO_TAG6);
 	return 0;
 }

@@ -34,44 +34,41 @@ static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
 	return sum;
 }
 
-static __always_inline __u64 udp_sum(const struct udphdr *udp)
+static __always_inline void see_transport(struct seen *seen, const struct transport *from)
 {
-	return sum_words(udp, sizeof(*udp) + TAG_OCTETS) + udp->len + bpf_htons(IPPROTO_UDP);
-}
-
-static __always_inline void see_udp(struct seen *seen, const struct udphdr *udp)
-{
-	seen->source_port = bpf_ntohs(udp->source);
-	seen->destination_port = bpf_ntohs(udp->dest);
-	copy_tag(&seen->tag, (void *)(udp + 1));
+	seen->source_port = source_port_of(from);
+	seen->destination_port = destination_port_of(from);
+	copy_tag(&seen->tag, (void *)(from + 1));
 	seen->intact = false;
 }
 
-static __always_inline bool is_ipv4_udp(const struct ethhdr *eth, const struct iphdr *ip)
+static __always_inline bool is_ipv4_test(const struct ethhdr *eth, const struct iphdr *ip)
 {
-	return eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == IPPROTO_UDP;
+	return eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == TRANSPORT_PROTOCOL;
 }
 
 /*
- * Returns false for what is no UDP frame of this family with room for a tag. An Ethernet trailer is no harm, a shorter
- * frame is. A checksum of 0 is legal over IPv4: the device took it away (RFC 768).
+ * Returns false for what is no frame of this transport and family with room for a tag. An Ethernet trailer is no harm,
+ * a shorter frame is. A checksum of 0 is legal over IPv4: the device took it away (RFC 768).
  */
 static __always_inline bool see4(void *data, void *end, const int octets, struct seen *seen)
 {
 	struct iphdr *ip = data + ETH_HLEN;
-	struct udphdr *udp = (void *)(ip + 1);
+	struct transport *transport = (void *)(ip + 1);
 	__u64 sum;
 
-	if (data + UP_TO_TAG4 > end || !is_ipv4_udp(data, ip))
+	if (data + UP_TO_TAG4 > end || !is_ipv4_test(data, ip))
 		return false;
-	see_udp(seen, udp);
+	see_transport(seen, transport);
 	seen->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
 	seen->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
 	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
-	    udp->len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)))
+	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip)))
 		return true;
-	sum = udp_sum(udp) + ip->saddr + ip->daddr + received_padding_sum(data + UP_TO_TAG4, octets - UP_TO_TAG4);
-	seen->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff && (!udp->check || fold(sum) == 0xffff);
+	sum = transport_sum(transport) + ip->saddr + ip->daddr +
+	      received_padding_sum(data + UP_TO_TAG4, octets - UP_TO_TAG4);
+	seen->intact =
+		fold(sum_words(ip, sizeof(*ip))) == 0xffff && (transport_unchecked(transport) || fold(sum) == 0xffff);
 	return true;
 }
 
@@ -79,19 +76,20 @@ static __always_inline bool see6(void *data, void *end, const int octets, struct
 {
 	struct ethhdr *eth = data;
 	struct ipv6hdr *ip = data + ETH_HLEN;
-	struct udphdr *udp = (void *)(ip + 1);
+	struct transport *transport = (void *)(ip + 1);
 	__u64 sum;
 
-	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != IPPROTO_UDP)
+	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != TRANSPORT_PROTOCOL)
 		return false;
-	see_udp(seen, udp);
+	see_transport(seen, transport);
 	seen->source = address6(&ip->saddr);
 	seen->destination = address6(&ip->daddr);
 	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
-	    udp->len != ip->payload_len)
+	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip)))
 		return true;
-	sum = udp_sum(udp) + sum_words(&ip->saddr, 32) + received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
-	seen->intact = udp->check && fold(sum) == 0xffff;
+	sum = transport_sum(transport) + sum_words(&ip->saddr, 32) +
+	      received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
+	seen->intact = !transport_unchecked(transport) && fold(sum) == 0xffff;
 	return true;
 }
 

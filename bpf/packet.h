@@ -9,11 +9,6 @@ struct address {
 	__u64 low;
 };
 
-/* Up to the end of the tag. The parts are reached by pointers of their own: a packed struct would be read octet by
- * octet. */
-#define UP_TO_TAG4 (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr) + TAG_OCTETS)
-#define UP_TO_TAG6 (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr) + TAG_OCTETS)
-
 static __always_inline struct address address_at(const volatile struct addresses *range, __u64 position)
 {
 	struct address a = { .high = range->high, .low = range->low };
@@ -80,14 +75,6 @@ static __always_inline void copy_tag(struct tag *to, const struct tag *from)
 	((__u32 *)to)[2] = words[2];
 	((__u32 *)to)[3] = words[3];
 	to->sent_high = from->sent_high;
-}
-
-/* 0 would mean "no checksum" (RFC 768) and is forbidden over IPv6 (RFC 8200 section 8.1). */
-static __always_inline __u16 udp_checksum(__u64 sum)
-{
-	__u16 check = ~fold(sum);
-
-	return check ? check : 0xffff;
 }
 
 /* Octets behind the tag count up, RFC 2544 C.2.6.4; they restart every 256. */

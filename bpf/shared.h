@@ -112,7 +112,7 @@ struct side_plan {
 	__u16 unused;
 	/* Sums of what no frame changes, as the checksum adds it. */
 	__u64 ip_sum;		/* IPv4 header without addresses */
-	__u64 udp_sum;		/* pseudo header without addresses, UDP header without ports, padding */
+	__u64 transport_sum;	/* pseudo header without addresses, transport header without ports, padding */
 	struct addresses own;	/* answered by ARP and NDP */
 	struct addresses other; /* the far side's hosts as this side writes them */
 };

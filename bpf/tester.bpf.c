@@ -120,6 +120,7 @@ struct {
 } recents SEC(".maps");
 
 #include "packet.h"
+#include "transport.h"
 #include "tuple.h"
 #include "table.h"
 #include "neighbour.h"

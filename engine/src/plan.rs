@@ -91,7 +91,7 @@ fn side(
         octets,
         ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, transport.protocol]].concat()),
         // The length stands in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
-        udp_sum: sum(&[&length[..], &length, &[0, transport.protocol], &padding].concat()),
+        transport_sum: sum(&[&length[..], &length, &[0, transport.protocol], &padding].concat()),
         own: addresses(own),
         other: addresses(other),
         ..Default::default()

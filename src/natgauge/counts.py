@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from natgauge.facts import CpuStalls, PortFacts
 from natgauge.measurer import Counts, Delays, Direction, Variation
 from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
@@ -47,10 +49,15 @@ def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
     return {direction: stream for direction, stream in both.items() if stream is not None}
 
 
-def received_in_all(result: TrialResult) -> int:
-    """Frames that came back as they should, in all phases and directions."""
-    streams = [*([] if result.phase1 is None else [result.phase1]), *phase2_streams(result).values()]
-    return sum(stream.received_frames for stream in streams)
+def streams_of(result: TrialResult) -> dict[Direction | None, StreamCounts]:
+    """The engine's counts of phase 1 (None) and of each active direction of phase 2, as far as there were any."""
+    phase1: dict[Direction | None, StreamCounts] = {} if result.phase1 is None else {None: result.phase1}
+    return phase1 | dict(phase2_streams(result).items())
+
+
+def received_in_all(streams: Mapping[Direction | None, StreamCounts]) -> int:
+    """Frames of these streams that came back as they should."""
+    return sum(stream.received_frames for stream in streams.values())
 
 
 def phase2_counts(result: TrialResult) -> dict[Direction, Counts]:

@@ -7,8 +7,13 @@ One line each: what, where, which value, which rule, what to do. Nothing is half
 from __future__ import annotations
 
 import re
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
+#: Characters of an unexpected exception's own words that are repeated in the line.
+_MOST_WORDS: Final = 200
 #: No message repeats more of a value than this many characters; paths and lists of names are shorter.
 LONGEST_VALUE: Final = 200
 #: A value in a message: quoted, or without a blank.
@@ -52,3 +57,28 @@ class BrokenError(NatgaugeError):
     """It broke on the way: the engine, the lab or the device failed while it was used."""
 
     exit_status = 4
+
+
+class FaultError(NatgaugeError):
+    """Nobody foresaw it: a fault of natgauge, whatever the question, the host or the device. Made by `fault`."""
+
+    exit_status = 4
+
+
+def fault(error: Exception, places: Iterable[Path]) -> FaultError:
+    """One line for an exception that is no refusal; its traceback is kept in the first place that can be written.
+
+    Args:
+        error: what nobody foresaw.
+        places: files that may hold the traceback, the best one first.
+    """
+    said = " ".join(str(error).split())[:_MOST_WORDS]
+    line = f"a fault of natgauge, not of your question: {type(error).__name__}: {said}; "
+    text = "".join(traceback.format_exception(error))
+    for place in places:
+        try:
+            place.write_text(text, encoding="utf-8")
+        except OSError:
+            continue
+        return FaultError(f"{line}please report it with its traceback: {place}")
+    return FaultError(f"{line}please report it; its traceback could be written nowhere")

@@ -76,6 +76,7 @@ class TrialEvidence:
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         device_alive: whether the device still answers its controls; None where it has none.
         device_error: what it said instead of answering; empty when it did.
+        forwards: whether single frames came back after the trial; None = that was not tried.
         restarted: the device was restarted during phase 2, so its own count says nothing of phase 1, and what phase 2
             lost is what the trial is for.
     """
@@ -98,6 +99,7 @@ class TrialEvidence:
     loss_tolerance: float = 0.0
     device_alive: bool | None = None
     device_error: str = ""
+    forwards: bool | None = None
     restarted: bool = False
 
     @property

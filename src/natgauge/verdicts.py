@@ -107,7 +107,11 @@ def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgeme
 
 def _gone(evidence: TrialEvidence) -> Judgement | None:
     if evidence.device_alive is not False:
-        return None
+        if evidence.forwards is not False:
+            return None
+        controls = ", although it answers its controls" if evidence.device_alive else ""
+        reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
+        return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
     came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
     back = f"{came} frames had come back" if came else "no frame came back"
     what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
@@ -191,10 +195,10 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     excused = _excused(evidence, stream) if limited_by == "device" else 0
     if excused and counts.received + excused >= (1 - evidence.loss_tolerance) * counts.offered:
         cause = "tester" if _tester_drops(evidence) else "host"
-        excuse = f"{reason}, which {_disturbance(evidence)} can explain ({_explained(evidence, stream)})"
+        excuse = f"{reason}, which {_disturbance(evidence, stream)} can explain ({_explained(evidence, stream)})"
         return Judgement(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
-        reason += f", {excused} of them excused by {_disturbance(evidence)}"
+        reason += f", {excused} of them excused by {_disturbance(evidence, stream)}"
     return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=stream.phase)
 
 
@@ -260,12 +264,14 @@ def _tester_drops(evidence: TrialEvidence) -> int:
     return sum(port.rx_dropped + port.tx_dropped for port in evidence.ports.values())
 
 
-def _disturbance(evidence: TrialEvidence) -> str:
+def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
+    placed = stream.counts.lost_in_stalls is not None
     found = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
     found += [
-        f"CPU {cpu.cpu} ({cpu.role}) standing still for {cpu.lost_seconds * 1000:.1f} ms"
+        f"CPU {cpu.cpu} ({cpu.role}) standing still for "
+        f"{(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus
-        if cpu.disturbed
+        if (cpu.stalls if placed else cpu.disturbed)
     ]
     return " and ".join(found)
 
@@ -291,7 +297,8 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     )
     if own_lag <= tolerance:
         reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain"
-        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=True)
+        # Elsewhere a late sender would not have been held against the device.
+        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=evidence.placement == "shared")
     if evidence.placement != "shared":
         return Judgement(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase)
@@ -306,16 +313,29 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
     if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
-    count, lost = evidence.established, evidence.phase1.lost
-    if count is None:
-        return None
-    forwarded = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    count = evidence.established
+    return None if count is None else _contradicted(evidence, count) or _missing(evidence, count)
+
+
+def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:
+    """A count that no traffic of this trial can have made."""
+    lost = evidence.phase1.lost
+    said = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+    if count == 0 and evidence.stored and not lost:
+        return Judgement(Verdict.INVALID, f"{said}: count and traffic contradict each other", limited_by="host")
     if count > evidence.stored + lost:
-        return Judgement(Verdict.INVALID, f"{forwarded}: something else opens connections too", limited_by="host")
+        return Judgement(Verdict.INVALID, f"{said}: something else opens connections too", limited_by="host")
+    return None
+
+
+def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
+    """Connections that were forwarded, or at least tried, and that the table does not hold."""
+    lost = evidence.phase1.lost
     # Drawn with replacement, frames with the same four tuple were learned as connections of their own; the device
     # rightly has one.
     if count < evidence.stored and evidence.each_once:
-        return Judgement(Verdict.FAIL, forwarded, limited_by="table", failed_phase=1)
+        reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
+        return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
     if lost and _full(evidence, count):
         reason = f"phase 1: {lost} of {evidence.phase1.offered} frames lost{_table_figures(evidence)}: it was full"
         return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)

@@ -87,7 +87,10 @@ WRONG = [
     ([*WIRE, "--initiator-port", "eth0"], "--initiator-gateway"),
     (WIRE, "--initiator-port"),
     ([*WIRE, *PORTS, "--cores", "0"], "lab wire has no such option"),
-    ([*WIRE, *PORTS, "--table-size", "10"], "not ours"),
+    ([*WIRE, *PORTS, "--hash-size", "10"], "not ours"),
+    ([*WIRE, *PORTS, "--table-size", "10"], "keeps no connections"),
+    ([*WIRE[:3], "nftables-nat44", *WIRE[4:], *PORTS], "--device-timeout"),
+    ([*WIRE, *PORTS, "--fresh-trials", "never"], "never"),
     ([*WIRE, *PORTS[:3], "not-an-address", *PORTS[4:]], "not-an-address"),
     # The device's limits.
     ([*MEASURE, "--connections", "1000", "--table-size", "999"], "999"),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from rich.console import Console
@@ -17,11 +17,13 @@ from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge import cli
-from natgauge.bench.question import Cell, Question
-from natgauge.campaigns.measure import Answer
+from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.question import Cell, Question, ask
+from natgauge.campaigns.measure import Answer, answer
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
-from natgauge.errors import BrokenError, HostError, NatgaugeError
+from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
 from natgauge.procedures import throughput
 from natgauge.procedures.kit.events import Event
 from natgauge.reports.text import table, verdict
@@ -141,6 +143,47 @@ def test_errors_on_the_way_end_with_their_status_and_line(
     monkeypatch.setattr("natgauge.campaigns.measure.answer", fail)
     assert run(ASKED) == status
     assert capsys.readouterr().err == f"natgauge: {error}\n"
+
+
+def test_what_nobody_foresaw_is_one_line_that_names_a_fault_of_natgauge_and_where_its_traceback_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(_question: Question, _watch: Any, **_others: Any) -> Answer:
+        raise KeyError("table_size\n" + 5000 * "x")
+
+    monkeypatch.setattr("natgauge.campaigns.measure.answer", fail)
+    monkeypatch.chdir(tmp_path)
+    assert run(ASKED) == 4
+    line = capsys.readouterr().err
+    assert line.startswith("natgauge: a fault of natgauge, not of your question: KeyError: ")
+    assert line.count("\n") == 1
+    assert len(line) < 600
+    kept = next(tmp_path.glob("natgauge-traceback-*.txt"))
+    assert str(kept) in line
+    assert "raise KeyError" in kept.read_text()
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_fault_in_a_measurement_keeps_its_traceback_beside_the_evidence(
+    *, measured: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Faulty(Bench):
+        def __enter__(self) -> Self:
+            return self
+
+        def ready(self, _planned: Planned, recorder: Recorder) -> Ready:
+            if measured:
+                recorder.add_trial({"verdict": "PASS"})
+            raise KeyError("table_size")
+
+    monkeypatch.setattr("natgauge.campaigns.measure.Bench", Faulty)
+    monkeypatch.setattr("natgauge.campaigns.measure.check_host", lambda: None)
+    with pytest.raises(FaultError, match="KeyError: 'table_size'") as caught:
+        answer(ask("throughput", "nftables-nat44", {"connections": 1000}), results=tmp_path)
+    folder = next(tmp_path.iterdir())
+    assert str(folder / "traceback.txt") in str(caught.value)
+    assert "KeyError: 'table_size'" in (folder / "traceback.txt").read_text()
+    assert (folder / "trials.jsonl").exists() == measured
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -178,7 +178,7 @@ def test_what_a_device_that_is_not_ours_cannot_be_told_is_refused_before_anythin
 
 @pytest.mark.parametrize("metric", ["ipdv", "system-recovery", "throughput"])
 def test_what_the_tester_does_alone_is_not_refused_on_a_wire(metric: str) -> None:
-    assert check(metric, "nftables-nat44", **WIRE)[1].procedure.metric == metric
+    assert check(metric, "nftables-nat44", **WIRE, device_timeout=120)[1].procedure.metric == metric
 
 
 def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:

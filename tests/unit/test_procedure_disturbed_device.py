@@ -78,6 +78,37 @@ def test_a_device_as_fast_as_the_burst_has_no_end() -> None:
     assert (result.summary.median, result.limited_by) == (100_000, "tester")
 
 
+def test_a_burst_slower_than_its_rate_says_nothing() -> None:
+    """Seen: a burst at 63 % of its rate was called full rate, as 0.2 ms of lag are tolerated in any phase."""
+    result = measure(back_to_back, _Buffering(forwards=3e5, buffers=200, sender_lag=180e-6), burst_rate=1e6)
+    counted = [attempt for attempt in result.measurements[0].attempts if attempt.outcome.verdict is not Verdict.INVALID]
+    assert counted
+    for attempt in counted:
+        counts = attempt.outcome.phase2[Direction.INITIATOR]
+        assert counts.nominal_seconds >= 0.95 * counts.sending_seconds
+    # 200 frames are full after 286, and the shortest burst that is sent at its rate has more.
+    one = result.measurements[0]
+    assert (one.value, one.upper, one.limited_by, one.figures) == (0, 4096, "tester", {})
+    assert "undecided: the burst is of less than 4096 frames, the shortest sent at its rate" in one.notes
+    assert not any("mean burst" in note or "really sent" in note for note in result.notes)
+    assert any("bursts of less than 4096 frames could not be sent at their rate" in note for note in result.notes)
+
+
+def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
+    result = measure(back_to_back, _Buffering(forwards=3e5, buffers=2_000, sender_lag=50e-6), burst_rate=1e6)
+    frames, sent = result.summary.median, result.figures["sent_frames_per_second"]
+    assert frames == pytest.approx(2_000 / 0.7, rel=0.02)
+    assert sent == pytest.approx(1e6 * frames / (frames + 50), rel=0.001)
+    assert result.figures["implied_buffer_seconds"] == pytest.approx(frames / sent)
+    assert any(f"really sent at {sent:.0f} ({sent / 1e6:.1%})" in note for note in result.notes)
+
+
+def test_a_tester_that_sends_no_burst_at_its_rate_has_no_answer() -> None:
+    result = measure(back_to_back, Gateway(sender_lag=180e-6), burst_rate=1e6, burst_seconds=0.001)
+    assert (result.summary.median, result.limited_by, result.error) == (0, "tester", None)
+    assert any("no burst of up to 1000 frames could be sent at 1000000 frames/s" in note for note in result.notes)
+
+
 @dataclass(slots=True)
 class _Recovering(Gateway):
     """Loses frames for some time after an overload, and is silent for some time after a restart.

@@ -15,6 +15,8 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.table_capacity import PROCEDURE, Settings
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
 
 N = 1_000_000
 
@@ -185,6 +187,117 @@ def test_a_slow_way_back_is_not_taken_for_a_full_table() -> None:
     result = measure(gateway)
     assert result.summary.median == 100_000
     assert any("asking at more than" in note for note in result.notes)
+
+
+@given(
+    limit=st.sampled_from([3_000, 6_543, 10_000, 15_321]),
+    ring=st.sampled_from([512, 2_048, 16_384, 100_000]),
+    establishes=st.floats(3e4, 1e6),
+    when_full=st.sampled_from(["refuse", "evict"]),
+    method=st.sampled_from(["quick", "full"]),
+    knows=st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_a_deep_queue_before_a_device_of_unknown_limit_is_not_taken_for_its_table(
+    limit: int,
+    ring: int,
+    establishes: float,
+    when_full: Any,
+    method: str,
+    *,
+    knows: bool,
+) -> None:
+    """Seen: 2,495 published, limited by the device, for 10,000 behind rings of 2,048 frames (VPP)."""
+    gateway = Gateway(
+        establishes=establishes,
+        forwards=1.5e6,
+        table_size=limit,
+        when_full=when_full,
+        queue=ring,
+        knows_count=knows,
+        knows_limit=False,
+        ceiling=2.4e6,
+    )
+    result = measure(gateway, connections=20_000, method=method)
+    assert result.summary.median == pytest.approx(limit, abs=2)
+    assert result.limited_by == "table"
+
+
+def test_steps_tell_the_rate_that_is_the_devices_and_what_told_the_table_from_the_rate() -> None:
+    gateway = Gateway(
+        establishes=110_000, forwards=1.5e6, table_size=10_000, queue=2_048, knows_limit=False, ceiling=2.4e6
+    )
+    (rows,) = (one.series for one in measure(gateway, connections=20_000).measurements)
+    found = [row for row in rows if row["decided"] == "safe"]
+    assert all(isinstance(row["rate_at_least"], float) and 0 < row["rate_at_least"] <= 110_000 for row in found)
+    searched = [row["rate"] for row in rows if row["stage"] in {"C0", "rate", "rate of the last safe"}]
+    # What passed because a queue took it up was searched again, until it was the device's own.
+    assert max(float(rate or 0) for rate in searched) > 110_000 > float(searched[-1] or 0) * 0.8
+    unsafe = [str(row["why"]) for row in rows if row["decided"] == "unsafe"]
+    assert unsafe
+    assert all(why.startswith("10000 kept, no more by opening them at ") for why in unsafe)
+
+
+def test_a_device_that_slows_down_is_told_from_a_full_table_in_the_steps() -> None:
+    (rows,) = (one.series for one in measure(_Slowing(forwards=1e7, knows_limit=False)).measurements)
+    unsafe = [str(row["why"]) for row in rows if row["decided"] == "unsafe"]
+    assert unsafe
+    assert all(why.startswith("kept when opened at ") for why in unsafe)
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_a_tester_too_slow_for_short_trials_still_finds_the_capacity(knows: bool) -> None:  # noqa: FBT001 - drawn
+    """Seen: an error after 18 s, as trials of 2 ms were too much for the tester."""
+    gateway = Gateway(
+        establishes=2e5,
+        forwards=1.5e6,
+        table_size=6_543,
+        queue=16_384,
+        knows_count=knows,
+        knows_limit=False,
+        ceiling=2.4e6,
+        real_ceiling=30_000,
+    )
+    assert measure(gateway, connections=20_000).summary.median == 6_543
+
+
+class _HostBreaksOver(Gateway):
+    """Beyond a number of connections each trial is disturbed."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        self.disturbed = float(plan.connections > 50_000)
+        return super().measure(plan)
+
+
+@pytest.mark.parametrize(
+    ("size", "lower", "upper", "known"),
+    [(60_000, 46_875, 62_500, "between 46875 and 62500"), (N, 31_250, None, "31250 or more")],
+)
+def test_what_no_trial_decides_is_an_interval(size: int, lower: int, upper: int | None, known: str) -> None:
+    result = measure(_HostBreaksOver(table_size=size), invalid_repeats=2)
+    one = result.measurements[0]
+    doubts = {doubt.word: doubt.text for doubt in make(result, Parameters()).doubts}
+    assert known in doubts["undecided"]
+    assert (one.value, one.upper, one.limited_by) == (lower, upper, "host")
+    assert any(note.startswith(f"undecided: the capacity is {known} connections; with ") for note in one.notes)
+    assert one.series[-1]["decided"] == "undecided"
+
+
+class _WorseTheFaster(Gateway):
+    """Beyond a number of connections it loses a share that falls with the rate, but never ends."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        over = plan.connections > 50_000
+        self.establishes = plan.phase1_rate * (1 - plan.phase1_rate / 1e6) if over else 3e5
+        return super().measure(plan)
+
+
+@pytest.mark.parametrize("method", ["quick", "full"])
+def test_a_loss_that_falls_with_the_rate_but_never_ends_is_undecided(method: str) -> None:
+    gateway = _WorseTheFaster(forwards=1e7, knows_limit=False, ceiling=8e5)
+    one = measure(gateway, method=method, most_seconds=None).measurements[0]
+    assert (one.value, one.upper) == (31_250, None)
+    assert any("and fewer the faster" in note for note in one.notes)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
 from natgauge.procedures.kit.events import Bounds, Event
@@ -75,6 +75,28 @@ def test_each_procedure_measures_a_simulated_gateway(metric: str) -> None:
     assert document["parameters"]["settings"]["profile"] == "default"
     assert sum(result.trials.values()) > 0
     assert events
+
+
+def plain_metrics() -> list[str]:
+    """Those that any measurer can measure."""
+    every = procedures().items()
+    return sorted(name for name, one in every if not one.settings(connections=1, placement="isolated").needs())
+
+
+@pytest.mark.parametrize("metric", plain_metrics())
+@pytest.mark.parametrize("knows_limit", [False, True])
+def test_a_count_of_0_after_connections_were_forwarded_ends_every_measurement(
+    metric: str, *, knows_limit: bool
+) -> None:
+    """Seen: 20,000 connections forwarded, 0 counted, published as limited by a full table."""
+    procedure = get(metric)
+    gateway = Gateway(counts=0, knows_limit=knows_limit)
+    settings = procedure.settings(connections=20_000, placement="isolated", repeat=1)
+    said = f"{metric}|connection-rate: the device's own count is 0 after it forwarded .* without a loss"
+    with pytest.raises(BrokenError, match=said) as caught:
+        procedure.measure(gateway, settings)
+    assert "\n" not in str(caught.value)
+    assert gateway.outcomes[-1].limited_by != "table"
 
 
 def test_an_inner_measurement_has_all_common_settings_but_is_done_once() -> None:

@@ -140,3 +140,11 @@ def test_a_device_that_is_not_ours_has_no_version_and_no_knobs() -> None:
     parameters: Parameters = record(replace(CONDITIONS, device=None, device_cpus=()))
     assert set(parameters.device) == {"dut", "kind", "responder_family", "recipe_digest"}
     assert parameters.place["device_cores"] is None
+
+
+def test_on_ports_that_no_cable_of_veths_is_like_the_testers_own_rates_are_not_known() -> None:
+    """They were published as those of the ports."""
+    parameters = record(replace(CONDITIONS, rates=HighestRates(5e6, 4e6, own_ports=False))).flat()
+    assert (parameters["tester_highest_phase1_rate"], parameters["tester_highest_phase2_rate"]) == (None, None)
+    assert (parameters["search_top_phase1_rate"], parameters["search_top_phase2_rate"]) == (5e6, 4e6)
+    assert "search_top_phase1_rate" not in record(CONDITIONS).flat()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
@@ -17,6 +18,7 @@ from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rate
 from natgauge.tester.selftest import run_selftest
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
+N = 100_000
 
 
 class FakeCable:
@@ -84,23 +86,51 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FrameKind]
 
 
 def test_highest_rates_are_remembered_for_the_same_setting_only(tmp_path: Path, measured: list[FrameKind]) -> None:
-    assert highest_rates(PROFILE, (0,)) == HighestRates(1e6, 2e6)
-    assert highest_rates(PROFILE, (0,)) == HighestRates(1e6, 2e6)
+    assert highest_rates(PROFILE, (0,), N) == HighestRates(1e6, 2e6)
+    assert highest_rates(PROFILE, (0,), N) == HighestRates(1e6, 2e6)
     assert len(measured) == 1
-    highest_rates(PROFILE, (0, 1))
+    highest_rates(PROFILE, (0, 1), N)
     (tmp_path / "natgauge-engine").write_text("another build")
-    highest_rates(PROFILE, (0,))
+    highest_rates(PROFILE, (0,), N)
     assert len(measured) == 3
     (tmp_path / "natgauge" / "selftest.json").write_text("damaged {")
-    highest_rates(PROFILE, (0,))
+    highest_rates(PROFILE, (0,), N)
     assert len(measured) == 4
+
+
+def test_highest_rates_are_those_with_as_many_connections_as_the_measurement_has(
+    measured: list[FrameKind], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers: list[int] = []
+
+    class Counted(CableTester):
+        def __init__(self, *given: Any, connections: int) -> None:
+            super().__init__(*given, connections=connections)
+            numbers.append(connections)
+
+    monkeypatch.setattr(highest, "CableTester", Counted)
+    for connections in (50_000, 2_000_000, 50_000, 100, 1, 2**31):
+        highest_rates(PROFILE, (0,), connections)
+    # Too few to be timed count as the fewest that can be.
+    assert numbers == [50_000, 2_000_000, 10_000, 10_000_000]
+    assert len(measured) == 4
+
+
+def test_the_highest_rate_is_sought_with_the_connections_that_are_named() -> None:
+    engine = FakeEngine(fastest=1e6)
+    CableTester(FakeCable(), (0,), engine, connections=20_000).highest(PROFILE)
+    assert {request.connections for request in engine.requests} == {20_000}
+    # Long enough to be timed, however few connections there are.
+    assert engine.requests[-1].phase2 is not None
+    assert engine.requests[-1].phase2.initiator is not None
+    assert engine.requests[-1].phase2.initiator.frames == 500_000
 
 
 def test_disturbed_rates_are_measured_again_a_few_times_and_the_best_is_kept(
     tmp_path: Path, measured: list[FrameKind]
 ) -> None:
     (tmp_path / "busy").touch()
-    assert [highest_rates(PROFILE, (0,)).phase1 for _ in range(5)] == [1e6, 2e6, 3e6, 3e6, 3e6]
+    assert [highest_rates(PROFILE, (0,), N).phase1 for _ in range(5)] == [1e6, 2e6, 3e6, 3e6, 3e6]
     assert len(measured) == DISTURBED_ENOUGH
 
 
@@ -108,7 +138,7 @@ def test_rates_measured_in_peace_end_the_trying_and_do_not_fall_below_what_was_s
     tmp_path: Path, measured: list[FrameKind]
 ) -> None:
     (tmp_path / "busy").touch()
-    highest_rates(PROFILE, (0,))
+    highest_rates(PROFILE, (0,), N)
     (tmp_path / "busy").unlink()
-    assert [highest_rates(PROFILE, (0,)).phase1 for _ in range(3)] == [2e6, 2e6, 2e6]
+    assert [highest_rates(PROFILE, (0,), N).phase1 for _ in range(3)] == [2e6, 2e6, 2e6]
     assert len(measured) == 2

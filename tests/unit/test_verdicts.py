@@ -351,6 +351,16 @@ ROWS = [
     # The device
     Row("gone", both_phases(lossy(N), device_alive=False), Verdict.COLLAPSED, "device", None, "no longer answers"),
     Row("alive but silent", both_phases(lossy(N), device_alive=True), Verdict.FAIL, "device", 2),
+    Row("silent, but single frames pass", both_phases(lossy(N), forwards=True), Verdict.FAIL, "device", 2),
+    Row(
+        "alive, but its data path is dead",
+        both_phases(lossy(N), device_alive=True, forwards=False),
+        Verdict.COLLAPSED,
+        "device",
+        None,
+        "forwards nothing any more, although it answers its controls",
+    ),
+    Row("a dead data path, controls unknown", both_phases(lossy(N), forwards=False), Verdict.COLLAPSED, "device"),
     Row(
         "gone, with its own words",
         both_phases(lossy(N), device_alive=False, device_error="dut: no answer within 60 s"),
@@ -468,10 +478,18 @@ def test_excused_frames_are_told_whatever_the_verdict(
     assert f"phase 2 from the Responder: 6 of {lost} lost frames are excused" in judged.notes
 
 
+def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known() -> None:
+    stolen = CpuStalls(3, "watched", 0, 0.0, 0.0, stolen_seconds=0.5)
+    both = replace(stall("watched"), stolen_seconds=0.4)
+    reason = judge(both_phases(lossy(9, lost_in_stalls=9), cpus=(stolen, both))).reason
+    assert "which CPU 0 (watched) standing still for 100.0 ms can explain" in reason
+
+
 def test_a_lag_that_a_stall_explains_is_excused() -> None:
     judged = judge(evidence(placement="shared", phase1=LATE, cpus=(stall(),)))
     assert (judged.verdict, judged.excused, judged.excused_frames) == (Verdict.INVALID, True, 0)
     assert not judge(evidence(placement="shared", phase1=LATE)).excused
+    assert not judge(evidence(phase1=LATE, cpus=(stall(),))).excused, "a late sender in `isolated` is no device's fault"
 
 
 def test_a_device_that_cannot_count_is_noted() -> None:
@@ -503,10 +521,12 @@ ports = st.builds(PortFacts, st.integers(0, 2), st.integers(0, 2), st.integers(0
 def streams(draw: st.DrawFn) -> Counts:
     intended = draw(st.integers(1, 100))
     offered = draw(st.integers(0, intended))
+    received = draw(st.integers(0, offered))
     return Counts(
         intended=intended,
         offered=offered,
-        received=draw(st.integers(0, offered)),
+        received=received,
+        lost_in_stalls=draw(st.none() | st.integers(0, offered - received)),
         duplicates=draw(st.integers(0, 2)),
         damaged=draw(st.integers(0, 2)),
         untranslated=draw(st.integers(0, 2)),
@@ -534,6 +554,8 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
         )
     )
     assert judged.disturbed == any(cpu.disturbed for cpu in stalls)
+    assert 0 <= judged.excused_frames <= first.lost + second.lost
+    assert judged.verdict is Verdict.INVALID or not judged.excused
     if judged.verdict is Verdict.PASS:
         for counts in (first, second):
             assert counts.intended == counts.offered == counts.received

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from natgauge import procedures
+from natgauge.bench import foreign
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder
 from natgauge.bench.question import Cell
 from natgauge.bench.requests import TrialConstants, refuse_stateless
@@ -137,11 +138,8 @@ class Bench:
         self._rates = rates
         self._made = ExitStack()
         self._fitted: PlanFacts | None = None
-        if not self.lab.devices and cell.wishes.named():
-            raise UsageError(
-                f"lab {cell.options.lab}: the device is not ours, so its table and time-outs cannot be set; leave them "
-                "out"
-            )
+        if not self.lab.devices:
+            foreign.refuse_settings(self.lab, self.recipe, cell.wishes)
 
     def _planned_lab(self) -> Lab:
         hosts = hosts_of(self.cell.traffic, (self.recipe.initiator_family, self.recipe.responder_family))
@@ -154,7 +152,7 @@ class Bench:
     @property
     def abilities(self) -> frozenset[Ability]:
         """What can be asked of a measurer here, as far as lab and recipe tell."""
-        found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else frozenset())
+        found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else foreign.abilities(self.lab.foreign))
         found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
         return found | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
@@ -183,11 +181,19 @@ class Bench:
         if settings.fills_table and not self.recipe.stateful:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
         planned = Planned(procedure, settings, self._facts(settings))
-        wishes = self.cell.wishes
-        # As far as the device's limits were chosen; what it has of itself is checked when it can be asked.
-        choose(self.recipe, planned.facts, wishes, {})
-        refuse_unfit(self.recipe, planned.facts, wishes.named())
+        if self.lab.devices:
+            # As far as the device's limits were chosen; what it has of itself is checked when it can be asked.
+            choose(self.recipe, planned.facts, self.cell.wishes, {})
+        else:
+            foreign.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
+        refuse_unfit(self.recipe, planned.facts, self._told)
         return planned
+
+    @property
+    def _told(self) -> dict[str, int]:
+        """Knobs whose values are asked for, or known of a device that is not ours."""
+        wishes = self.cell.wishes
+        return wishes.named() if self.lab.devices else foreign.facts(self.lab.foreign, wishes)
 
     def _settings(self, procedure: Procedure[Any], asked: Mapping[str, object]) -> TrialSettings:
         settings: TrialSettings = procedure.make_settings(
@@ -211,7 +217,7 @@ class Bench:
         expire.
         """
         longest = FIRST_TRIAL_SECONDS
-        if self.cell.wishes.udp_timeout is None and not settings.waits_for_expiry:
+        if "udp_timeout" not in self._told and not settings.waits_for_expiry:
             longest = 2 * LONGEST_TRIAL_SECONDS
         phase2 = settings.phase2_seconds
         return PlanFacts(
@@ -256,11 +262,10 @@ class Bench:
         """
         rates = self._tester_rates(planned.settings)
         device = self._fit(planned.facts)
-        knobs: Mapping[str, int] = {} if device is None else device.knobs
+        knobs: Mapping[str, int] = self._told if device is None else device.knobs
         ground, around = self.lab.ground, self.around
-        measurer = LabMeasurer(
+        measurer = self._measurer(
             place=self.lab,
-            device=self.device,
             traffic=self.traffic,
             settings=TrialConstants(
                 initiator_family=around.inside.family,
@@ -288,6 +293,12 @@ class Bench:
         self._watch.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 
+    def _measurer(self, **given: Any) -> LabMeasurer:
+        if self.lab.devices:
+            return LabMeasurer(device=self.device, **given)
+        named = self.cell.traffic.destination_ports is not None
+        return foreign.measurer(self.lab, self.recipe, named_ports=named, **given)
+
     def _fit(self, facts: PlanFacts) -> DeviceSettings | None:
         """Start the device, or fit the one that stands; None when it is not ours."""
         if not self.lab.devices:
@@ -310,11 +321,10 @@ class Bench:
         self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
         delays, variation = settings.times_frames, Ability.VARIATION in settings.needs()
         families = {self.around.inside.family, self.around.outside.family}
-        found = [
-            highest_rates(FrameKind(family, self.octets_on(family), delays, variation), self.lab.sender_cpus)
-            for family in sorted(families)
-        ]
-        return HighestRates(min(rates.phase1 for rates in found), min(rates.phase2 for rates in found))
+        kinds_sent = [FrameKind(family, self.octets_on(family), delays, variation) for family in sorted(families)]
+        found = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]
+        phase1, phase2 = min(rates.phase1 for rates in found), min(rates.phase2 for rates in found)
+        return HighestRates(phase1, phase2, own_ports=self.lab.virtual)
 
     def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
         family = self.around.inside.family

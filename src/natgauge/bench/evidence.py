@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -33,6 +34,7 @@ class Evidence:
         faults: frames the device refused during the trial, by cause.
         device_error: what the device said instead of answering; empty when it did, None where it is not ours.
         restart: of the device in the middle of the trial.
+        forwards: whether single frames came back after it; None = not tried.
     """
 
     request: TrialRequest
@@ -45,6 +47,7 @@ class Evidence:
     device_error: str | None
     strays: Mapping[str, int] = field(default_factory=dict)
     restart: Restart | None = None
+    forwards: bool | None = None
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -85,6 +88,7 @@ class Evidence:
                 loss_tolerance=plan.loss_tolerance,
                 device_alive=None if self.device_error is None else not self.device_error,
                 device_error=self.device_error or "",
+                forwards=self.forwards,
                 restarted=plan.restart_at_seconds is not None,
             )
         )
@@ -110,26 +114,32 @@ class Evidence:
     ) -> Mapping[str, object]:
         """The trial as it is kept: `began` in seconds since 1970, `seconds` it took in all."""
         return {
+            **_judgement(outcome),
             "began": began,
             "seconds": seconds,
-            "verdict": outcome.verdict,
-            "reason": outcome.reason,
-            "limited_by": outcome.limited_by,
-            "disturbed": outcome.disturbed,
-            "excused": outcome.excused,
-            "excused_frames": outcome.excused_frames,
-            "notes": outcome.notes,
-            "failed_phase": outcome.failed_phase,
             "placement": placement,
             "plan": plan,
             "device_count_before": self.count_before,
             "device_count_after": self.count_after,
             "device_faults": self.faults,
+            "forwards_afterwards": self.forwards,
             "restart": self.restart,
             "dropped": self.dropped,
             "request": self.request,
             "result": self.result,
         }
+
+
+def record_of_none(plan: TrialPlan, outcome: TrialOutcome, placement: Placement, began: float) -> Mapping[str, object]:
+    """A trial that was never begun, as it is kept."""
+    seconds = time.time() - began
+    trial = {"began": began, "seconds": seconds, "placement": placement, "plan": plan, "request": None, "result": None}
+    return {**_judgement(outcome), **trial}
+
+
+def _judgement(outcome: TrialOutcome) -> dict[str, object]:
+    names = ("verdict", "reason", "limited_by", "disturbed", "excused", "excused_frames", "notes", "failed_phase")
+    return {name: getattr(outcome, name) for name in names}
 
 
 def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:

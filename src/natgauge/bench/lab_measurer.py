@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from natgauge.bench.evidence import Evidence
+from natgauge.bench.evidence import Evidence, record_of_none
+from natgauge.bench.needs import DeviceControl, OwnDelays, Place
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.restart import RestartInTrial
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.watch import Silent, Watch
-from natgauge.counts import received_in_all
+from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
-from natgauge.labs.contract import Port
 from natgauge.measurer import (
     Ability,
     CountAt,
+    Counts,
     Delays,
     Direction,
     Measurer,
@@ -27,9 +28,9 @@ from natgauge.measurer import (
     TearDown,
     TrialOutcome,
     TrialPlan,
+    Verdict,
 )
 from natgauge.trials import PortCounters, Progress, StreamCounts, TrialRequest, TrialResult, phase1_of, run
-from natgauge.words import Placement
 
 #: Frames each way that prove that the device forwards at all, and their rate: slow enough for any device.
 _PROBES: Final = 8
@@ -48,89 +49,11 @@ DEVICE_ABILITIES: Final = frozenset(
 _TESTER_PLACES: Final = ("initiator port", "responder port")
 
 
-class Place(Protocol):
-    """What the measurer needs of a lab."""
-
-    placement: Placement
-    initiator: Port
-    responder: Port
-
-    def dropped(self) -> Mapping[str, int]:
-        """Frames dropped so far at places of the lab."""
-
-
-class DeviceControl(Protocol):
-    """What the measurer needs of a device that is ours."""
-
-    @property
-    def empties(self) -> bool:
-        """Whether it has connections to forget."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether it tells how many it has."""
-
-    def empty(self) -> None:
-        """Empty the connection tracking table.
-
-        Raises:
-            BrokenError: it is not empty afterwards.
-        """
-
-    def empty_timed(self) -> float:
-        """Empty the table with one command; its seconds, as timed on the device.
-
-        Raises:
-            BrokenError: the command fails.
-        """
-
-    def count(self) -> int | None:
-        """Connections in the table; None where the device cannot tell."""
-
-    def strays(self) -> Mapping[str, int]:
-        """Connections at parts of the device that must hold none, by their names; only where there are any."""
-
-    def faults(self) -> Mapping[str, int]:
-        """Frames the device refused so far, by its own names of causes; empty when it cannot tell."""
-
-    def confirm_standing(self) -> None:
-        """See that the device still stands.
-
-        Raises:
-            BrokenError: it does not.
-        """
-
-    def restart(self) -> None:
-        """Start the device anew with the same settings.
-
-        Raises:
-            BrokenError: it does not come back.
-        """
-
-    def restart_under_load(self) -> None:
-        """Stop and start the device while frames flow.
-
-        Raises:
-            BrokenError: it does not come back.
-        """
-
-
 class Recorder(Protocol):
     """Where trials are written as they end."""
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Keep one trial."""
-
-
-class OwnDelays(Protocol):
-    """Measures the tester's own delays."""
-
-    def __call__(self, rate: float, seconds: float, *, variation: bool) -> Delays:
-        """Send at this rate, in frames/s, for so long; with the differences between delays, or without.
-
-        Raises:
-            NatgaugeError: it could not be measured.
-        """
 
 
 Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
@@ -155,6 +78,7 @@ class LabMeasurer(Measurer):
         runner: performs one request; the tests hand in their own.
         number: of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
+        collapsed: the device did not stand any more after the last trial.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
     """
 
@@ -168,6 +92,7 @@ class LabMeasurer(Measurer):
     runner: Runner = _run_engine
     number: int = 0
     own: OwnDelays | None = None
+    collapsed: bool = False
     own_drops: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -189,7 +114,7 @@ class LabMeasurer(Measurer):
         return self.settings.highest_phase1_rate if self.phase1_only else self.settings.highest_phase2_rate
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """Run one trial.
+        """Run one trial; a device that collapsed in the one before is started anew first, where it is ours.
 
         Raises:
             UsageError: the device would forget connections before the trial's end, or the trial is stateless and the
@@ -200,13 +125,46 @@ class LabMeasurer(Measurer):
         request = self.request(plan)
         self._refuse_long(request)
         began = time.time()
+        notes: tuple[str, ...] = ()
+        if self.collapsed and self.device is not None:
+            if said := self._bring_back():
+                outcome = _gone_for_good(said)
+                self.recorder.add_trial(record_of_none(plan, outcome, self.place.placement, began))
+                return outcome
+            notes = ("the device had collapsed and was started anew before this trial",)
         evidence = self._perform(request, plan.restart_at_seconds)
-        outcome = evidence.judged(plan, self.place.placement, self.settings.table_limit)
+        outcome = self._judged(evidence, plan)
+        last = _last_phase(evidence.result)
+        if outcome.verdict is Verdict.FAIL and not received_in_all(last):
+            evidence = replace(evidence, forwards=self._forwards(last))
+            outcome = self._judged(evidence, plan)
+        outcome = replace(outcome, notes=(*notes, *outcome.notes))
+        self.collapsed = outcome.verdict is Verdict.COLLAPSED
         seconds = time.time() - began
         self.recorder.add_trial(
             evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
         )
         return outcome
+
+    def _judged(self, evidence: Evidence, plan: TrialPlan) -> TrialOutcome:
+        return evidence.judged(plan, self.place.placement, self.settings.table_limit)
+
+    def _bring_back(self) -> str:
+        """Start a collapsed device anew; what was said when it did not come back, else nothing."""
+        try:
+            self.restart()
+        except NatgaugeError as error:
+            return str(error)
+        return ""
+
+    def _forwards(self, streams: Iterable[Direction | None]) -> bool:
+        """Whether any of a handful of single frames of these streams comes back; the table is as after a trial."""
+        self.number += 1
+        try:
+            found = streams_of(self._perform(self._probe()).result)
+        except BrokenError:
+            return False
+        return any(found[stream].received_frames for stream in streams)
 
     def empty_timed(self) -> TearDown:
         """Empty the device's table with one command, timed on the device.
@@ -264,6 +222,7 @@ class LabMeasurer(Measurer):
         """
         self._played().restart()
         self.check_forwarding()
+        self.collapsed = False
 
     def _played(self) -> DeviceControl:
         if self.device is None:
@@ -276,9 +235,7 @@ class LabMeasurer(Measurer):
         Raises:
             BrokenError: frames are lost or come back wrong; the message says which way and how many.
         """
-        connections = min(_PROBES, self.traffic.connections)
-        probe = Phase2Plan(_PROBE_RATE, _PROBE_RATE, connections / _PROBE_RATE)
-        request = self.request(TrialPlan(connections, _PROBE_RATE, probe))
+        request = self._probe()
         # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is.
         self.own_drops = {}
         evidence = self._perform(request)
@@ -294,6 +251,11 @@ class LabMeasurer(Measurer):
         for name, counts in streams.items():
             if counts is not None and counts.received_frames < counts.offered_frames:
                 raise BrokenError(f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}")
+
+    def _probe(self) -> TrialRequest:
+        connections = min(_PROBES, self.traffic.connections)
+        probe = Phase2Plan(_PROBE_RATE, _PROBE_RATE, connections / _PROBE_RATE)
+        return self.request(TrialPlan(connections, _PROBE_RATE, probe))
 
     def request(self, plan: TrialPlan) -> TrialRequest:
         """The engine's request for a trial of this plan; each trial's frames carry the next run mark.
@@ -353,8 +315,8 @@ class LabMeasurer(Measurer):
         if timeout is not None and request.phase1 is not None and request.nominal_seconds >= timeout:
             raise UsageError(
                 f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes "
-                f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give a "
-                "longer --udp-timeout or fewer connections"
+                f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give it a "
+                "longer time-out (--udp-timeout; on a wire by its own means) or fewer connections"
             )
 
     def _faults(self, *, alive: bool = True) -> dict[str, int]:
@@ -379,11 +341,22 @@ class LabMeasurer(Measurer):
         nothing comes back.
         """
         try:
-            if not received_in_all(result):
+            if not received_in_all(streams_of(result)):
                 device.confirm_standing()
             return device.count(), dict(device.strays()), ""
         except NatgaugeError as error:
             return None, {}, str(error)
+
+
+def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
+    """The streams that show how the trial ended."""
+    streams = streams_of(result)
+    return {stream: counts for stream, counts in streams.items() if stream is not None} or streams
+
+
+def _gone_for_good(said: str) -> TrialOutcome:
+    reason = f"the device had collapsed and did not come back ({said})"
+    return TrialOutcome(Verdict.COLLAPSED, reason, Counts(intended=0, offered=0, received=0), limited_by="device")
 
 
 def _received_of(counts: StreamCounts) -> str:

@@ -12,7 +12,8 @@ from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.question import Question, ask
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.recording import Conditions, record
-from natgauge.campaigns.store import Store
+from natgauge.campaigns.store import TRACEBACK, Store
+from natgauge.errors import NatgaugeError, fault
 from natgauge.host import machine
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
@@ -53,6 +54,7 @@ def measure(
         UsageError: the question is wrong.
         HostError: this host cannot do it.
         BrokenError: something broke on the way.
+        FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
     return answer(ask(metric, dut, choices), observe, results=Path(results))
 
@@ -64,6 +66,7 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
         UsageError: the question is wrong.
         HostError: this host cannot do it.
         BrokenError: something broke on the way.
+        FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
     bench = Bench(question.cell, watch)
     planned = bench.plan(question.metric, question.settings)
@@ -80,10 +83,13 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
             )
             result = ready.run()
         return _keep(result, parameters, store)
+    except Exception as error:
+        if isinstance(error, (NatgaugeError, BrokenPipeError)):
+            store.discard_unused()
+            raise
+        raise fault(error, [store.folder / TRACEBACK]) from error
     except BaseException:
-        if store.trials == 0:
-            # Nothing was measured: leave no folder that looks as if.
-            store.discard()
+        store.discard_unused()
         raise
 
 
@@ -101,7 +107,7 @@ def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Para
             },
             lab_kind=bench.cell.options.lab,
             lab=lab.name,
-            chosen=lab.parameters(),
+            chosen={**lab.parameters(), **({} if lab.devices else bench.cell.wishes.named())},
             placement=lab.placement,
             sender_cpus=lab.sender_cpus,
             device_cpus=lab.device_cpus,

@@ -104,11 +104,17 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         "sender_cpus": conditions.sender_cpus,
         "device_cores": len(conditions.device_cpus) or None,
         "device_cpus": conditions.device_cpus,
-        "tester_highest_phase1_rate": conditions.rates.phase1,
-        "tester_highest_phase2_rate": conditions.rates.phase2,
+        **_rates(conditions.rates),
         **{name: machine.get(name) for name in _MACHINE},
         "cpu": cpu.get("model"),
     }
+
+
+def _rates(rates: HighestRates) -> dict[str, Any]:
+    """The tester's own on these ports; where they are not known, where the search ended at the latest."""
+    name = "tester_highest" if rates.own_ports else "search_top"
+    known = {f"{name}_phase1_rate": rates.phase1, f"{name}_phase2_rate": rates.phase2}
+    return {"tester_highest_phase1_rate": None, "tester_highest_phase2_rate": None, **known}
 
 
 def _device(conditions: Conditions) -> dict[str, Any]:

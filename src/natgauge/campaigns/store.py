@@ -31,6 +31,8 @@ MEASUREMENT_SCHEMA = "natgauge-measurement-1"
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
 SUMMARY = "summary.json"
+#: Written only where natgauge itself is at fault.
+TRACEBACK = "traceback.txt"
 
 _MAXIMUM_NAMES = 1000
 
@@ -104,6 +106,11 @@ class Store:
     def add_measurement(self, measurement: Mapping[str, object]) -> None:
         """Append one repetition's answer."""
         self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
+
+    def discard_unused(self) -> None:
+        """As `discard` where nothing was measured: leave no folder that looks as if."""
+        if self.trials == 0:
+            self.discard()
 
     def discard(self) -> None:
         """Take the folder away again, and those above it that were made for it, unless something else is in them."""

@@ -8,16 +8,20 @@ on the way, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; in every case all that was made
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import click
 
 from natgauge.cli import completion
-from natgauge.errors import NatgaugeError, shortened
+from natgauge.errors import NatgaugeError, fault, shortened
 
 #: Subcommand -> the function in the module of the same name.
 SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "demo", "completion")
@@ -90,6 +94,13 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit status; errors are shown as one line on standard error."""
     try:
+        return _run(arguments)
+    except Exception as error:  # noqa: BLE001 - whatever nobody foresaw ends in one line, too
+        return _fault(error)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
         status = app.main(list(arguments), prog_name="natgauge", standalone_mode=False)
     except click.ClickException as error:
         return _refused(error)
@@ -104,6 +115,13 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.close()
         return 141
     return status if isinstance(status, int) else 0
+
+
+def _fault(error: Exception) -> int:
+    """A fault outside of a measurement, which has no results folder for the traceback."""
+    name = f"natgauge-traceback-{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{os.getpid()}.txt"
+    found = fault(error, (Path.cwd() / name, Path(tempfile.gettempdir()) / name))
+    return _complain(str(found), found.exit_status)
 
 
 def _refused(error: click.ClickException) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Network
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from natgauge.words import Address, Family, Network, Placement
 
@@ -199,6 +199,43 @@ class Ground:
     background: tuple[Addresses, Addresses] | None = None
 
 
+#: How a trial avoids the connections that earlier trials left at a device that nobody empties.
+FreshTrials = Literal["new-tuples", "wait", "no-wait"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foreign:
+    """What is told of a device that is not ours: how its table gets rid of the connections of earlier trials.
+
+    Attributes:
+        timeout: seconds after which it surely has forgotten a connection; None = not told.
+        fresh_trials: "new-tuples": each trial uses four tuples that no trial used for `timeout` seconds, and waits
+            where none are left; "no-wait": it is refused there; "wait": `timeout` is waited out before each trial.
+        empty_command: shell command, run on the tester's host, that makes it forget all connections; None = there is
+            none.
+        count_command: the same, prints how many it has.
+    """
+
+    timeout: int | None = None
+    fresh_trials: FreshTrials = "new-tuples"
+    empty_command: str | None = None
+    count_command: str | None = None
+
+    def told(self) -> dict[str, Any]:
+        """What was told, by name; nothing where nothing was."""
+        if self.empty_command is not None:
+            way: str | None = "empty-command"
+        else:
+            way = None if self.timeout is None else self.fresh_trials
+        every = {
+            "fresh_trials": way,
+            "device_timeout": self.timeout,
+            "empty_command": self.empty_command,
+            "count_command": self.count_command,
+        }
+        return {name: value for name, value in every.items() if value is not None}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
     """What is to happen in a lab, so that it can be planned.
@@ -227,6 +264,7 @@ class Lab(Protocol):
         initiator: the tester's port.
         responder: the tester's port.
         devices: from the Initiator to the Responder; none when the device is not ours to touch.
+        foreign: what is told of a device that is not ours; None where it is, or where nothing can be told.
         sender_cpus: the tester's sending cores.
         device_cpus: the devices' cores; none when they are not known to us.
         grace_seconds: how long frames may still be on their way after the last one was sent, unless told otherwise.
@@ -239,6 +277,7 @@ class Lab(Protocol):
     initiator: Port
     responder: Port
     devices: Sequence[Device]
+    foreign: Foreign | None
     sender_cpus: tuple[int, ...]
     device_cpus: tuple[int, ...]
     grace_seconds: float

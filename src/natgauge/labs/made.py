@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from natgauge.host import capabilities
 from natgauge.labs import namespaces
-from natgauge.labs.contract import Device, Port
+from natgauge.labs.contract import Device, Foreign, Port
 from natgauge.labs.links import Cable, drop_counters, make, prepare_namespace
 from natgauge.labs.locks import check_name
 from natgauge.labs.register import Register, kept_settings
@@ -36,6 +36,7 @@ class MadeLab(ABC):
     initiator: Port
     responder: Port
     devices: Sequence[Device]
+    foreign: Foreign | None = None
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         self.name = name

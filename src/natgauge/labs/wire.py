@@ -15,7 +15,7 @@ from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import xdp
 from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
-from natgauge.labs.contract import Device, Ground, Link, Port
+from natgauge.labs.contract import Addresses, Device, Foreign, Ground, Link, Port
 from natgauge.labs.links import drop_counters
 from natgauge.labs.locks import Lock
 from natgauge.labs.namespaces import exists, inside
@@ -49,6 +49,8 @@ class WireLab:
         families: tuple[Family, Family] = ("ipv4", "ipv4"),
         sender_cpus: Sequence[int] | None = None,
         allow_addresses: bool = False,
+        pool: Addresses | None = None,
+        foreign: Foreign | None = None,
     ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
@@ -60,6 +62,8 @@ class WireLab:
             sender_cpus: cores of the tester's senders; default: the first usable one.
             allow_addresses: whether ports may carry IP addresses. Their packets would stand beside the test's frames,
                 and while a trial runs the host does not get the packets sent to them.
+            pool: outside addresses of the device; None = not known.
+            foreign: what is told of the device's table.
 
         Raises:
             UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.
@@ -76,18 +80,21 @@ class WireLab:
         self.responder = responder
         self.notes: tuple[str, ...] = ()
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
+        self.foreign: Foreign | None = foreign or Foreign()
+        self._pool = pool
         self._families = families
         self._allow_addresses = allow_addresses
         self._locks: list[Lock] = []
 
     @property
     def ground(self) -> Ground:
-        """The address plan of our own labs, as far as the ports' gateways do not say otherwise; no pool is known."""
+        """The address plan of our own labs, as far as the ports' gateways and the pool do not say otherwise."""
         return Ground(
             inside=_link(INSIDE[self._families[0]], self.initiator),
             outside=_link(OUTSIDE[self._families[1]], self.responder),
             mtu=min(_mtu(self.initiator), _mtu(self.responder)),
             nat64_prefix=NAT64_PREFIX,
+            pool=self._pool,
         )
 
     def keep(self) -> None:
@@ -99,8 +106,9 @@ class WireLab:
         raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
 
     def parameters(self) -> Mapping[str, Any]:
-        """Both ports."""
-        return {"ports": [self.initiator.interface, self.responder.interface]}
+        """Both ports, and what was told of the device."""
+        told = {} if self.foreign is None else self.foreign.told()
+        return {"ports": [self.initiator.interface, self.responder.interface], **told}
 
     def up(self) -> Self:
         """Examine and lock both ports.

@@ -15,27 +15,31 @@ Where this leaves the standard's pseudo code: the interval ends the search at `<
 nearer than 1; the last safe rate is itself tried first, since a search that never tries its upper end lowers it a bit
 with each step. `method` "quick" decides each C with a trial or two at a rate that it must not fall below, instead of
 a search for its rate; the rates that these shares refer to stay those that were fully searched.
+
+A few connections pass at any rate where a queue before the device takes them up, so shares refer to the rate that the
+device surely does (`kit.queues`), and in the exponential search the rate is searched anew until that is near the one
+found. Connections that are not kept are opened again, much slower, before they are held against the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Ability, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.kit import validation
+from natgauge.procedures.kit import queues, validation
+from natgauge.procedures.kit.capacity_trials import LEAST_RATE, CapacityTrials, CollapsedError, UndecidedError
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Attempt, Measurement, Row, verdict_counts
+from natgauge.procedures.kit.results import Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
+from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import in_range, one_of, whole
 
 METRIC = "table-capacity"
@@ -44,12 +48,12 @@ Method = Literal["quick", "full"]
 
 #: Without a C0 from the user the search starts at this share of the connections that there are four tuples for.
 FIRST_SHARE = 1 / 64
-#: Rates below this, in connections/s, are not tried.
-LEAST_RATE = 10.0
 #: A share of the last safe rate that surely is no overload.
 COMFORTABLE_SHARE = 0.7
-#: Further validations, after the first and the slower one, where the device's own count has all connections.
-MORE_ASKINGS = 3
+#: Trials that search a rate are no shorter than this share of the time that frames may wait: shorter ones tell nothing.
+SHORTEST_SHARE = 0.25
+#: In `shared` placement nothing waits, but the sender may be 0.2 ms late, and a batch.
+SHARED_WAIT_SECONDS = 0.001
 
 _CHECK_DROP = partial(in_range, lowest=0.01, highest=0.99)
 
@@ -90,6 +94,10 @@ class Settings(validation.ValidationSettings):
         metadata=about("error of the searched rates", "share", partial(in_range, lowest=0.001, highest=0.5)),
     )
 
+    def as_run(self) -> Settings:
+        """The same, with a time limit for each frame where queues stand before the device."""
+        return queues.limited(self)
+
     def __post_init__(self) -> None:
         """Refuse what does not fit the connections, and four tuples that cannot be counted."""
         super().__post_init__()
@@ -112,27 +120,35 @@ class Settings(validation.ValidationSettings):
         return self.safe_connections or max(1, int(self.connections * FIRST_SHARE))
 
 
-class _CollapsedError(Exception):
-    """The device is gone; it was started anew, or cannot be."""
+@dataclass(frozen=True, slots=True)
+class _Rate:
+    """The searched rate of the last safe C, in connections/s, and what the device surely does (see `kit.queues`)."""
+
+    rate: float
+    least: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One number of connections that was decided."""
+    """One number of connections that was decided, and what told."""
 
     stage: str
     connections: int
     rate: float
+    least: float
     needed: float
     decided: str
+    why: str = ""
 
     def row(self) -> Row:
         return {
             "stage": self.stage,
             "connections": float(self.connections),
             "rate": self.rate,
+            "rate_at_least": self.least,
             "rate_needed": self.needed,
             "decided": self.decided,
+            "why": self.why,
         }
 
 
@@ -155,26 +171,26 @@ class _Capacity:
     """One repetition."""
 
     def __init__(self, runner: TrialRunner, settings: Settings) -> None:
-        self._runner = runner
+        self._top_rate = top_rate(runner.measurer)
         self._settings = settings
-        self._validation = settings.validation()
-        self._attempts: list[Attempt] = []
+        self._trials = CapacityTrials(runner, settings)
         self._notes: list[str] = []
         self._steps: list[_Step] = []
+        self._rate = _Rate(self._top_rate, 0.0)
         self._safe = 0
         self._unsafe: int | None = None
-        self._limit = "device"
+        self._decided = True
+        self._limit = "tester"
 
     def once(self) -> Measurement:
         """Search, and tell every step."""
-        first_rate = self._first()
-        safe_rate = self._exponential(first_rate)
-        figures = {"first_rate": first_rate, "exponential_safe": float(self._safe), "exponential_safe_rate": safe_rate}
+        figures = {"first_rate": self._first()}
+        self._exponential()
+        figures |= {"exponential_safe": float(self._safe), "exponential_safe_rate": self._rate.rate}
         if self._unsafe is not None:
             figures["exponential_unsafe"] = float(self._unsafe)
-            self._binary(safe_rate)
-        else:
-            self._limit = "tester"
+            self._binary()
+        elif self._decided:
             self._notes.append(
                 f"all {self._safe} connections that there are four tuples for were kept: the capacity may be higher; "
                 "give more connections"
@@ -183,10 +199,10 @@ class _Capacity:
             value=float(self._safe),
             upper=None if self._unsafe is None else float(self._unsafe),
             limited_by=self._limit,
-            trials=verdict_counts(self._attempts),
-            attempts=tuple(self._attempts),
+            trials=verdict_counts(self._trials.attempts),
+            attempts=tuple(self._trials.attempts),
             figures=figures,
-            notes=tuple(self._notes),
+            notes=(*self._notes, *self._trials.notes),
             series=tuple(step.row() for step in self._steps),
         )
 
@@ -196,85 +212,117 @@ class _Capacity:
         """R0: the validated rate of C0."""
         count = self._settings.first
         try:
-            rate = self._search(count, top_rate(self._runner.measurer), 0.0)
-        except _CollapsedError as error:
+            rate = self._search(count, self._top(count), 0.0)
+        except CollapsedError as error:
             raise BrokenError(f"{METRIC}: the device collapsed with C0 = {count} connections; {error}") from None
+        except UndecidedError as error:
+            raise BrokenError(f"{METRIC}: {error}") from None
         if rate == 0:
             raise BrokenError(
                 f"{METRIC}: C0 = {count} connections were not kept at any rate, but C0 must surely fit; "
-                f"give fewer safe connections: {self._attempts[-1].outcome.reason}"
+                f"give fewer safe connections: {self._trials.last.reason}"
             )
-        self._steps.append(_Step("C0", count, rate, 0.0, "safe"))
-        self._safe = count
+        self._take("C0", count, rate)
         return rate
 
-    def _exponential(self, first_rate: float) -> float:
-        """Double C until it is unsafe or the four tuples are used up; the searched rate of the last safe one."""
-        rate, most = first_rate, self._settings.connections
-        while self._safe < most:
-            tested = min(2 * self._safe, most)
-            found = self._decide("exponential", tested, rate, self._settings.beta)
-            if found is None:
-                self._unsafe = tested
-                break
-            rate, self._safe = found, tested
-        if self._settings.method == "quick" and self._unsafe is not None and self._safe > self._settings.first:
+    def _exponential(self) -> None:
+        """Double C until it is unsafe or undecided, or the four tuples are used up."""
+        most, quick = self._settings.connections, self._settings.method == "quick"
+        while self._safe < most and self._decide("exponential", min(2 * self._safe, most), self._settings.beta):
+            if quick and not self._settled(self._safe):
+                self._search_again("rate")
+        if quick and self._unsafe is not None and self._safe > self._settings.first:
             # Gamma refers to a rate that was searched, not to one that was merely enough.
-            rate = self._searched_again(rate)
-        return rate
+            self._search_again("rate of the last safe")
 
-    def _searched_again(self, rate: float) -> float:
+    def _search_again(self, stage: str) -> None:
         try:
-            found = self._search(self._safe, rate, 0.0)
-        except _CollapsedError:
+            found = self._search(self._safe, self._top(self._safe), 0.0)
+        except (CollapsedError, UndecidedError):
             found = 0.0
         if found:
-            self._steps.append(_Step("rate of the last safe", self._safe, found, 0.0, "safe"))
-            return found
-        self._notes.append(f"the rate of {self._safe} connections could not be searched; that of C0 is used")
-        return rate
+            self._take(stage, self._safe, found)
+        else:
+            self._notes.append(f"the rate of {self._safe} connections could not be searched; an earlier one is used")
 
-    def _binary(self, safe_rate: float) -> None:
+    def _binary(self) -> None:
         """Narrow the interval; both its ends were tried."""
-        rate = safe_rate
-        while self._unsafe is not None and self._unsafe - self._safe > self._settings.capacity_error:
-            tested = (self._safe + self._unsafe) // 2
-            found = self._decide("binary", tested, rate, self._settings.gamma)
-            if found is None:
-                self._unsafe = tested
-            else:
-                rate, self._safe = found, tested
+        while self._decided and self._unsafe is not None and self._unsafe - self._safe > self._settings.capacity_error:
+            self._decide("binary", (self._safe + self._unsafe) // 2, self._settings.gamma)
+
+    # Rates
+
+    @property
+    def _wait(self) -> float:
+        """How long the device may take for frames that still count as forwarded in time, in seconds."""
+        return self._settings.frame_timeout_seconds or SHARED_WAIT_SECONDS
+
+    def _top(self, count: int) -> float:
+        """The highest rate worth a trial: the last safe one, once it is the device's own."""
+        if self._settled(self._safe):
+            return self._rate.rate
+        return min(self._top_rate, count / (SHORTEST_SHARE * self._wait))
+
+    def _settled(self, count: int) -> bool:
+        """Whether the searched rate is the device's within the error, and not that of queues before it."""
+        return count > 0 and self._rate.least >= (1 - self._settings.rate_error) * self._rate.rate
+
+    def _take(self, stage: str, count: int, rate: float) -> None:
+        """Note the searched rate of a C that is safe by that."""
+        least = queues.least_rate(count, rate, self._wait)
+        self._steps.append(_Step(stage, count, rate, least, 0.0, "safe"))
+        self._safe = count
+        self._rate = _Rate(rate, least)
 
     # One number of connections
 
-    def _decide(self, stage: str, count: int, safe_rate: float, share: float) -> float | None:
-        """The rate that further shares refer to when so many connections are safe, None when they are not."""
-        needed = share * safe_rate
+    def _decide(self, stage: str, count: int, share: float) -> bool:
+        """Whether so many connections are safe; if not, they are the lowest unsafe number, or nobody can tell."""
+        needed = share * self._rate.least
+        self._trials.bounds = self._bounds()
+        found, why = 0.0, ""
         try:
-            if self._settings.method == "quick":
-                found, next_rate = self._quick(count, safe_rate, needed), safe_rate
-                kept = found > 0
-            else:
-                found = next_rate = self._search(count, safe_rate, needed)
-                kept = found >= needed
-            decided = "safe" if kept else "unsafe"
-        except _CollapsedError:
-            found, next_rate, kept, decided = 0.0, 0.0, False, "collapsed"
-        self._steps.append(_Step(stage, count, found, needed, decided))
-        return next_rate if kept else None
+            found = self._quick(count, needed) if self._settings.method == "quick" else self._full(count, needed)
+            decided = "safe" if found else "unsafe"
+            if not found:
+                fault = self._trials.fault(count, needed)
+                self._limit, why = fault
+        except CollapsedError as error:
+            decided, why, self._limit = "collapsed", str(error), "device"
+        except UndecidedError as error:
+            decided, why, self._limit = "undecided", str(error), error.limited_by
+            self._decided = False
+            known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
+            self._notes.append(f"{UNDECIDED}the capacity is {known} connections; {error}")
+        least = queues.least_rate(count, found, self._wait) if found else 0.0
+        self._steps.append(_Step(stage, count, found, least, needed, decided, why))
+        if found:
+            self._safe = count
+        elif decided != "undecided":
+            self._unsafe = count
+        return bool(found)
 
-    def _quick(self, count: int, safe_rate: float, needed: float) -> float:
+    def _quick(self, count: int, needed: float) -> float:
         """A rate, no lower than needed, at which so many are kept; 0 when they are not.
 
         A comfortable rate is tried first, as it is over sooner: to pass it proves more than is needed. To fail it
         proves nothing, unless the table was full.
         """
-        for rate in sorted({max(needed, COMFORTABLE_SHARE * safe_rate), needed}, reverse=True):
-            if self._passes(count, rate):
-                return rate
-            if self._attempts[-1].outcome.limited_by == "table":
-                break
-        return 0.0
+        comfortable = COMFORTABLE_SHARE * self._rate.least
+        if comfortable > needed:
+            if self._passes_if_sent(count, comfortable):
+                return comfortable
+            if self._trials.last.limited_by == "table":
+                return 0.0
+        return needed if self._trials.passes(count, needed) else 0.0
+
+    def _full(self, count: int, needed: float) -> float:
+        """The searched rate of so many, which further shares refer to; 0 when it is below what is needed."""
+        found = self._search(count, self._top(count), needed)
+        if found < needed:
+            return 0.0
+        self._rate = _Rate(found, queues.least_rate(count, found, self._wait))
+        return found
 
     def _search(self, count: int, top: float, floor: float) -> float:
         """The highest validated rate for so many connections, not above `top`; 0 when even less than `floor` fails.
@@ -285,88 +333,27 @@ class _Capacity:
         lower, upper = 0.0, top
         rate = top
         while rate >= LEAST_RATE:
-            if self._passes(count, rate):
+            if self._passes_if_sent(count, rate):
                 lower = rate
                 if rate == top:
                     break
             else:
                 upper = rate
-                if rate <= floor or self._attempts[-1].outcome.limited_by == "table":
+                if rate <= floor or self._trials.surely_full(count):
                     break
             if upper - lower <= self._settings.rate_error * upper:
                 break
             rate = (lower + upper) / 2
         return lower
 
-    def _passes(self, count: int, rate: float) -> bool:
-        """Whether all are established at this rate and answer afterwards; the asking slows down where it is at fault.
-
-        Raises:
-            _CollapsedError: the device is gone; it was started anew.
-            BrokenError: no trial speaks of the device, or it cannot be started anew.
-        """
-        plan = validation.plan(self._settings, count, rate, self._validation.rate(rate))
-        outcome = self._valid(plan, rate)
-        if outcome.verdict is Verdict.PASS:
-            return True
-        if outcome.verdict is Verdict.COLLAPSED:
-            self._recover(count, outcome)
-            raise _CollapsedError(outcome.reason)
-        slower = None
-        if outcome.failed_phase == 2 and (outcome.table_count is None or outcome.table_count >= count):
-            # All are there by the device's own count, or it has none: the asking may be what fails.
-            slow = validation.slower(plan)
-            slower = self._valid(slow, rate)
-            if _holds_all(slower, count):
-                slower = self._asked_again(slow, slower)
-        why = validation.cause(outcome, slower, count)
-        if why == "r too high" and plan.phase2 is not None:
-            most = plan.phase2.responder_rate * validation.SLOWER_SHARE
-            self._validation = replace(self._validation, most=most)
-            self._notes.append(f"asking at more than {most:.0f} frames/s loses frames, so nothing is asked faster")
-            return True
-        self._limit = "table" if why == "table full" else "device"
-        return False
-
-    def _asked_again(self, plan: TrialPlan, failed: TrialOutcome) -> TrialOutcome:
-        """The last of further trials; a frame that the device spoils now and then must not pass for a full table."""
-        for _ in range(MORE_ASKINGS):
-            failed = self._valid(plan, plan.phase1_rate)
-            if not _holds_all(failed, plan.connections):
-                return failed
-        self._notes.append(
-            f"{plan.connections} connections count as too many although the device's own count had them all: "
-            f"{failed.reason}; a loss tolerance may be what this device needs"
-        )
-        return failed
-
-    def _valid(self, plan: TrialPlan, rate: float) -> TrialOutcome:
-        """Try until a trial speaks of the device.
-
-        Raises:
-            BrokenError: none did.
-        """
-
-        def kept() -> TrialOutcome:
-            outcome = self._runner.run(plan, rate, self._bounds())
-            self._attempts.append(Attempt(rate, short=False, outcome=outcome))
-            return outcome
-
-        tried = until_decided(kept, at_one_load(self._settings.invalid_repeats))
-        if not tried.decided:
-            raise BrokenError(f"{METRIC}: with {plan.connections} connections {tried.told()}")
-        return tried.outcome
-
-    def _recover(self, count: int, outcome: TrialOutcome) -> None:
-        """Start the collapsed device anew (RFC 9693 section 4.9 counts a collapse as an unacceptable drop)."""
-        self._notes.append(f"the device collapsed with {count} connections: {outcome.reason}")
-        self._limit = "device"
-        measurer = self._runner.measurer
-        if Ability.RESTART not in measurer.abilities:
-            raise BrokenError(
-                f"{METRIC}: the device collapsed with {count} connections, and it cannot be restarted here"
-            )
-        measurer.restart()
+    def _passes_if_sent(self, count: int, rate: float) -> bool:
+        """Whether so many are kept at this rate; what the tester cannot send is not."""
+        try:
+            return self._trials.passes(count, rate)
+        except UndecidedError as error:
+            if error.limited_by != "tester":
+                raise
+            return False
 
     def _bounds(self) -> Bounds:
         lower = float(self._safe) or None
@@ -375,12 +362,6 @@ class _Capacity:
         if self._unsafe is not None:
             left = max(1, ((self._unsafe - self._safe) // self._settings.capacity_error).bit_length())
         return Bounds(lower, upper, left)
-
-
-def _holds_all(outcome: TrialOutcome, count: int) -> bool:
-    """Whether a failed validation is none of the table's fault: the device's own count has every connection."""
-    failed = outcome.verdict is Verdict.FAIL and outcome.failed_phase == 2
-    return failed and outcome.table_count is not None and outcome.table_count >= count
 
 
 PROCEDURE = Procedure(

@@ -26,6 +26,8 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
 }
 #: Above this share of excused trials among those that would have decided, what is left decides nothing.
 EXCUSED_TOO_OFTEN: Final = 1 / 3
+#: A rate above this share of the highest one that was tried may be the tester's.
+NEAR_TOP: Final = 0.8
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
@@ -36,6 +38,8 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_repetitions(measured),
         *_trials(measured),
         *_queues(measured, parameters),
+        *_foreign(parameters),
+        *_unknown_tester(measured, parameters),
     )
 
 
@@ -112,3 +116,27 @@ def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Dou
     most = queues.most_share(limit, min(lengths))
     if most > queues.TOLD_SHARE:
         yield Doubt(word="queues", text=f"queues before the device may have raised the rate by up to {most:.1%}")
+
+
+def _foreign(parameters: Parameters) -> Iterator[Doubt]:
+    """RFC 9693 section 4.4 wants the table empty, not only without the connections of this trial."""
+    if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
+        held = f"connections of earlier trials for up to {parameters.get('device_timeout')} s"
+        full = (
+            "" if parameters.get("table_size") else " and may have been full, for its limit was not told (--table-size)"
+        )
+        text = f"all connections were new, but the device's table held {held}{full}"
+        yield Doubt(word="table not emptied", text=text)
+
+
+def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
+    """A cable of veths ends the search, but says nothing of what the tester can do on a card."""
+    phase = 1 if measured.unit == "connections/s" else 2
+    top = parameters.get(f"search_top_phase{phase}_rate")
+    if not isinstance(top, int | float):
+        return
+    rate = measured.figures.get("frames_per_second_total", measured.summary.median)
+    near = measured.unit in ("connections/s", "frames/s") and rate >= NEAR_TOP * top
+    said = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
+    text = f"what the tester can do on these ports is not known; no more than {top:,.0f} frames/s were tried{said}"
+    yield Doubt(word="tester unknown", text=text)

@@ -103,6 +103,10 @@ _DESCRIPTIONS: Final = (
     Description("lab_kind", "lab", group="place"),
     _told("lab", "lab name", "place"),
     Description("ports", "tester ports", group="place"),
+    Description("fresh_trials", "new connections of each trial", group="place"),
+    _told("device_timeout", "time-out told of the device", "place", "s"),
+    _told("empty_command", "command that empties the device", "place"),
+    _told("count_command", "command that counts its connections", "place"),
     Description("placement", "placement", group="place"),
     Description("ring", "ring", "frames", "place"),
     # Which cores is told; how many counts, for the idlest one is another every time.
@@ -116,6 +120,9 @@ _DESCRIPTIONS: Final = (
     Description(
         "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", but=_BELOW_TESTER
     ),
+    # Where the tester's own rates are not known: those of a cable of veths.
+    _told("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
+    _told("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
     Description("natgauge", "natgauge version", group="place"),
     Description("kernel", "kernel", group="place"),
     Description("cpu", "CPU", group="place"),

@@ -36,8 +36,12 @@ from natgauge.words import Address, Family
 
 #: Rate asked for when the highest is sought: beyond what any core does, within what the engine accepts.
 BEYOND_REACH: Final = 60_000_000.0
-#: Connections of the cable's trials: their state table (8 MB) is larger than a core's own caches, as in real use.
+#: Connections of the self-test's trials: their state table (8 MB) is larger than a core's own caches, as in real use.
 CONNECTIONS: Final = 1_000_000
+#: Fewer than these are over in a millisecond or two, which the first batch and the timer decide.
+LEAST_CONNECTIONS: Final = 10_000
+#: More than these do not slow the tester down any further, but take long: no cache holds their state table.
+MOST_CONNECTIONS: Final = 10_000_000
 #: Share of the highest rate at which no frame may be lost.
 SAFE_SHARE: Final = 0.9
 #: Nominal seconds of sending in each trial.
@@ -176,11 +180,21 @@ class CableTester:
         disturbed: whether in any trial so far a CPU was taken away.
     """
 
-    def __init__(self, cable: Cable, sender_cpus: tuple[int, ...], runner: Runner = run) -> None:
-        """`runner` performs a trial; the tests hand in their own."""
+    def __init__(
+        self, cable: Cable, sender_cpus: tuple[int, ...], runner: Runner = run, *, connections: int = CONNECTIONS
+    ) -> None:
+        """Name the cable.
+
+        Args:
+            cable: two ports joined without a device.
+            sender_cpus: the tester's.
+            runner: performs a trial; the tests hand in their own.
+            connections: N of the trials that seek the highest rate; the larger their state table, the slower.
+        """
         self._cable = cable
         self._cpus = sender_cpus
         self._run = runner
+        self._connections = connections
         self.clock_source = ""
         self.disturbed = False
 
@@ -207,8 +221,8 @@ class CableTester:
         self, kind: FrameKind, pick: Callable[[Iterable[float]], float] = statistics.median
     ) -> tuple[float, float]:
         """Highest rates of phase 1 and of phase 2, frames/s: the medians of a few trials, or what `pick` takes."""
-        guess = _rate_of(self._sent(self._trial(kind, BEYOND_REACH, CONNECTIONS)))
-        frames = max(CONNECTIONS, int(guess * TRIAL_SECONDS))
+        guess = _rate_of(self._sent(self._trial(kind, BEYOND_REACH, self._connections)))
+        frames = max(self._connections, int(guess * TRIAL_SECONDS))
         results = [self._trial(kind, BEYOND_REACH, frames) for _ in range(_REPEATS)]
         phase1 = pick([_rate_of(phase1_of(result)) for result in results])
         phase2 = pick([_rate_of(self._sent(result)) for result in results])
@@ -222,7 +236,7 @@ class CableTester:
         """
         frames = max(1, round(rate * seconds))
         # Few connections: only phase 2 matters, and phase 1 must not take longer than it.
-        counts = self._sent(self._run(self._request(kind, rate, frames, min(CONNECTIONS, frames))))
+        counts = self._sent(self._run(self._request(kind, rate, frames, min(self._connections, frames))))
         found = None if counts.delay is None else delays_of(counts.delay)
         if found is None:
             raise BrokenError("selftest: the cable gave no delays, though they were asked for")
@@ -245,13 +259,13 @@ class CableTester:
             )
         return result
 
-    def _request(self, kind: FrameKind, rate: float, frames: int, connections: int = CONNECTIONS) -> TrialRequest:
+    def _request(self, kind: FrameKind, rate: float, frames: int, connections: int | None = None) -> TrialRequest:
         return untranslated_request(
             self._cable.initiator,
             self._cable.responder,
             family=kind.family,
             frame_size=kind.frame_size,
-            connections=connections,
+            connections=self._connections if connections is None else connections,
             phase1=Phase1(rate=rate, grace_ms=_GRACE_MS),
             phase2=Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS),
             sender_cpus=self._cpus,

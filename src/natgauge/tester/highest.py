@@ -20,7 +20,7 @@ from natgauge.host import programs
 from natgauge.host.machine import cpu_model
 from natgauge.labs.cable import CableLab
 from natgauge.measurer import Delays
-from natgauge.tester.cable import CableTester, FrameKind
+from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableTester, FrameKind
 
 #: On a host that is never calm the best of so many measurements is remembered for good.
 DISTURBED_ENOUGH: Final = 3
@@ -33,14 +33,21 @@ def cable_name() -> str:
 
 @dataclass(frozen=True, slots=True)
 class HighestRates:
-    """The tester's own highest rates of one profile, frames/s, all directions together."""
+    """The tester's own highest rates of one profile, frames/s, all directions together.
+
+    Attributes:
+        phase1: each frame a new connection.
+        phase2: over standing connections.
+        own_ports: whether they hold for the ports of the measurement; a cable of veths says nothing of a card.
+    """
 
     phase1: float
     phase2: float
+    own_ports: bool = True
 
 
-def highest_rates(profile: FrameKind, sender_cpus: Sequence[int]) -> HighestRates:
-    """The tester's own highest rates, measured in seconds once per host and setting, then remembered.
+def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: int) -> HighestRates:
+    """The tester's own highest rates with so many connections, measured once per host and setting, then remembered.
 
     The best of a few trials counts: as a search's ceiling, one that a busy moment made too low would be in the way.
     So where one was disturbed they are run again the next times, and the best of all counts.
@@ -50,13 +57,14 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int]) -> HighestRate
         HostError: a capability, the engine or a CPU is missing.
         BrokenError: the cable passed nothing, or the engine broke.
     """
-    key = _cache_key(profile, sender_cpus)
+    number = min(max(connections, LEAST_CONNECTIONS), MOST_CONNECTIONS)
+    key = _cache_key(profile, sender_cpus, number)
     known = _read_cache()
     found = _remembered(known.get(key))
     if found is not None and not 0 < found.disturbed < DISTURBED_ENOUGH:
         return found.rates
     with CableLab(cable_name()) as cable:
-        tester = CableTester(cable, tuple(sender_cpus))
+        tester = CableTester(cable, tuple(sender_cpus), connections=number)
         phase1, phase2 = tester.highest(profile, max)
     disturbed = 0
     if tester.disturbed:
@@ -95,12 +103,12 @@ def _remembered(entry: object) -> _Remembered | None:
     return _Remembered(HighestRates(entry[0], entry[1]), entry[2])
 
 
-def _cache_key(profile: FrameKind, sender_cpus: Sequence[int]) -> str:
+def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int) -> str:
     """Everything a highest rate depends on."""
     engine = hashlib.sha256(programs.find("natgauge-engine").read_bytes()).hexdigest()[:16]
     parts = (platform.node(), platform.release(), cpu_model(), engine, *map(str, sender_cpus))
     timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"
-    return "|".join((*parts, profile.family, str(profile.frame_size), timed))
+    return "|".join((*parts, profile.family, str(profile.frame_size), timed, f"{connections} connections"))
 
 
 def _cache_path() -> Path:

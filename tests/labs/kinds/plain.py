@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
-from natgauge.labs.contract import Device, Ground, Kind, Link, Need, Port
+from natgauge.labs.contract import Device, Foreign, Ground, Kind, Link, Need, Port
 from natgauge.labs.links import MTU, Cable, End, drop_counters, make, prepare_namespace
 from natgauge.options import choice
 from natgauge.words import Placement
@@ -28,6 +28,7 @@ class PlainLab:
 
     placement: Placement = "external"
     devices: Sequence[Device] = ()
+    foreign: Foreign | None = None
     sender_cpus: tuple[int, ...] = (0,)
     device_cpus: tuple[int, ...] = ()
     grace_seconds = 0.1

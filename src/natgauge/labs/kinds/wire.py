@@ -6,20 +6,25 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
 from natgauge.errors import UsageError
 from natgauge.host.cpus import cpu_list
-from natgauge.labs.contract import Kind, Need, Port
+from natgauge.labs.contract import Addresses, Foreign, FreshTrials, Kind, Need, Port
 from natgauge.options import choice
+from natgauge.words import Family
 
 if TYPE_CHECKING:
     from natgauge.labs.wire import WireLab
 
 
+#: A device that forgets nothing for longer is emptied by a command.
+LONGEST_TIMEOUT: Final = 86_400
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """What the user names: both ports, and the device's MAC or IP address on each link.
+    """What the user names: both ports, the device's MAC or IP address on each link, and what he knows of the device.
 
     Attributes:
         initiator_port: interface on the Initiator's side.
@@ -30,6 +35,11 @@ class Options:
         responder_netns: as for the Initiator.
         sender_cores: the tester's; None = the first usable one.
         allow_addresses: the ports may carry IP addresses.
+        pool: outside addresses of the device, "A" or "A-B"; None = not checked.
+        device_timeout: seconds after which the device surely has forgotten a UDP connection, 1 to 86400.
+        fresh_trials: see `Foreign`.
+        empty_command: see `Foreign`.
+        count_command: see `Foreign`.
     """
 
     initiator_port: str | None = field(
@@ -44,6 +54,19 @@ class Options:
     responder_netns: str | None = field(default=None, metadata=choice("Namespace that holds the port", "NETNS"))
     sender_cores: str | Sequence[int] | None = field(default=None, metadata=choice("The tester's cores", "LIST"))
     allow_addresses: bool = field(default=False, metadata=choice("The ports may carry IP addresses"))
+    pool: str | None = field(default=None, metadata=choice("The device's outside addresses", "A-B"))
+    device_timeout: int | None = field(
+        default=None, metadata=choice("Seconds after which the device has forgotten a UDP connection", "S")
+    )
+    fresh_trials: FreshTrials = field(
+        default="new-tuples", metadata=choice("How a trial avoids connections of earlier ones")
+    )
+    empty_command: str | None = field(
+        default=None, metadata=choice("Shell command on this host that empties the device's table", "CMD")
+    )
+    count_command: str | None = field(
+        default=None, metadata=choice("Shell command on this host that prints its number of connections", "CMD")
+    )
 
 
 def plan(name: str, options: Options, need: Need) -> WireLab:
@@ -62,7 +85,46 @@ def plan(name: str, options: Options, need: Need) -> WireLab:
         families=need.families,
         sender_cpus=cpu_list(options.sender_cores),
         allow_addresses=options.allow_addresses,
+        pool=None if options.pool is None else _pool(options.pool, need.families[1]),
+        foreign=_foreign(options),
     )
+
+
+def _foreign(options: Options) -> Foreign:
+    timeout = options.device_timeout
+    if timeout is not None and not 1 <= timeout <= LONGEST_TIMEOUT:
+        raise UsageError(f"device timeout: {timeout} is outside of 1 to {LONGEST_TIMEOUT} s")
+    ways = get_args(FreshTrials)
+    if options.fresh_trials not in ways:
+        raise UsageError(f"fresh trials: {options.fresh_trials!r} is unknown; choose one of {', '.join(ways)}")
+    for name, command in (("empty", options.empty_command), ("count", options.count_command)):
+        if command is not None and not command.strip():
+            raise UsageError(f"{name} command: is empty; name a shell command, or leave it out")
+    if options.count_command is not None and options.empty_command is None:
+        raise UsageError(
+            "count command: without --empty-command its number says nothing of one trial; give that one, too, or leave "
+            "it out"
+        )
+    return Foreign(
+        timeout=timeout,
+        fresh_trials=options.fresh_trials,
+        empty_command=options.empty_command,
+        count_command=options.count_command,
+    )
+
+
+def _pool(text: str, family: Family) -> Addresses:
+    first, _, last = text.partition("-")
+    try:
+        ends = ipaddress.ip_address(first.strip()), ipaddress.ip_address((last or first).strip())
+    except ValueError:
+        raise UsageError(f"pool: {text!r} is not an address range; write A or A-B") from None
+    for end in ends:
+        if end.version != (4 if family == "ipv4" else 6):
+            raise UsageError(f"pool: {end} is IPv{end.version}, the device's outside speaks another family")
+    if int(ends[0]) > int(ends[1]):
+        raise UsageError(f"pool: {text!r} is reversed; write the lower address first")
+    return Addresses(*ends)
 
 
 def _port(side: str, interface: str | None, gateway: str | None, netns: str | None) -> Port:

@@ -15,6 +15,8 @@ For metrics that share a way of measuring, each with its settings:
 
 * `rate_search` (with `binary_search`, its `loads` and `incurable` loss, and `mlr_search`): the highest rate
 * `queues`: by how much queues before the device may raise a rate
+* `capacity_trials`: whether so many connections are kept, and whose fault it is where they are not
+* `device_count`: the device's own count against the traffic
 * `phase1`, `phase2`: a safe phase 1, and what is sent afterwards
 * `standing`, `throughput_shares`: known rates over established connections, and shares of the throughput
 * `delay_metrics`, `delay_statistics`: delays

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
+from natgauge.procedures.kit.device_count import refuse_contradiction
 from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
 from natgauge.procedures.kit.results import Attempt
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
@@ -50,6 +51,7 @@ class TrialRunner:
         """Run one trial.
 
         Raises:
+            BrokenError: the device's own count contradicts the traffic.
             TimeUpError: it does not fit into the time that is left; it was not begun.
             NatgaugeError: as the measurer does.
         """
@@ -65,6 +67,7 @@ class TrialRunner:
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
         self.observe(self._event(plan, load, bounds, outcome))
+        refuse_contradiction(self.metric, plan, outcome)
         return outcome
 
     @property

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device that is not ours, in a measurement: emptied by the user's commands, or asked only for new connections."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from natgauge.bench.evidence import Evidence
+from natgauge.bench.fresh import FreshTuples, Ledger
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.duts.fitness import Wishes
+from natgauge.duts.recipe import Recipe
+from natgauge.errors import BrokenError, UsageError
+from natgauge.labs.contract import Foreign, Lab
+from natgauge.measurer import Ability, TrialPlan
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.trials import TrialRequest
+
+#: A command reaches the device over a network, and emptying 10^7 connections takes a Linux kernel 13 s.
+_COMMAND_SECONDS: Final = 120.0
+_EMPTY_TRIES: Final = 5
+_RETRY_SECONDS: Final = 0.2
+#: Nobody can start a device that is not ours anew.
+_NEVER: Final = frozenset({Ability.RESTART, Ability.RESTART_IN_TRIAL})
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignDevice:
+    """Controls of a device that is not ours: shell commands of the user, run on the tester's host as who we are.
+
+    Attributes:
+        empty_command: makes it forget all connections.
+        count_command: prints how many it has; None = nobody can tell.
+    """
+
+    empty_command: str
+    count_command: str | None = None
+
+    empties = True
+
+    @property
+    def counts(self) -> bool:
+        """Whether a command tells its number of connections."""
+        return self.count_command is not None
+
+    def empty(self) -> None:
+        """Empty its table; where it can be counted, see that nothing is left.
+
+        Raises:
+            BrokenError: the command fails, or connections are left after several tries.
+        """
+        left: int | None = None
+        for _ in range(_EMPTY_TRIES):
+            _shell("empty command", self.empty_command)
+            left = self.count()
+            if not left:
+                return
+            time.sleep(_RETRY_SECONDS)
+        raise BrokenError(
+            f"empty command: the count command says {left} after {_EMPTY_TRIES} times emptying; let it count the "
+            "test's connections alone (UDP), and see whether there is other traffic"
+        )
+
+    def empty_timed(self) -> float:
+        """Empty its table once; seconds the command took, with the way to the device and back.
+
+        Raises:
+            BrokenError: the command fails.
+        """
+        began = time.perf_counter()
+        _shell("empty command", self.empty_command)
+        return time.perf_counter() - began
+
+    def count(self) -> int | None:
+        """Its number of connections; None where nobody can tell.
+
+        Raises:
+            BrokenError: the command fails or prints something else.
+        """
+        if self.count_command is None:
+            return None
+        said = _shell("count command", self.count_command).strip()
+        if not said.isdecimal():
+            raise BrokenError(f"count command: printed {said[:60]!r} instead of one whole number")
+        return int(said)
+
+    def strays(self) -> Mapping[str, int]:
+        """Not known."""
+        return {}
+
+    def faults(self) -> Mapping[str, int]:
+        """Not known."""
+        return {}
+
+    def confirm_standing(self) -> None:
+        """See that it still answers, as far as anything can be asked.
+
+        Raises:
+            BrokenError: it does not.
+        """
+        self.count()
+
+    def restart(self) -> None:
+        """Refused.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("this device is not ours, so it cannot be started anew; choose another metric")
+
+    restart_under_load = restart
+
+
+@dataclass
+class ForeignMeasurer(LabMeasurer):
+    """Performs trials on a device that is not ours.
+
+    Attributes:
+        fresh: gives each trial four tuples that the device does not know; None = it needs none, or is emptied.
+    """
+
+    fresh: FreshTuples | None = None
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do beyond plain trials with this device."""
+        return super().abilities - _NEVER
+
+    def request(self, plan: TrialPlan) -> TrialRequest:
+        """The engine's request for a trial of this plan, with the four tuples that come next.
+
+        Raises:
+            UsageError: it is stateless, and the device is not.
+        """
+        if self.fresh is not None:
+            self.traffic = self.fresh.next()
+        return super().request(plan)
+
+    def _perform(self, request: TrialRequest, restart_at: float | None = None) -> Evidence:
+        if self.fresh is None:
+            return super()._perform(request, restart_at)
+        with self.fresh.used(self.traffic, request.connections, self.watch):
+            return super()._perform(request, restart_at)
+
+
+def abilities(foreign: Foreign | None) -> frozenset[Ability]:
+    """What the user's commands make possible."""
+    if foreign is None or foreign.empty_command is None:
+        return frozenset()
+    return frozenset({Ability.EMPTY_TIMED} | (set() if foreign.count_command is None else {Ability.WATCH_COUNT}))
+
+
+def facts(foreign: Foreign | None, wishes: Wishes) -> dict[str, int]:
+    """What is known of the limits of a device that is not ours, by knob."""
+    timeout = None if foreign is None else foreign.timeout
+    every = {"table_size": wishes.table_size, "udp_timeout": timeout}
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def refuse_settings(lab: Lab, recipe: Recipe, wishes: Wishes) -> None:
+    """Refuse what cannot be set, or need not be told, of a device that is not ours; its table's limit is a fact.
+
+    Raises:
+        UsageError: the first that is wrong.
+    """
+    if set(wishes.named()) - {"table_size"}:
+        raise UsageError(
+            f"lab {lab.name}: the device is not ours, so its table and time-outs cannot be set; leave them out, or "
+            "tell what they are (--table-size, --device-timeout)"
+        )
+    told = {**wishes.named(), **({} if lab.foreign is None else lab.foreign.told())}
+    if told and not recipe.stateful:
+        name = min(told).replace("_", " ")
+        raise UsageError(f"{name}: {recipe.name} keeps no connections, so nothing is to be forgotten; leave it out")
+
+
+def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings) -> None:
+    """Refuse trials that would find connections of earlier ones: their rate would be one of plain forwarding.
+
+    Raises:
+        UsageError: nothing tells how they could be fresh.
+    """
+    foreign = lab.foreign or Foreign()
+    if not recipe.stateful or not settings.has_phase1 or foreign.empty_command is not None:
+        return
+    if settings.fills_table:
+        raise UsageError(
+            f"{metric}: the device is not ours, and each trial needs its table empty; give --empty-command, a shell "
+            "command on this host that empties it (RFC 9693 section 4.4)"
+        )
+    if foreign.timeout is None:
+        raise UsageError(
+            f"lab {lab.name}: {recipe.name} keeps connections, and from the second trial on none would be new; give "
+            "--device-timeout, the seconds after which it forgets them, or --empty-command (RFC 9693 section 4.4)"
+        )
+
+
+def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> ForeignMeasurer:
+    """The measurer of a device that is not ours.
+
+    Args:
+        lab: where it stands.
+        recipe: what it is.
+        named_ports: whether the user named the destination ports.
+        given: all else that `LabMeasurer` takes.
+    """
+    foreign = lab.foreign
+    if foreign is None or not recipe.stateful:
+        return ForeignMeasurer(device=None, **given)
+    if foreign.empty_command is not None:
+        return ForeignMeasurer(device=ForeignDevice(foreign.empty_command, foreign.count_command), **given)
+    fresh = None
+    if foreign.timeout is not None:
+        ports = (f"{port.netns or ''}-{port.interface}" for port in (lab.initiator, lab.responder))
+        fresh = FreshTuples(
+            given["traffic"],
+            foreign.timeout,
+            foreign.fresh_trials,
+            Ledger.of("-".join(ports), time.monotonic()),
+            sliced=not named_ports and recipe.limits.mapping != "endpoint-independent",
+            table_limit=given["settings"].table_limit,
+        )
+    return ForeignMeasurer(device=None, fresh=fresh, **given)
+
+
+def _shell(name: str, command: str) -> str:
+    """What a command of the user prints."""
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BrokenError(f"{name}: did not end within {_COMMAND_SECONDS:.0f} s; see that it asks nothing") from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        last = f": {said[-1][:200]}" if said else ""
+        raise BrokenError(f"{name}: ended with status {done.returncode}{last}")
+    return done.stdout

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether so many connections are kept, and whose fault it is where they are not: table, rate, or nobody can tell.
+
+A frame that is lost before the device has opened its connection looks like one that a full table refused. The rate is
+told from the table by opening the same connections much slower: a table keeps as many as before, however fast they
+came, a queue or a slow device loses fewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from natgauge.errors import BrokenError
+from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.kit import validation
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.invalid_trials import in_search, until_decided
+from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.runner import TrialRunner
+
+#: Rates below this, in connections/s, are not tried.
+LEAST_RATE = 10.0
+#: Further validations, after the first and the slower one, where the device's own count has all connections.
+MORE_ASKINGS = 3
+#: A failure is tried again at a rate so many times lower, and again while more are kept, this often at most.
+SLOWER = 4.0
+MOST_SLOWER = 4
+#: Two trials kept the same number where they differ by no more than this share, or by one.
+SAME_SHARE = 0.001
+
+
+class CollapsedError(Exception):
+    """The device is gone; it was started anew, or cannot be."""
+
+
+class UndecidedError(Exception):
+    """No trial tells whether so many connections are kept."""
+
+    def __init__(self, reason: str, limited_by: str) -> None:
+        super().__init__(reason)
+        self.limited_by = limited_by
+
+
+class Fault(NamedTuple):
+    """Why connections are not kept: what limits, as in a trial's outcome, and the figures that tell."""
+
+    limited_by: Literal["table", "device"]
+    figures: str
+
+
+class CapacityTrials:
+    """Trials that open connections and ask each once.
+
+    Attributes:
+        attempts: every trial so far.
+        notes: what a reader must know.
+        bounds: what is known of the capacity, for the observer.
+    """
+
+    def __init__(self, runner: TrialRunner, settings: validation.ValidationSettings) -> None:
+        self._runner = runner
+        self._settings = settings
+        self._validation = settings.validation()
+        self.attempts: list[Attempt] = []
+        self.notes: list[str] = []
+        self.bounds = Bounds()
+
+    @property
+    def last(self) -> TrialOutcome:
+        """Of the last trial; there must have been one."""
+        return self.attempts[-1].outcome
+
+    def surely_full(self, count: int) -> bool:
+        """Whether the last trial failed for the table, at any rate.
+
+        A table counts as full from a little below its limit on, so it also seems to be where connections that just fit
+        came too fast, and a few of them were lost.
+        """
+        return self.last.limited_by == "table" and _kept(self.last, count) < (1 - 2 * SAME_SHARE) * count
+
+    def passes(self, count: int, rate: float) -> bool:
+        """Whether all are established at this rate and answer afterwards; the asking slows down where it is at fault.
+
+        Raises:
+            CollapsedError: the device is gone; it was started anew.
+            UndecidedError: no trial speaks of the device.
+            BrokenError: the device is gone and cannot be started anew.
+        """
+        plan = validation.plan(self._settings, count, rate, self._validation.rate(rate))
+        outcome = self._valid(plan, rate)
+        if outcome.verdict is Verdict.PASS:
+            return True
+        if outcome.verdict is Verdict.COLLAPSED:
+            self._recover(count, outcome)
+            raise CollapsedError(outcome.reason)
+        slower = None
+        if outcome.failed_phase == 2 and (outcome.table_count is None or outcome.table_count >= count):
+            # All are there by the device's own count, or it has none: the asking may be what fails.
+            slow = validation.slower(plan)
+            slower = self._valid(slow, rate)
+            if _holds_all(slower, count):
+                slower = self._asked_again(slow, slower)
+        if validation.cause(outcome, slower, count) != "r too high" or plan.phase2 is None:
+            return False
+        most = plan.phase2.responder_rate * validation.SLOWER_SHARE
+        self._validation = replace(self._validation, most=most)
+        self.notes.append(f"asking at more than {most:.0f} frames/s loses frames, so nothing is asked faster")
+        return True
+
+    def fault(self, count: int, rate: float) -> Fault:
+        """Whose fault it is that so many were not kept at this rate, in the last trial.
+
+        Raises:
+            CollapsedError: as `passes` does.
+            UndecidedError: ever more are kept, the slower they are opened, but never all; or as `passes` does.
+            BrokenError: as `passes` does.
+        """
+        kept = _kept(self.last, count)
+        for _ in range(MOST_SLOWER):
+            if self.last.limited_by in {"table", "port pool"}:
+                return Fault("table", self.last.reason)
+            rate = max(rate / SLOWER, LEAST_RATE)
+            if self.passes(count, rate):
+                return Fault("device", f"kept when opened at {rate:.0f}/s, but not faster")
+            before, kept = kept, _kept(self.last, count)
+            if _as_few(before, kept, count):
+                limit: Literal["table", "device"] = "device" if _holds_all(self.last, count) else "table"
+                return Fault(limit, f"{kept} kept, no more by opening them at {rate:.0f}/s")
+        reason = f"of {count} connections {kept} were kept when opened at {rate:.0f}/s, and fewer the faster"
+        raise UndecidedError(reason, "device")
+
+    def _asked_again(self, plan: TrialPlan, failed: TrialOutcome) -> TrialOutcome:
+        """The last of further trials; a frame that the device spoils now and then must not pass for a full table."""
+        for _ in range(MORE_ASKINGS):
+            failed = self._valid(plan, plan.phase1_rate)
+            if not _holds_all(failed, plan.connections):
+                return failed
+        self.notes.append(
+            f"{plan.connections} connections count as too many although the device's own count had them all: "
+            f"{failed.reason}; a loss tolerance may be what this device needs"
+        )
+        return failed
+
+    def _valid(self, plan: TrialPlan, rate: float) -> TrialOutcome:
+        """Try until a trial speaks of the device."""
+
+        def kept() -> TrialOutcome:
+            outcome = self._runner.run(plan, rate, self.bounds)
+            self.attempts.append(Attempt(rate, short=False, outcome=outcome))
+            return outcome
+
+        tried = until_decided(kept, in_search(self._settings.invalid_repeats))
+        if not tried.decided:
+            told = f"with {plan.connections} connections {tried.told()}"
+            raise UndecidedError(told, tried.outcome.limited_by or "host")
+        return tried.outcome
+
+    def _recover(self, count: int, outcome: TrialOutcome) -> None:
+        """Start the collapsed device anew (RFC 9693 section 4.9 counts a collapse as an unacceptable drop)."""
+        self.notes.append(f"the device collapsed with {count} connections: {outcome.reason}")
+        runner = self._runner
+        if Ability.RESTART not in runner.measurer.abilities:
+            raise BrokenError(
+                f"{runner.metric}: the device collapsed with {count} connections, and it cannot be restarted here"
+            )
+        runner.measurer.restart()
+
+
+def _holds_all(outcome: TrialOutcome, count: int) -> bool:
+    """Whether a failed validation is none of the table's fault: the device's own count has every connection."""
+    failed = outcome.verdict is Verdict.FAIL and outcome.failed_phase == 2
+    return failed and outcome.table_count is not None and outcome.table_count >= count
+
+
+def _as_few(before: int, now: int, count: int) -> bool:
+    """Whether opening connections slower kept no more of them, and not just a last few that were missing."""
+    return now - before <= max(1.0, SAME_SHARE * before) and count - now > (count - before) / 2
+
+
+def _kept(outcome: TrialOutcome, count: int) -> int:
+    """Connections there were at the end: opened, answering, and in the device's own count where it has one."""
+    answered = outcome.phase2.get(Direction.RESPONDER)
+    known = [outcome.phase1.received, None if answered is None else answered.received, outcome.table_count]
+    return min((number for number in known if number is not None), default=count)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A NAT44 that is not ours, as a wire has it: every connection of every trial is new to it, by its own count."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import natgauge
+from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
+from natgauge.duts.recipe import load
+from natgauge.labs.contract import Device
+from natgauge.labs.netns import NetnsLab
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own"),
+]
+NAT = "nftables-nat44"
+CONNECTIONS = 2000
+TIMEOUT = 10
+QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "10%", "seed": 5}
+
+
+@pytest.fixture
+def wire() -> Iterator[tuple[Device, dict[str, Any]]]:
+    """Three namespaces, a NAT44 with short time-outs in the middle; its device, and the ports as a user names them."""
+    with NetnsLab("foreign", initiator_family="ipv4", responder_family="ipv4", placement="isolated") as lab:
+        device = lab.devices[0]
+        for piece in load(NAT).verbs.pieces("start"):
+            assert device.run(piece, environment={"NFT_FAMILY": "ip"}).status == 0
+        timeouts = "for one in '' _stream; do echo 10 > /proc/sys/net/netfilter/nf_conntrack_udp_timeout$one; done"
+        assert device.run(timeouts).status == 0
+        ports: dict[str, Any] = {"lab": "wire", "sender_cores": str(lab.sender_cpus[0])}
+        for side, port in (("initiator", lab.initiator), ("responder", lab.responder)):
+            ports[f"{side}_port"] = port.interface
+            ports[f"{side}_gateway"] = port.gateway_address
+            ports[f"{side}_netns"] = port.netns
+        yield device, ports
+
+
+#: Counts, by destination port, the first packet of each entry of the device's own table: the others bear its mark.
+#: `ct state new` would not do, for it holds until the first answer, and events get lost when nobody has time to read.
+COUNTER = """
+table ip counted {
+    set opened { type inet_service; flags dynamic; counter; size 65535; }
+    chain forward {
+        type filter hook forward priority 0; policy accept;
+        iifname inside ct mark 0 update @opened { udp dport } ct mark set 1
+    }
+}
+"""
+
+
+def count_new(device: Device) -> None:
+    """Begin to count."""
+    assert device.run(f"nft -f - <<'RULES'\n{COUNTER}\nRULES").status == 0
+
+
+def opened_by(device: Device) -> dict[int, int]:
+    """Connections that were new to the device, by destination port."""
+    found = device.run("nft -j list set ip counted opened")
+    assert found.status == 0, found.stderr
+    elements = json.loads(found.stdout)["nftables"][1]["set"]["elem"]
+    return {element["elem"]["val"]: element["elem"]["counter"]["packets"] for element in elements}
+
+
+def trials_of(answer: natgauge.Answer) -> list[dict[str, Any]]:
+    return list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
+
+
+def test_every_trial_opens_as_many_new_connections_as_it_says(
+    wire: tuple[Device, dict[str, Any]], tmp_path: Path
+) -> None:
+    device, ports = wire
+    count_new(device)
+    answer = natgauge.measure("connection-rate", NAT, results=tmp_path, device_timeout=TIMEOUT, **ports, **QUICK)
+    opened = opened_by(device)
+    # The first use is the check that the device forwards.
+    assert min(opened.values()) == 8
+    trials = trials_of(answer)
+    assert len(trials) > 5
+    assert len(opened) == len(trials) + 1
+    for trial in trials:
+        ports_used = trial["request"]["initiator"]["destination_ports"]
+        assert ports_used["first"] == ports_used["last"]
+        new = opened[ports_used["first"]]
+        assert trial["result"]["phase1"]["received_frames"] <= new <= CONNECTIONS
+        assert trial["verdict"] != "PASS" or new == CONNECTIONS
+    place = answer.document["parameters"]["place"]
+    assert (place["fresh_trials"], place["device_timeout"]) == ("new-tuples", TIMEOUT)
+    assert "table not emptied" in {doubt["word"] for doubt in answer.document["doubts"]}
+    ours = natgauge.measure(
+        "connection-rate", NAT, results=tmp_path, lab_name="foreign-ours", placement="isolated", **QUICK
+    )
+    # Timing decides nothing here; `pytest -s` shows it.
+    sys.stderr.write(f"wire / isolated: {answer.document['median'] / ours.document['median']:.3f}\n")
+
+
+def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]], tmp_path: Path) -> None:
+    _, ports = wire
+    enter = "ip netns exec ng-foreign-dut"
+    answer = natgauge.measure(
+        "tear-down-rate",
+        NAT,
+        results=tmp_path,
+        profile="quick",
+        connections=20_000,
+        connection_rate=50_000.0,
+        empty_command=f"{enter} conntrack -F",
+        count_command=f"{enter} cat /proc/sys/net/netfilter/nf_conntrack_count",
+        **ports,
+    )
+    trials = trials_of(answer)
+    assert trials
+    assert all(trial["device_count_before"] == 0 for trial in trials)
+    assert any(trial["device_count_after"] == 20_000 for trial in trials)
+    assert answer.document["median"] > 0
+    assert answer.document["parameters"]["place"]["fresh_trials"] == "empty-command"

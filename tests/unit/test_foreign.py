@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials on a device that is not ours begin without connections of earlier ones, or are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.made_results import grouped
+from tests.unit.simulated import Gateway
+from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
+from tests.unit.test_measurer_verbs import WIRE, check
+
+from natgauge.bench.foreign import ForeignDevice, ForeignMeasurer, abilities
+from natgauge.bench.fresh import SPARE_SECONDS, FreshTuples, Ledger, Use
+from natgauge.bench.ranges import Range
+from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.watch import Silent
+from natgauge.errors import BrokenError, UsageError
+from natgauge.labs.contract import Foreign
+from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.procedures import throughput
+from natgauge.results.making import make
+from natgauge.trials import TrialRequest
+
+TIMEOUT = 30
+NAT = "nftables-nat44"
+
+
+@dataclass
+class Clock(Silent):
+    """Time that passes only while somebody sleeps; notes what the watch is told."""
+
+    now: float = 10_000.0
+    told: list[str] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        """What time it is."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def stage(self, text: str) -> None:
+        """Note it."""
+        self.told.append(text)
+
+
+def tuples(clock: Clock, connections: int = 1000, **others: Any) -> FreshTuples:
+    given: dict[str, Any] = {"way": "new-tuples", "ledger": Ledger(None), "clock": clock, "sleep": clock.sleep}
+    return FreshTuples(make_plan(TrafficOptions(connections=connections), AROUND), TIMEOUT, **{**given, **others})
+
+
+def use(fresh: FreshTuples, watch: Clock) -> Range:
+    """One trial of no duration; its destination ports."""
+    traffic = fresh.next()
+    with fresh.used(traffic, traffic.connections, watch):
+        return traffic.destination_ports
+
+
+class Conntrack(FakeEngine):
+    """An engine before a device that knows for how long it remembers which tuples; counts new connections."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.known: dict[tuple[int, int], float] = {}
+        self.new: list[int] = []
+
+    def __call__(self, request: TrialRequest, *others: Any) -> Any:
+        """A trial whose connections are source and destination ports, in order."""
+        sources, ports = request.initiator.source_ports, request.initiator.destination_ports
+        assert ports.last >= ports.first
+        opened = [
+            (sources.first + number % (sources.last - sources.first + 1), ports.first + number // 64_512)
+            for number in range(request.connections)
+        ]
+        now = self.clock.now
+        self.new.append(sum(self.known.get(one, 0.0) <= now for one in opened))
+        self.clock.now += 0.5
+        self.known.update(dict.fromkeys(opened, self.clock.now + TIMEOUT))
+        return super().__call__(request, *others)
+
+
+def foreign(engine: FakeEngine, fresh: FreshTuples | None, watch: Clock, **others: Any) -> ForeignMeasurer:
+    return ForeignMeasurer(
+        place=FakeLab(),
+        device=others.pop("device", None),
+        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
+        settings=replace(SETTINGS, first_mark=1),
+        recorder=others.pop("recorder", Recorder()),
+        watch=watch,
+        runner=engine,
+        fresh=fresh,
+    )
+
+
+@pytest.mark.parametrize("way", ["new-tuples", "wait", "no-wait"])
+def test_every_connection_of_every_trial_is_new_to_the_device(way: Any) -> None:
+    clock = Clock()
+    engine, recorder = Conntrack(clock), Recorder()
+    subject = foreign(engine, tuples(clock, way=way), clock, recorder=recorder)
+    subject.check_forwarding()
+    for _ in range(5):
+        subject.measure(TrialPlan(1000, 1000.0, Phase2Plan(100.0, 100.0, 0.1)))
+    assert engine.new == [8, 1000, 1000, 1000, 1000, 1000]
+    # What is recorded is what was sent.
+    ports = [one["request"]["initiator"]["destination_ports"] for one in recorder.trials]
+    assert ports == [plain.model_dump() for plain in (one.initiator.destination_ports for one in engine.requests[1:])]
+    assert bool(clock.told) == (way == "wait")
+
+
+def test_without_slices_a_device_would_know_all_connections_from_the_second_trial_on() -> None:
+    """What was published until now: plain forwarding taken for the opening of connections."""
+    clock = Clock()
+    engine = Conntrack(clock)
+    subject = foreign(engine, None, clock)
+    for _ in range(3):
+        subject.measure(TrialPlan(1000, 1000.0))
+    assert engine.new == [1000, 0, 0]
+
+
+def test_each_trial_has_as_many_source_ports_as_ever_and_the_next_destination_ports() -> None:
+    clock = Clock()
+    fresh = tuples(clock, 100_000)
+    assert [use(fresh, clock) for _ in range(3)] == [Range(1, 2), Range(3, 4), Range(5, 6)]
+    assert fresh.next().source_ports == fresh.traffic.source_ports
+    assert clock.told == []
+
+
+def test_when_the_ports_run_out_the_first_ones_are_waited_for_with_a_count_down() -> None:
+    clock = Clock()
+    fresh = tuples(clock, 64_512 * 30_000)
+    assert use(fresh, clock) == Range(1, 30_000)
+    clock.now += 10
+    assert use(fresh, clock) == Range(30_001, 60_000)
+    assert use(fresh, clock) == Range(1, 30_000)
+    assert clock.now == 10_000 + TIMEOUT + SPARE_SECONDS
+    assert [told.split()[1] for told in clock.told] == ["21", "16", "11", "6", "1"]
+    assert clock.told[0] == "waiting 21 s until the device has forgotten earlier connections"
+
+
+def test_who_wants_no_waiting_is_refused_when_the_ports_run_out() -> None:
+    clock = Clock()
+    fresh = tuples(clock, 64_512 * 30_000, way="no-wait")
+    use(fresh, clock)
+    use(fresh, clock)
+    with pytest.raises(UsageError, match=r"no four tuples are left that the device has forgotten, .* in 31 s"):
+        use(fresh, clock)
+
+
+@pytest.mark.parametrize("others", [{"sliced": False}, {"way": "wait"}])
+def test_named_ports_and_who_wants_an_empty_table_wait_the_time_out_out(others: dict[str, Any]) -> None:
+    clock = Clock()
+    fresh = tuples(clock, **others)
+    assert use(fresh, clock) == use(fresh, clock) == Range(1, 1)
+    assert clock.now == 10_000 + TIMEOUT + SPARE_SECONDS
+
+
+def test_a_table_whose_limit_is_known_is_never_asked_for_more_than_it_has_room_for() -> None:
+    clock = Clock()
+    fresh = tuples(clock, table_limit=2500)
+    use(fresh, clock)
+    clock.now += 5
+    assert [use(fresh, clock), clock.now] == [Range(2, 2), 10_005]
+    assert [use(fresh, clock), clock.now] == [Range(3, 3), 10_000 + TIMEOUT + SPARE_SECONDS]
+
+
+def test_a_later_measurement_knows_what_an_earlier_one_used_and_forgets_another_boot(tmp_path: Path) -> None:
+    clock = Clock()
+    ledger = Ledger(tmp_path / "x.uses")
+    use(tuples(clock, ledger=ledger), clock)
+    ledger.add(Use(2, 2, 99_999.0, 7), 1e6)
+    assert ledger.path is not None
+    path = Ledger.of("a", 0.0).path
+    assert path is not None
+    assert path.name == "a.uses"
+    found = Ledger.read(ledger.path, clock.now)
+    assert found.uses == [Use(1, 1, 10_000.0, 1000)]
+    ledger.path.write_text("no ledger")
+    assert Ledger.read(ledger.path, clock.now).uses == []
+
+
+def counting(tmp_path: Path, left: int = 0) -> ForeignDevice:
+    """A device that is a file: its octets are connections."""
+    table = tmp_path / "table"
+    table.write_text("x" * 5)
+    return ForeignDevice(f"head -c {left} /dev/zero > {table}", f"stat -c %s {table}")
+
+
+def test_a_device_is_emptied_and_counted_by_the_users_commands(tmp_path: Path) -> None:
+    device, clock = counting(tmp_path), Clock()
+    assert device.count() == 5
+    assert abilities(Foreign(empty_command="a", count_command="b")) == {Ability.EMPTY_TIMED, Ability.WATCH_COUNT}
+    assert abilities(Foreign(empty_command="a")) == {Ability.EMPTY_TIMED}
+    assert abilities(Foreign(timeout=5)) == abilities(None) == frozenset()
+    subject = foreign(FakeEngine(), None, clock, device=device)
+    assert {Ability.EMPTY_TIMED, Ability.WATCH_COUNT} <= subject.abilities
+    assert not {Ability.RESTART, Ability.RESTART_IN_TRIAL} & subject.abilities
+    torn = subject.empty_timed()
+    assert (torn.count_before, torn.count_after) == (5, 0)
+    assert torn.seconds > 0
+    (tmp_path / "table").write_text("x")
+    device.empty()
+    assert device.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("device", "says"),
+    [
+        (lambda _: ForeignDevice("echo no route >&2; exit 5"), "empty command: ended with status 5: no route"),
+        (lambda path: counting(path, left=3), "empty command: the count command says 3 after 5 times emptying"),
+        (lambda _: ForeignDevice("true", "echo many"), r"count command: printed 'many' instead of one whole number"),
+    ],
+)
+def test_commands_that_do_not_do_it_are_named(
+    device: Callable[[Path], ForeignDevice], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BrokenError, match=says):
+        device(tmp_path).empty()
+
+
+@pytest.mark.parametrize(
+    ("metric", "choices", "says"),
+    [
+        (
+            "connection-rate",
+            {},
+            "keeps connections, and from the second trial on none would be new; give --device-time",
+        ),
+        (
+            "table-capacity",
+            {"device_timeout": 60},
+            "table-capacity: .* each trial needs its table empty; give --empty-",
+        ),
+        ("expiry", {"empty_command": "true"}, "this tester lacks watching the device's own count fall"),
+        ("throughput", {"count_command": "echo 1"}, "count command: without --empty-command"),
+        ("throughput", {"device_timeout": 0}, "device timeout: 0 is outside of 1 to 86400 s"),
+        (
+            "throughput",
+            {"device_timeout": 60, "udp_timeout": 5},
+            "cannot be set; leave them out, or tell what they are",
+        ),
+        ("throughput", {"device_timeout": 60, "table_size": 10}, "100000 connections planned, its table holds 10"),
+        ("throughput", {"device_timeout": 1, "trial_seconds": 2.0}, "UDP time-out 1 s is not longer than"),
+        ("throughput", {"device_timeout": 60, "pool": "198.19.9.9-198.19.0.1"}, "pool: .* is reversed"),
+        ("throughput", {"device_timeout": 60, "pool": "2001:db8::1"}, "pool: 2001:db8::1 is IPv6"),
+        ("throughput", {"device_timeout": 60, "fresh_trials": "never"}, "fresh trials: 'never' is unknown"),
+        ("throughput", {"empty_command": " "}, "empty command: is empty"),
+    ],
+)
+def test_what_cannot_be_measured_on_a_wire_is_refused_in_one_line(
+    metric: str, choices: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        check(metric, NAT, **WIRE, **choices)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("metric", ["table-capacity", "tear-down-rate", "expiry", "connection-rate"])
+def test_with_commands_all_that_needs_an_empty_table_can_be_measured(metric: str) -> None:
+    told = {
+        "empty_command": "true",
+        "count_command": "echo 0",
+        "table_size": 200_000,
+        "pool": "203.0.113.1-203.0.113.9",
+    }
+    bench, planned = check(metric, NAT, **WIRE, **told)
+    assert planned.procedure.metric == metric
+    assert str(bench.around.pool) == "203.0.113.1-203.0.113.9"
+    assert bench.lab.parameters()["fresh_trials"] == "empty-command"
+
+
+def test_a_plain_router_needs_nothing_and_is_told_nothing() -> None:
+    assert check("connection-rate", "linux-ipv4", **WIRE)[0].lab.parameters() == {"ports": ["one", "two"]}
+    with pytest.raises(UsageError, match="device timeout: linux-ipv4 keeps no connections"):
+        check("connection-rate", "linux-ipv4", **WIRE, device_timeout=5)
+
+
+def test_the_result_says_that_the_table_was_not_emptied() -> None:
+    settings = throughput.Settings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
+    found = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings)
+    told = {"fresh_trials": "new-tuples", "device_timeout": 60}
+    words = {doubt.word: doubt.text for doubt in make(found, grouped(told)).doubts}
+    assert "up to 60 s and may have been full" in words["table not emptied"]
+    known = make(found, grouped({**told, "table_size": 9000})).doubts
+    assert "full" not in next(doubt.text for doubt in known if doubt.word == "table not emptied")
+    assert "table not emptied" not in {doubt.word for doubt in make(found, grouped({"fresh_trials": "wait"})).doubts}
+
+
+@pytest.mark.parametrize(("top", "near"), [(1_700_000.0, True), (4_000_000.0, False)])
+def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_near_the_highest_tried(
+    top: float, *, near: bool
+) -> None:
+    settings = throughput.Settings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
+    found = throughput.PROCEDURE.measure(Gateway(forwards=800_000.0, placement="shared"), settings)
+    doubts = {doubt.word: doubt.text for doubt in make(found, grouped({"search_top_phase2_rate": top})).doubts}
+    assert f"no more than {top:,.0f} frames/s were tried" in doubts["tester unknown"]
+    assert ("may be the tester's" in doubts["tester unknown"]) is near
+    assert "tester unknown" not in {doubt.word for doubt in make(found, grouped({})).doubts}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real measurer and a device that collapses: brought back before the next trial, or told again; dead data paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.test_measurer import FakeTable, Recorder, measurer
+
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.errors import BrokenError
+from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.procedures import connection_rate
+from natgauge.trials import TrialRequest, TrialResult
+
+PLAN = TrialPlan(1000, 500.0)
+#: Far more than the handful of frames that prove forwarding.
+MANY = 100
+
+
+class Mortal(FakeTable):
+    """A device whose controls fail once it is dead; it may come back when it is started anew.
+
+    Attributes:
+        comes_back: whether a restart helps.
+        restarts: how many there were.
+    """
+
+    def __init__(self, engine: FakeEngine, *, comes_back: bool = True) -> None:
+        super().__init__(engine)
+        self.comes_back = comes_back
+        self.restarts = 0
+        self.seen = 0
+
+    def empty(self) -> None:
+        """Only while it lives."""
+        if self.dead:
+            raise BrokenError("device: gone")
+        self.seen = len(self.engine.requests)
+
+    def count(self) -> int:
+        """What was opened since."""
+        if self.dead:
+            raise BrokenError("device: gone")
+        return self.engine.requests[-1].connections if len(self.engine.requests) > self.seen else 0
+
+    def restart(self) -> None:
+        """Comes back, or does not."""
+        self.restarts += 1
+        if not self.comes_back:
+            raise BrokenError("dut: start failed")
+        self.dead = False
+
+
+class Killing(FakeEngine):
+    """Forwards, and kills the device with the first large request, or with every one above a rate."""
+
+    victim: Mortal
+    above: float = 0.0
+    deaths: int = 0
+    most_deaths: int = 1
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        result = super().__call__(request, *others)
+        assert request.phase1 is not None
+        if request.connections > MANY and request.phase1.rate > self.above and self.deaths < self.most_deaths:
+            self.deaths += 1
+            self.victim.dead = True
+        return result
+
+
+def mortal(*, comes_back: bool = True, most_deaths: int = 1, above: float = 0.0) -> tuple[LabMeasurer, Mortal]:
+    engine = Killing()
+    engine.above, engine.most_deaths = above, most_deaths
+    engine.victim = Mortal(engine, comes_back=comes_back)
+    return measurer(engine, device=engine.victim, recorder=Recorder()), engine.victim
+
+
+def recorded(meter: LabMeasurer) -> list[Any]:
+    assert isinstance(meter.recorder, Recorder)
+    return meter.recorder.trials
+
+
+def test_after_a_collapse_the_device_is_started_anew_for_the_next_trial() -> None:
+    meter, device = mortal()
+    assert meter.measure(PLAN).verdict is Verdict.COLLAPSED
+    outcome = meter.measure(PLAN)
+    assert (outcome.verdict, device.restarts) == (Verdict.PASS, 1)
+    assert any("started anew" in note for note in outcome.notes)
+    assert any("started anew" in note for note in recorded(meter)[1]["notes"])
+    assert not any("started anew" in note for note in meter.measure(PLAN).notes)
+    assert device.restarts == 1
+
+
+def test_a_device_that_does_not_come_back_is_collapsed_again_not_an_error() -> None:
+    meter, device = mortal(comes_back=False)
+    outcomes = [meter.measure(PLAN) for _ in range(3)]
+    assert [outcome.verdict for outcome in outcomes] == [Verdict.COLLAPSED] * 3
+    assert "did not come back (dut: start failed)" in outcomes[1].reason
+    assert (outcomes[1].limited_by, outcomes[1].phase1.offered) == ("device", 0)
+    assert [trial["verdict"] for trial in recorded(meter)] == ["COLLAPSED"] * 3
+    assert recorded(meter)[1]["result"] is None
+    assert recorded(meter)[1]["plan"]["connections"] == PLAN.connections
+    assert device.restarts == 2
+
+
+def test_who_restarts_the_device_between_trials_need_not_do_it_twice() -> None:
+    meter, device = mortal()
+    meter.measure(PLAN)
+    meter.restart()
+    meter.measure(PLAN)
+    assert device.restarts == 1
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_after_three_collapses_the_search_ends(*, comes_back: bool) -> None:
+    meter, _ = mortal(comes_back=comes_back, most_deaths=99, above=300_000)
+    settings = connection_rate.Settings(connections=1000, placement="shared", repeat=1)
+    result = connection_rate.PROCEDURE.measure(meter, settings)
+    assert result.trials["COLLAPSED"] == 3
+    assert any("ended because the device collapsed 3 times" in note for note in result.notes)
+    assert result.summary.median <= 300_000
+
+
+class DeadPath(FakeEngine):
+    """Loses every frame of phase 2, or all, of large requests; of small ones, too, where the path is dead for good."""
+
+    dead = True
+    from_phase = 1
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        result = super().__call__(request, *others)
+        if request.connections <= MANY and not self.dead:
+            return result
+        lost = {"received_frames": 0}
+        phase1, phase2 = result.phase1, result.phase2
+        if phase1 is not None and self.from_phase == 1:
+            phase1 = phase1.model_copy(update=lost)
+        if phase2 is not None:
+            phase2 = phase2.model_copy(
+                update={
+                    side: one.model_copy(update=lost)
+                    for side in ("initiator", "responder")
+                    if (one := getattr(phase2, side))
+                }
+            )
+        return result.model_copy(update={"phase1": phase1, "phase2": phase2})
+
+
+@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize("from_phase", [1, 2])
+@pytest.mark.parametrize(("dead", "verdict"), [(True, Verdict.COLLAPSED), (False, Verdict.FAIL)])
+def test_a_trial_of_which_nothing_came_back_is_followed_by_single_frames(
+    from_phase: int, verdict: Verdict, *, dead: bool, ours: bool
+) -> None:
+    """Seen: a device whose controls answer, but which forwards nothing any more, only failed."""
+    engine = DeadPath()
+    engine.dead, engine.from_phase = dead, from_phase
+    meter = measurer(engine, device=FakeTable(engine) if ours else None)
+    plan = TrialPlan(1000, 500.0, Phase2Plan(500.0, 500.0, 1.0))
+    outcome = meter.measure(plan)
+    assert outcome.verdict is verdict
+    assert ("forwards nothing" in outcome.reason) == dead
+    assert [request.connections for request in engine.requests] == [1000, 8]
+    assert len({request.mark for request in engine.requests}) == 2
+
+
+def test_a_trial_of_which_something_came_back_is_followed_by_nothing() -> None:
+    engine = FakeEngine(lost=999)
+    assert measurer(engine).measure(PLAN).verdict is Verdict.FAIL
+    assert len(engine.requests) == 1
