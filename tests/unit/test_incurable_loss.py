@@ -84,6 +84,7 @@ def test_it_is_recognised_below_the_rate_that_overloads_the_device(cliff: float)
     result = measure(connection_rate, gateway)
     assert "0.200% of the frames" in told(result)[0]
     assert len(gateway.plans) <= HANDFUL
+    assert gateway.clock() < 60
     assert result.measurements[0].upper is not None
 
 

@@ -39,6 +39,8 @@ BESIDE = 0.05
 STEEPEST = 16.0
 #: How far down the next trial goes where failures hint at a loss that no rate cures.
 FAR_DOWN = 4.0
+#: Where two rates must lie a factor apart, the lower one is taken this much lower, as quotients are not exact.
+BELOW = 0.99
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 #: How a note about a load begins that passed once and failed once.
@@ -205,8 +207,9 @@ class _Search:
     def _downward(self, upper: Load) -> tuple[float, bool] | None:
         if upper.rate <= self._plan.floor or self._rate_is_not_the_cause():
             return None
-        if not self._plan.whole and self._faults.suspected:
-            return self._far(upper.rate), False
+        suspected = None if self._plan.whole else self._faults.suspected()
+        if suspected is not None:
+            return self._far(suspected), False
         if upper.cause in FULL:
             guess = upper.rate / STEEPEST
         else:
@@ -215,7 +218,7 @@ class _Search:
                 guess = upper.rate / self._stride()
         return max(guess, self._plan.floor), True
 
-    def _far(self, failed: float) -> float:
+    def _far(self, suspected: Incurable) -> float:
         """Once far above the failures, where a trial is over sooner; then far below them, then between."""
         lowest, highest = self._faults.rates
         if not self._looked_above and highest < self._plan.top:
@@ -223,7 +226,10 @@ class _Search:
             return min(SPAN * highest, self._plan.top)
         if highest >= FAR_DOWN * SPAN * lowest and len(self._loads) < LEAST_TRIALS:
             return math.sqrt(lowest * highest)
-        return max(failed / FAR_DOWN, self._plan.floor)
+        # No farther down than it takes: where phase 1 is all, a trial gets longer as its rate gets lower.
+        enough = BELOW * suspected.highest / SPAN
+        down = suspected.lowest / FAR_DOWN
+        return max(enough if down < enough < suspected.lowest else down, self._plan.floor)
 
     def _stride(self) -> float:
         return self._plan.stride if len(self._loads) == 1 else NEAR

@@ -113,10 +113,9 @@ class Faults:
             self._seen.append(_seen(rate, outcome))
             self._seen.sort(key=lambda one: one.rate)
 
-    @property
-    def suspected(self) -> bool:
-        """Whether the lowest two trials or more failed alike, though their rates may lie near each other."""
-        return self._alike(2) is not None
+    def suspected(self) -> Incurable | None:
+        """What the lowest two trials or more have alike that failed, though their rates may lie near each other."""
+        return self._alike(2)
 
     @property
     def rates(self) -> tuple[float, float]:
