@@ -4,6 +4,7 @@
 use std::mem::offset_of;
 
 use crate::host::{Stall, BEAT_NS};
+use crate::sender::Flow;
 use crate::shared::{LOST_WORDS, WINDOW_WORDS, WORD_FRAMES};
 use crate::tester::types;
 
@@ -70,6 +71,13 @@ impl Window {
     }
 }
 
+/// Whether a sender's stall was followed by more frames at once than leave together anyway: with fewer, no queue is
+/// fuller than in peace.
+pub fn makes_burst(stall: &Stall, flows: &[Flow], senders: usize, batch: u32) -> bool {
+    let rate: f64 = flows.iter().map(|flow| flow.step.map_or(flow.rate, |step| step.rate.max(flow.rate))).sum();
+    (stall.to_ns - stall.from_ns) as f64 / 1e9 * rate / senders as f64 > f64::from(batch)
+}
+
 /// Times in which a stall may have lost frames: the clock is read that often before it, and as long again a burst or a
 /// full queue lasts behind it.
 pub struct Excuses(Vec<(u64, u64)>);
@@ -101,6 +109,7 @@ impl Excuses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sender::Step;
 
     const MS: u64 = 1_000_000;
 
@@ -122,6 +131,17 @@ mod tests {
         let found = excuses(&[(100, 150), (120, 122), (130, 140)]);
         let covered: Vec<u64> = (0..300).filter(|&at| found.cover(at * MS)).collect();
         assert_eq!(covered, (99..=200).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_stall_in_which_no_more_than_a_batch_was_due_makes_no_burst() {
+        let flow = Flow { side: 0, stream: 0, frames: 1, rate: 32_000.0, step: None };
+        let faster = Flow { step: Some(Step { frames: 1, rate: 64_000.0 }), ..flow };
+        let stall = |ms: u64| Stall { from_ns: 5 * MS, to_ns: (5 + ms) * MS };
+        assert!(!makes_burst(&stall(2), &[flow], 1, 64) && makes_burst(&stall(3), &[flow], 1, 64));
+        assert!(makes_burst(&stall(2), &[flow, flow], 1, 64), "both directions leave by one sender");
+        assert!(makes_burst(&stall(2), &[faster], 1, 64));
+        assert!(!makes_burst(&stall(3), &[flow], 2, 64), "each of two senders has half of the frames");
     }
 
     #[test]

@@ -86,8 +86,9 @@ pub struct Counts {
     pub final_lag_ns: u64,
     /// The most any sender stood still for more than 1 ms at a time, summed over this phase.
     pub stalled_ns: u64,
-    /// Part of offered - received: due during a stall that any CPU's list knows, up to 1 ms before it, or as long again
-    /// behind it. Absent: the stalls or the lost frames were too many to remember, or not all made frames were offered.
+    /// Part of offered - received: due during a stall, up to 1 ms before it, or as long again behind it. Stalls of a
+    /// sender in which no more than a batch of frames was due do not count. Absent: the stalls or the lost frames were
+    /// too many to remember, or not all made frames were offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_in_stalls: Option<u64>,
     /// When the last lost frame was due, since the start of the phase. Absent: none was lost, or it was not asked for.

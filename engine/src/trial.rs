@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
 use crate::host::{self, Stall, Stalls, Steps, Watcher};
+use crate::losses;
 use crate::plan;
 use crate::port;
 use crate::programs::{Offered, Programs};
@@ -40,6 +41,8 @@ struct Phase {
 #[derive(Default)]
 struct SenderRecord {
     stalls: Stalls,
+    /// Those of the stalls that made a burst.
+    bursts: Vec<Stall>,
     waited_ns: u64,
 }
 
@@ -134,7 +137,7 @@ impl Trial<'_> {
         // At once: what is to happen at a time of the phase is timed from this line.
         self.progress(name, &flows);
         self.wait(name, running, &flows)?;
-        let senders = self.collect(start);
+        let senders = self.collect(start, &flows);
         let offered = programs.offered();
         let offered = BOTH.map(|side| difference(offered[side], before[side]));
         self.grace(&flows, &offered, Duration::from_millis(grace_ms))?;
@@ -191,17 +194,21 @@ impl Trial<'_> {
     }
 
     /// The senders' states of this phase, in the request's order.
-    fn collect(&mut self, start: u64) -> Vec<types::sender> {
+    fn collect(&mut self, start: u64, flows: &[Flow]) -> Vec<types::sender> {
         let all = self.programs.senders();
         let states: Vec<types::sender> =
             self.request.senders.cpus.iter().map(|&cpu| all.get(cpu).copied().unwrap_or_default()).collect();
+        let (senders, batch) = (states.len(), self.request.senders.batch);
         for (number, (record, state)) in self.records.iter_mut().zip(&states).enumerate() {
             record.stalls.count += state.stalls;
             record.stalls.total_ns += state.stalled_ns;
             record.stalls.worst_ns = record.stalls.worst_ns.max(state.worst_stall_ns);
             let each = self.programs.stalls(number, state.stalls).into_iter();
             let absolute = |one: types::stall| Stall { from_ns: start + one.from_ns, to_ns: start + one.to_ns };
-            record.stalls.each.extend(each.map(absolute));
+            let each: Vec<Stall> = each.map(absolute).collect();
+            let burst = |stall: &&Stall| losses::makes_burst(stall, flows, senders, batch);
+            record.bursts.extend(each.iter().filter(burst));
+            record.stalls.each.extend(each);
         }
         let first = states.iter().map(|state| start + state.first_ns).min().unwrap_or(start);
         self.first_frame_ns.get_or_insert(first.saturating_sub(self.began_ns));

@@ -69,10 +69,11 @@ impl Trial<'_> {
 
     /// None where a CPU stalled more often than is remembered.
     fn excuses(&self, watched: &[(usize, Stalls)]) -> Option<Excuses> {
-        let all: Vec<&Stalls> =
-            self.records.iter().map(|record| &record.stalls).chain(watched.iter().map(|(_, stalls)| stalls)).collect();
-        let known = all.iter().all(|stalls| stalls.count == stalls.each.len() as u64);
-        known.then(|| Excuses::new(all.into_iter().flat_map(|stalls| &stalls.each)))
+        let watched = watched.iter().map(|(_, stalls)| stalls);
+        let mut all = self.records.iter().map(|record| &record.stalls).chain(watched.clone());
+        let known = all.all(|stalls| stalls.count == stalls.each.len() as u64);
+        let bursts = self.records.iter().flat_map(|record| &record.bursts);
+        known.then(|| Excuses::new(bursts.chain(watched.flat_map(|stalls| &stalls.each))))
     }
 
     fn cpus(&self, stolen: &[u64], watched: &[(usize, Stalls)], starts: [Option<u64>; 2]) -> Vec<Cpu> {

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that burns the device's core at real-time priority: what it makes the device lose is excused, no more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
+
+from natgauge import trials
+from natgauge.counts import counts_of, stalls_of
+from natgauge.facts import TrialEvidence
+from natgauge.labs.netns import NetnsLab
+from natgauge.measurer import Counts, Direction, Verdict
+from natgauge.trials import InitiatorStream, Phase2, StreamCounts, TrialResult
+from natgauge.verdicts import Judgement, judge
+
+RATE, SECONDS = 20_000.0, 3
+#: Frames that wait for the device's core: it may stand still for 12.8 ms before any is lost, and for 5 ms unseen.
+RING = 256
+#: Enough to lose frames; not enough to stand still for a tenth of the time.
+BURNT_MS, EVERY_MS = 20, 250
+EVERY_FRAMES = 1000
+#: Share of the time that the sender may stand still; with the burner's turns and as much behind, half stays in peace.
+MOST_STALLED = 0.1
+ATTEMPTS = 6
+LOSSY = f"""
+nft -f - <<END
+table ip loss {{
+    chain forward {{
+        type filter hook forward priority filter
+        numgen inc mod {EVERY_FRAMES} == 0 drop
+    }}
+}}
+END
+"""
+BURNER = """
+import os, sys, time
+cpu, burnt, pause = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+os.sched_setaffinity(0, {cpu})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+print("burning", flush=True)
+while True:
+    end = time.monotonic() + burnt
+    while time.monotonic() < end:
+        pass
+    time.sleep(pause)
+"""
+
+
+@pytest.fixture
+def lab() -> Iterator[NetnsLab]:
+    """A NAT of the kernel on a core of its own, behind a short ring."""
+    if os.geteuid():
+        pytest.skip("root is needed")
+    if len(CPUS) < 2:
+        pytest.skip("two cores are needed")
+    choices = {"placement": "isolated", "sender_cpus": CPUS[:1], "device_cpus": CPUS[1:2], "ring": RING}
+    with NetnsLab("stalls", initiator_family="ipv4", responder_family="ipv4", **choices) as made:  # type: ignore[arg-type]
+        device = made.devices[0]
+        answer = device.run(MASQUERADE.format(family="ip", inside=device.inside, outside=device.outside))
+        assert answer.status == 0, answer.stderr
+        yield made
+
+
+@contextmanager
+def burning(cpu: int) -> Iterator[None]:
+    """Something else takes this core again and again."""
+    times = [str(BURNT_MS / 1000), str((EVERY_MS - BURNT_MS) / 1000)]
+    burner = subprocess.Popen([sys.executable, "-c", BURNER, str(cpu), *times], stdout=subprocess.PIPE)
+    try:
+        assert burner.stdout is not None
+        assert burner.stdout.readline()
+        yield
+    finally:
+        burner.kill()
+        burner.communicate()
+
+
+def trial(lab: NetnsLab) -> TrialResult:
+    """One in which the sender, at least, was left in peace for most of the time."""
+    for _ in range(ATTEMPTS):
+        result = attempt(lab)
+        stalled = initiator_of(result).stalled_ns or 0
+        if stalled < MOST_STALLED * SECONDS * 1e9:
+            return result
+    pytest.fail(f"the sender stood still for {stalled / 1e9:.2f} s of {SECONDS} s; is the host idle?")
+
+
+def attempt(lab: NetnsLab) -> TrialResult:
+    lab.devices[0].run("conntrack -F")
+    stream = InitiatorStream(rate=RATE, frames=int(RATE * SECONDS))
+    request = trial_request(lab, phase2=False, watch_cpus=lab.device_cpus)
+    request = request.model_copy(update={"phase2": Phase2(initiator=stream, grace_ms=300)})
+    with burning(lab.device_cpus[0]):
+        return trials.run(request)
+
+
+def initiator_of(result: TrialResult) -> StreamCounts:
+    assert result.phase2 is not None
+    assert result.phase2.initiator is not None
+    return result.phase2.initiator
+
+
+def judged(result: TrialResult) -> Judgement:
+    """By phase 2 alone."""
+    none = Counts(intended=0, offered=0, received=0)
+    counts = counts_of(initiator_of(result))
+    return judge(
+        TrialEvidence(
+            placement="isolated",
+            connections=0,
+            stored=0,
+            phase1=none,
+            phase2={Direction.INITIATOR: counts},
+            cpus=stalls_of(result),
+        )
+    )
+
+
+def test_loss_at_every_rate_is_not_excused_by_stalls(lab: NetnsLab) -> None:
+    """Before, twice the frames due in all stalls were excused: 9,600 here, for 60 lost ones."""
+    answer = lab.devices[0].run(LOSSY)
+    assert answer.status == 0, answer.stderr
+    result = trial(lab)
+    stream = initiator_of(result)
+    lost = stream.offered_frames - stream.received_frames
+    assert stream.lost_in_stalls is not None
+    assert lost - stream.lost_in_stalls >= 0.5 * RATE * SECONDS / EVERY_FRAMES, (lost, stream.lost_in_stalls)
+    assert judged(result).verdict is Verdict.FAIL
+    unplaced = stream.model_copy(update={"lost_in_stalls": None})
+    assert result.phase2 is not None
+    before = result.model_copy(update={"phase2": result.phase2.model_copy(update={"initiator": unplaced})})
+    assert judged(before).verdict is Verdict.INVALID
+
+
+def test_what_stalls_lose_is_excused_and_told_where(lab: NetnsLab) -> None:
+    result = trial(lab)
+    stream = initiator_of(result)
+    lost = stream.offered_frames - stream.received_frames
+    assert lost > RING, "the burner loses some in each of its turns"
+    assert stream.lost_in_stalls == lost
+    (device,) = [cpu for cpu in result.cpus if cpu.role == "watched"]
+    burnt = [stall for stall in device.longest_stalls if stall.phase == "phase2" and stall.to_ns > stall.from_ns + 15e6]
+    assert len(burnt) >= SECONDS * 1000 / EVERY_MS - 2
+    assert all(later.from_ns >= earlier.to_ns for earlier, later in pairwise(burnt))
+    found = judged(result)
+    assert (found.verdict, found.excused, found.excused_frames) == (Verdict.INVALID, True, lost)
