@@ -59,7 +59,7 @@ def tuples(clock: Clock, connections: int = 1000, **others: Any) -> FreshTuples:
 def use(fresh: FreshTuples, watch: Clock) -> Range:
     """One trial of no duration; its destination ports."""
     traffic = fresh.next()
-    with fresh.used(traffic, traffic.connections, watch):
+    with fresh.used(traffic.destination_ports, traffic.connections, watch):
         return traffic.destination_ports
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from natgauge.bench.evidence import Evidence
 from natgauge.bench.fresh import FreshTuples, Ledger
 from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.ranges import Range
 from natgauge.duts.fitness import Wishes
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, UsageError
@@ -143,7 +144,8 @@ class ForeignMeasurer(LabMeasurer):
     def _perform(self, request: TrialRequest, restart_at: float | None = None) -> Evidence:
         if self.fresh is None:
             return super()._perform(request, restart_at)
-        with self.fresh.used(self.traffic, request.connections, self.watch):
+        ports = request.initiator.destination_ports
+        with self.fresh.used(Range(ports.first, ports.last), request.connections, self.watch):
             return super()._perform(request, restart_at)
 
 

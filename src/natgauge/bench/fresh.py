@@ -121,18 +121,17 @@ class FreshTuples:
         return replace(self.traffic, destination_ports=Range(first, first + ports.count - 1))
 
     @contextmanager
-    def used(self, traffic: TrafficPlan, connections: int, watch: Watch) -> Iterator[None]:
+    def used(self, ports: Range, connections: int, watch: Watch) -> Iterator[None]:
         """Wait until these four tuples are fresh; when the block ends, they are used.
 
         Args:
-            traffic: as `next` gave it.
+            ports: the destination ports, as `next` gave them.
             connections: that will be opened.
             watch: is told the count-down.
 
         Raises:
             UsageError: they are not fresh, and the user wants no waiting.
         """
-        ports = traffic.destination_ports
         self._wait(self._ready_at(ports, connections), watch)
         try:
             yield
