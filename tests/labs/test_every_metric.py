@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 #: What a measurement of twenty seconds may take with its lab, the check of the tester's own rate and its last trial.
 SECONDS = 150
-USED_UP = "the time of 20 s is used up; give more --most-seconds (0 = no end)"
+USED_UP = "give more --most-seconds (0 = no end)"
 
 
 @pytest.mark.parametrize("placement", ["shared", "isolated"])
