@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 #: What a measurement of twenty seconds may take with its lab, the check of the tester's own rate and its last trial.
 SECONDS = 150
+USED_UP = "give more --most-seconds (0 = no end)"
 
 
 @pytest.mark.parametrize("placement", ["shared", "isolated"])
@@ -55,7 +56,9 @@ def test_a_metric_with_nothing_but_a_gateway_is_answered_or_refused_in_one_line(
         raise
     assert "Traceback" not in said
     assert "fault of natgauge" not in said
-    assert process.returncode in {0, 2}, said
+    # A host that is never quiet may use up the time before anything can be said.
+    foreseen = {0, 2, 4} if said.rstrip().endswith(USED_UP) else {0, 2}
+    assert process.returncode in foreseen, said
     assert list(tmp_path.glob("**/*traceback*")) == []
     if process.returncode:
         assert shown == ""
