@@ -54,6 +54,21 @@ def test_the_throughput_is_measured_first_where_it_is_not_given() -> None:
     assert sum(plan.record_delays for plan in gateway.plans) == 1
 
 
+def test_the_throughput_that_is_measured_first_is_told_and_literal_where_the_profile_is() -> None:
+    """`rfc` took it from a search of 2 s trials within 2 %; RFC 2544 section 24 wants 60 s."""
+    quick, literal = Gateway(forwards=3e5), Gateway(forwards=3e5)
+    asked: dict[str, Any] = {"throughput_rate": None, "loads": "100%", "trial_seconds": 120.0}
+    told = measure(latency, quick, **asked)
+    assert any(note.endswith("one search within 2%, trials of 2 s") for note in told.notes)
+    told = measure(latency, literal, profile="rfc", **asked)
+    assert any(note.endswith("one search within 0.1%, trials of 60 s") for note in told.notes)
+    searched = [plan.phase2.seconds for plan in literal.plans if plan.phase2 and not plan.record_delays]
+    assert max(searched) == 60
+    last = literal.plans[-1].phase2
+    assert last is not None
+    assert 0.999 * 3e5 <= last.initiator_rate <= 3e5
+
+
 def test_the_literal_way_times_500_tags_after_the_first_minute_of_two() -> None:
     gateway = Gateway(abilities=frozenset({Ability.TAGGED_DELAYS}))
     measure(latency, gateway, way="rfc8219", trial_seconds=120.0, loads="100%")

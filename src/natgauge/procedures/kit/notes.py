@@ -34,4 +34,5 @@ def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[
     """That there are fewer repetitions than the standard wants, which is named with its section."""
     if settings.most_repetitions >= wanted:
         return []
-    return [f"{settings.most_repetitions} repetitions; {source} wants {wanted}"]
+    found = settings.most_repetitions
+    return [f"{found} {'repetition' if found == 1 else 'repetitions'}; {source} wants {wanted}"]

@@ -28,6 +28,7 @@ class Standing(Repetitions[Phase1T]):
 
     Attributes:
         preparation: of phase 1.
+        first_notes: of what else was measured first.
         repetition_notes: of the repetition that runs.
     """
 
@@ -42,12 +43,13 @@ class Standing(Repetitions[Phase1T]):
         self.preparation = prepare(runner, settings) if preparation is None else preparation
         if self.preparation.rate == 0:
             raise BrokenError(f"{runner.metric}: {_unpreparable(self.preparation)}")
+        self.first_notes: list[str] = []
         self.repetition_notes: list[str] = []
         self._attempts: list[Attempt] = []
 
     def phase1_notes(self) -> Sequence[str]:
-        """How fast phase 1 was at last."""
-        return self.preparation.notes()
+        """How fast phase 1 was at last, and what else was measured first."""
+        return [*self.preparation.notes(), *self.first_notes]
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
         """Run one trial, with a slower phase 1 where that has proven too fast.
