@@ -19,6 +19,10 @@ from natgauge.labs import namespaces
 EXAMPLE = json.loads((Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json").read_text())
 
 
+#: Looks at all namespaces of the machine.
+pytestmark = pytest.mark.alone
+
+
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """No namespace or interface more than before."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ pytestmark = [
 NAT = "nftables-nat44"
 CONNECTIONS = 2000
 TIMEOUT = 10
-QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "10%", "seed": 5}
+QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "10%", "seed": 5, "most_seconds": 30.0}
 
 
 @pytest.fixture
@@ -96,11 +95,6 @@ def test_every_trial_opens_as_many_new_connections_as_it_says(
     place = answer.document["parameters"]["place"]
     assert (place["fresh_trials"], place["device_timeout"]) == ("new-tuples", TIMEOUT)
     assert "table not emptied" in {doubt["word"] for doubt in answer.document["doubts"]}
-    ours = natgauge.measure(
-        "connection-rate", NAT, results=tmp_path, lab_name="foreign-ours", placement="isolated", **QUICK
-    )
-    # Timing decides nothing here; `pytest -s` shows it.
-    sys.stderr.write(f"wire / isolated: {answer.document['median'] / ours.document['median']:.3f}\n")
 
 
 def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]], tmp_path: Path) -> None:

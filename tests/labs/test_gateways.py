@@ -221,6 +221,7 @@ def test_global_knobs_are_raised_for_the_plan_and_put_back(*, with_register: boo
     assert (TABLE_SIZE.read_text(), HASH_SIZE.read_text()) == found
 
 
+@pytest.mark.alone
 def test_a_full_table_is_seen_in_the_faults(nat44: Bench) -> None:
     found = TABLE_SIZE.read_text()
     plan = PlanFacts(connections=FLOWS // 2, phase1_seconds=1, remote_endpoints=2)
