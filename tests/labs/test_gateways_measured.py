@@ -94,7 +94,7 @@ def test_throughput_counts_the_directions_that_were_asked_for(
 
 def test_a_stateless_translator_is_measured_without_a_phase_1_and_maps_every_address() -> None:
     # 512 addresses beyond 198.18.0.255: a carry that went wrong would be seen.
-    sources = {"source_addresses": "2001:2::2-2001:2::201", "connections": CONNECTIONS, "lab_name": "e2e"}
+    sources = {"source_addresses": "2001:2::2-2001:2::201", "connections": CONNECTIONS, "lab_name": "e2e-siit"}
     with Bench(ask("throughput", "tayga-siit", sources).cell) as made:
         _, passed = measured(made, "throughput", stateless=True, trial_seconds=0.2, **QUICK)
     for trial in passed:
