@@ -4,12 +4,19 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
 PRIVILEGED = {"frames": "loads BPF programs", "labs": "makes network namespaces"}
+
+
+def pytest_configure() -> None:
+    """A shell starts what it sends to the background deaf to Ctrl-C; tests that press it must be heard all the same."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
