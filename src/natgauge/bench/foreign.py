@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from natgauge.bench.evidence import Evidence
 from natgauge.bench.fresh import FreshTuples, Ledger
@@ -16,7 +16,8 @@ from natgauge.bench.ranges import Range
 from natgauge.duts.fitness import Wishes
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, UsageError
-from natgauge.labs.contract import Foreign, Lab
+from natgauge.labs.contract import CommandResult, Foreign, Lab
+from natgauge.labs.shell import run_shell
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import TrialRequest
@@ -72,9 +73,7 @@ class ForeignDevice:
         Raises:
             BrokenError: the command fails.
         """
-        began = time.perf_counter()
-        _shell("empty command", self.empty_command)
-        return time.perf_counter() - began
+        return _shell("empty command", self.empty_command).seconds
 
     def count(self) -> int | None:
         """Its number of connections; None where nobody can tell.
@@ -84,7 +83,7 @@ class ForeignDevice:
         """
         if self.count_command is None:
             return None
-        said = _shell("count command", self.count_command).strip()
+        said = _shell("count command", self.count_command).stdout.strip()
         if not said.isdecimal():
             raise BrokenError(f"count command: printed {said[:60]!r} instead of one whole number")
         return int(said)
@@ -229,22 +228,18 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> Fo
     return ForeignMeasurer(device=None, fresh=fresh, **given)
 
 
-def _shell(name: str, command: str) -> str:
-    """What a command of the user prints."""
-    try:
-        done = subprocess.run(
-            ["/bin/sh", "-c", command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_COMMAND_SECONDS,
-            check=False,
+def _shell(name: str, command: str) -> CommandResult:
+    """What a command of the user did."""
+
+    def start(out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
         )
-    except subprocess.TimeoutExpired:
-        raise BrokenError(f"{name}: did not end within {_COMMAND_SECONDS:.0f} s; see that it asks nothing") from None
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        last = f": {said[-1][:200]}" if said else ""
-        raise BrokenError(f"{name}: ended with status {done.returncode}{last}")
-    return done.stdout
+
+    result = run_shell(start, _COMMAND_SECONDS)
+    if result is None:
+        raise BrokenError(f"{name}: did not end within {_COMMAND_SECONDS:.0f} s; see that it asks nothing")
+    if result.status:
+        last = f": {result.said[:200]}" if result.said else ""
+        raise BrokenError(f"{name}: ended with status {result.status}{last}")
+    return result

@@ -367,7 +367,7 @@ class Gateway:
         for piece in self.recipe.verbs.pieces("check"):
             result = self._run("check", piece, how="may fail")
             if result.status:
-                return False, _last_line(result)
+                return False, _said(result)
         return True, ""
 
     def _wait(self, complaint: str, ready: Callable[[], tuple[bool, str]], seconds: float) -> None:
@@ -397,7 +397,7 @@ class Gateway:
         except BrokenError as error:
             self._break(f"{verb}: {error}")
         if result.status and how != "may fail":
-            self._break(f"{verb} failed with exit status {result.status}: {_last_line(result)}")
+            self._break(f"{verb} failed with exit status {result.status}: {_said(result)}")
         return result
 
     def _environment(self) -> dict[str, str]:
@@ -422,6 +422,5 @@ class Gateway:
         raise BrokenError(message)
 
 
-def _last_line(result: CommandResult) -> str:
-    lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
-    return lines[-1].strip() if lines else f"exit status {result.status}, and it said nothing"
+def _said(result: CommandResult) -> str:
+    return result.said or f"exit status {result.status}, and it said nothing"

@@ -42,6 +42,12 @@ class CommandResult:
     stderr: str
     seconds: float
 
+    @property
+    def said(self) -> str:
+        """The last line of its errors, or else of its output; empty when there is none."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return lines[-1].strip() if lines else ""
+
 
 class Setting(Protocol):
     """One global setting of a machine, a whole number held in one or more files."""

@@ -5,13 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
-import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Final
 
@@ -19,12 +14,11 @@ from natgauge.errors import BrokenError
 from natgauge.host.this_machine import ThisMachine
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.namespaces import inside
+from natgauge.labs.shell import run_shell
 
 _CLONE_NEWNS = 0x00020000
 _MS_SLAVE_ALL = (1 << 19) | (1 << 14)  # MS_SLAVE | MS_REC
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: Octets kept of each stream of a snippet: its beginning.
-_KEPT_OCTETS = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -60,20 +54,14 @@ class NamespaceDevice:
             BrokenError: it did not end within `timeout` seconds (it is killed then), or the namespace is gone.
         """
         variables = {"PATH": _PATH, "LC_ALL": "C", **self.environment, **(environment or {})}
-        # Files, not pipes: a daemon started by the snippet would hold a pipe open for ever.
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            begin = time.perf_counter()
-            process = inside(self.netns, lambda: self._start(snippet, variables, out, err))
-            try:
-                ended = _wait(process, timeout)
-            finally:
-                _kill_group(process)
-            seconds = time.perf_counter() - begin
-            if not ended:
-                raise BrokenError(
-                    f"device {self.name}: snippet {_title(snippet)!r} did not end within {timeout:g} s and was killed"
-                )
-            return CommandResult(process.returncode, _text(out), _text(err), seconds)
+        result = run_shell(
+            lambda out, err: inside(self.netns, lambda: self._start(snippet, variables, out, err)), timeout
+        )
+        if result is None:
+            raise BrokenError(
+                f"device {self.name}: snippet {_title(snippet)!r} did not end within {timeout:g} s and was killed"
+            )
+        return result
 
     def _start(
         self, snippet: str, variables: Mapping[str, str], out: IO[bytes], err: IO[bytes]
@@ -107,33 +95,6 @@ def _see_own_sysfs() -> None:
         raise BrokenError(f"/sys of the device's namespace cannot be mounted ({os.strerror(ctypes.get_errno())})")
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
-    """Wait for the end without the polling of `Popen.wait`, which would add up to 50 ms to what is measured."""
-    handle = os.pidfd_open(process.pid)
-    try:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        if not poll.poll(timeout * 1000):
-            return False
-    finally:
-        os.close(handle)
-    process.wait()
-    return True
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a snippet that has not ended, with what it started in the foreground."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def _title(snippet: str) -> str:
     """The first line of a snippet that says something."""
     return next((line.strip() for line in snippet.splitlines() if line.strip()), "")[:60]
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read(_KEPT_OCTETS).decode(errors="replace")
