@@ -11,6 +11,7 @@ from natgauge.measurer import Verdict
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.procedures.kit.incurable import INCURABLE
+from natgauge.procedures.kit.notes import excused_told
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
 from natgauge.results.model import Doubt, DoubtWord
@@ -48,7 +49,7 @@ def _excused(measured: MeasurementResult) -> Iterator[Doubt]:
     excused, trials = measured.excused, measured.trials
     if not excused:
         return
-    told = f"{excused} of {sum(trials.values())} trials were excused: disturbances explain why they failed"
+    told = excused_told(excused, sum(trials.values()))
     decided = sum(trials.values()) - trials[Verdict.INVALID]
     if excused > EXCUSED_TOO_OFTEN * (decided + excused):
         yield Doubt(word="undecided", text=f"undecided{_between(measured)}: {told}")
@@ -109,12 +110,10 @@ def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
 def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
     """What waits in queues at the end of a short trial is still forwarded, up to the time limit of a frame."""
     limit = parameters.get("frame_timeout_seconds")
-    named = [one.figures for one in measured.measurements if queues.TRIAL_SECONDS in one.figures]
-    lengths = [figures[queues.TRIAL_SECONDS] for figures in named]
-    if not lengths or not isinstance(limit, int | float) or parameters.get("placement") == "shared":
-        return
-    most = queues.most_share(limit, min(lengths))
-    if most > queues.TOLD_SHARE:
+    wait = limit if isinstance(limit, int | float) else None
+    shortest = queues.shortest_told(measured.measurements, wait, parameters.get("placement"))
+    if wait is not None and shortest is not None:
+        most = queues.most_share(wait, shortest)
         yield Doubt(word="queues", text=f"queues before the device may have raised the rate by up to {most:.1%}")
 
 

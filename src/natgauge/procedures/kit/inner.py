@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from natgauge import procedures
 from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.profiles import COMMON, Profile
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
@@ -19,10 +20,12 @@ SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 _ALIKE: Final = (TrialSettings, Phase2Settings)
 #: Trials of a search need not be as long as those whose delays or losses are looked at.
 LONGEST_TRIAL_SECONDS = 2.0
+#: But with the profile that takes the RFCs to the letter, what is measured first is literal, too.
+LITERAL: Final[Profile] = "rfc"
 
 
 def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> SettingsT:
-    """Settings of a measurement that another one needs first: measured once, in trials of no more than 2 s.
+    """Settings of a measurement that another one needs first: measured once, in trials of at most 2 s, with `rfc` 60 s.
 
     Args:
         kind: of the inner measurement.
@@ -35,7 +38,8 @@ def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> Setting
     alike = [group for group in _ALIKE if isinstance(settings, group) and issubclass(kind, group)]
     given = {item.name: getattr(settings, item.name) for group in alike for item in dataclasses.fields(group)}
     if "trial_seconds" in given:
-        given["trial_seconds"] = min(given["trial_seconds"], LONGEST_TRIAL_SECONDS)
+        longest = COMMON[LITERAL]["trial_seconds"] if settings.profile == LITERAL else LONGEST_TRIAL_SECONDS
+        given["trial_seconds"] = min(given["trial_seconds"], longest)
     return kind(**{**given, "repeat": 1, **own})
 
 

@@ -19,8 +19,13 @@ def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
         return []
     found = [f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"]
     if excused := sum(outcome.excused for outcome in outcomes):
-        found.append(f"{excused} of {len(outcomes)} trials were excused: disturbances explain why they failed")
+        found.append(excused_told(excused, len(outcomes)))
     return found
+
+
+def excused_told(excused: int, trials: int) -> str:
+    """How many of the trials were excused, and what that means."""
+    return f"{excused} of {trials} trials were excused: disturbances explain why they failed"
 
 
 def tolerance_note(settings: TrialSettings) -> list[str]:

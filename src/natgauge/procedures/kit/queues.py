@@ -18,7 +18,6 @@ from typing import Final, TypeVar
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.values import SearchError
-from natgauge.words import Placement
 
 SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 
@@ -63,9 +62,24 @@ def least_rate(frames: float, rate: float, wait_seconds: float) -> float:
     return frames / (frames / rate + wait_seconds)
 
 
-def waits(placement: Placement) -> bool:
+def waits(placement: object) -> bool:
     """Whether frames can wait in queues before the device."""
     return placement != "shared"
+
+
+def shortest_told(measurements: Iterable[Measurement], wait_seconds: float | None, placement: object) -> float | None:
+    """The length in seconds of the shortest trial behind an answer, where queues may have raised its rate by over 1 %.
+
+    Args:
+        measurements: with their figure `TRIAL_SECONDS`, as far as they have it.
+        wait_seconds: W; None = frames had no time limit.
+        placement: where the device's work was done.
+    """
+    lengths = [one.figures[TRIAL_SECONDS] for one in measurements if TRIAL_SECONDS in one.figures]
+    if not lengths or wait_seconds is None or not waits(placement):
+        return None
+    shortest = min(lengths)
+    return shortest if most_share(wait_seconds, shortest) > TOLD_SHARE else None
 
 
 def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, name: str, advice: str) -> list[str]:
@@ -77,11 +91,10 @@ def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, nam
         name: of the length, as the metric calls it.
         advice: what makes trials longer.
     """
-    lengths = [one.figures[TRIAL_SECONDS] for one in measurements if TRIAL_SECONDS in one.figures]
     wait = settings.frame_timeout_seconds
-    if not lengths or wait is None or not waits(settings.placement) or most_share(wait, min(lengths)) <= TOLD_SHARE:
+    shortest = shortest_told(measurements, wait, settings.placement)
+    if wait is None or shortest is None:
         return []
-    shortest = min(lengths)
     note = (
         f"a trial lasted {name} = {shortest:.3f} s only; frames may wait up to {wait:g} s in queues before the device, "
         f"so the rate may be too high by up to {most_share(wait, shortest):.1%}; {advice}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any
 
 from natgauge.errors import BrokenError
-from natgauge.procedures.kit.inner import LONGEST_TRIAL_SECONDS, measure_first
+from natgauge.procedures.kit.inner import LITERAL, measure_first
 from natgauge.procedures.kit.profiles import COMMON
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.standing import Standing
@@ -16,8 +16,6 @@ from natgauge.procedures.kit.values import SearchError, positive
 
 #: The search for the throughput that the rates are shares of: finer than any share that is asked for.
 THROUGHPUT_ERROR = SearchError(share=0.02)
-#: The profile that takes the RFCs to the letter, also in what is only measured first.
-_LITERAL: Final = "rfc"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,23 +46,15 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings) ->
         return settings.throughput_rate
     runner, preparation = standing.runner, standing.preparation
     known = None if preparation.is_none else preparation.connection_rate
-    search = _search(settings)
-    found = measure_first("throughput", runner, settings, connection_rate=known, **search)
+    # RFC 2544 sections 24 and 26.1: with `rfc` as when the throughput is measured for itself.
+    literal = settings.profile == LITERAL
+    error = COMMON[LITERAL]["error"] if literal else THROUGHPUT_ERROR
+    found = measure_first("throughput", runner, settings, error=error, confirm=literal, connection_rate=known)
     standing.first_notes.append(
-        f"throughput {found.summary.median:.0f} frames/s in each direction: one search within {search['error']}, "
-        f"trials of {search['trial_seconds']:g} s"
+        f"throughput {found.summary.median:.0f} frames/s in each direction: one search within "
+        f"{found.parameters['error']}, trials of {found.parameters['trial_seconds']:g} s"
     )
     if found.summary.median == 0:
         notes = "; ".join(found.notes)
         raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")
     return found.summary.median
-
-
-def _search(settings: ThroughputShareSettings) -> dict[str, Any]:
-    """How the throughput is searched: under `rfc` as when it is measured for itself (RFC 2544 sections 24 and 26.1)."""
-    asked = cast("float", getattr(settings, "trial_seconds", LONGEST_TRIAL_SECONDS))
-    if settings.profile != _LITERAL:
-        return {"error": THROUGHPUT_ERROR, "confirm": False, "trial_seconds": min(asked, LONGEST_TRIAL_SECONDS)}
-    literal = COMMON[_LITERAL]
-    longest = cast("float", literal["trial_seconds"])
-    return {"error": literal["error"], "confirm": True, "trial_seconds": min(asked, longest)}
