@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, UsageError
 from natgauge.labs.contract import Link, Port
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.trials import TrialRequest, TrialResult
 from natgauge.words import Placement
 
 
@@ -135,7 +136,7 @@ def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
         traffic=make_plan(TrafficOptions(connections=1000), AROUND),
         settings=SETTINGS,
         recorder=others.pop("recorder", Recorder()),
-        runner=engine,
+        runner=others.pop("runner", engine),
         **others,
     )
 
@@ -309,3 +310,27 @@ def test_forwarding_is_proved_with_a_handful_of_frames_each_way() -> None:
 def test_a_device_that_does_not_forward_is_told_with_direction_and_figures() -> None:
     with pytest.raises(BrokenError, match=r"does not forward: phase 1.*0 of 8 frames"):
         measurer(FakeEngine(lost=100)).check_forwarding()
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiling:
+    """Hands on to a fake engine; so many frames of phase 1 also come back wrong."""
+
+    engine: FakeEngine
+    how: str
+    frames: int
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        result = self.engine(request, *others)
+        assert result.phase1 is not None
+        return result.model_copy(update={"phase1": result.phase1.model_copy(update={self.how: self.frames})})
+
+
+@pytest.mark.parametrize("how", ["untranslated", "mistranslated", "damaged", "duplicates"])
+def test_a_device_that_spoils_every_frame_is_refused_before_the_first_trial(how: str) -> None:
+    """It passed, and then every trial failed."""
+    engine = FakeEngine()
+    with pytest.raises(BrokenError, match=r"spoils every frame: phase 1.*8 of 8 frames came back, 8 "):
+        measurer(engine, runner=Spoiling(engine, how, 8)).check_forwarding()
+    measurer(engine, runner=Spoiling(engine, how, 1)).check_forwarding()  # is measured: a finding

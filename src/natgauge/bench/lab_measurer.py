@@ -230,10 +230,10 @@ class LabMeasurer(Measurer):
         return self.device
 
     def check_forwarding(self) -> None:
-        """Prove with a handful of frames each way that the device forwards, then empty its table again.
+        """Prove with a handful of frames each way that the device forwards each once, then empty its table again.
 
         Raises:
-            BrokenError: frames are lost or come back wrong; the message says which way and how many.
+            BrokenError: frames are lost, or every one comes back wrong, too; the message says which way and how many.
         """
         request = self._probe()
         # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is.
@@ -249,8 +249,13 @@ class LabMeasurer(Measurer):
             "phase 2, Responder to Initiator": phase2.responder if phase2 else None,
         }
         for name, counts in streams.items():
-            if counts is not None and counts.received_frames < counts.offered_frames:
+            if counts is None:
+                continue
+            if counts.received_frames < counts.offered_frames:
                 raise BrokenError(f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}")
+            # One that spoils some frames can be measured: that is a finding. One that spoils each would only fail.
+            if sum(_wrong(counts).values()) >= counts.offered_frames:
+                raise BrokenError(f"device spoils every frame: {name}: {_received_of(counts)}; look at its rules")
 
     def _probe(self) -> TrialRequest:
         connections = min(_PROBES, self.traffic.connections)
@@ -359,14 +364,18 @@ def _gone_for_good(said: str) -> TrialOutcome:
     return TrialOutcome(Verdict.COLLAPSED, reason, Counts(intended=0, offered=0, received=0), limited_by="device")
 
 
-def _received_of(counts: StreamCounts) -> str:
-    wrong = {
-        "late": counts.late,
+def _wrong(counts: StreamCounts) -> dict[str, int]:
+    """Frames that came back as they should not, also beside those that came back right."""
+    return {
         "damaged": counts.damaged,
         "untranslated": counts.untranslated,
         "mistranslated": counts.mistranslated,
+        "duplicated": counts.duplicates,
     }
-    found = "".join(f", {number} {name}" for name, number in wrong.items() if number)
+
+
+def _received_of(counts: StreamCounts) -> str:
+    found = "".join(f", {number} {name}" for name, number in {"late": counts.late, **_wrong(counts)}.items() if number)
     return f"{counts.received_frames} of {counts.offered_frames} frames came back{found}"
 
 
