@@ -26,7 +26,8 @@ from natgauge.reports.text import read_summary
 from natgauge.tester.highest import cable_name
 
 GATEWAYS = [
-    "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64", "tayga-siit",
+    "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "iptables-nat66", "tayga-nat64",
+    "tayga-siit",
 ]  # fmt: skip
 MACHINE_SETTINGS = (
     Path("/proc/sys/net/netfilter/nf_conntrack_max"),
@@ -81,7 +82,14 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
         "connection-rate", "nftables-nat44", results=tmp_path, lab_name="e2e", seed=7, **(QUICK | {"repeat": 2})
     )
     names = {path.name for path in answer.folder.iterdir()}
-    assert names == {"plan.json", "environment.json", "trials.jsonl", "measurements.jsonl", "summary.json"}
+    assert names == {
+        "plan.json",
+        "recipe.json",
+        "environment.json",
+        "trials.jsonl",
+        "measurements.jsonl",
+        "summary.json",
+    }
     plan = json.loads((answer.folder / "plan.json").read_text())
     assert (plan["dut"], plan["connections"], plan["seed"]) == ("nftables-nat44", CONNECTIONS, 7)
     environment = json.loads((answer.folder / "environment.json").read_text())

@@ -37,7 +37,7 @@ def offered(*words: str) -> list[str]:
         (("measure", "throughput", "--dut", "nftables-"), ["nftables-nat44", "nftables-nat66"]),
         (("measure", "throughput", "--placement", ""), ["shared", "isolated"]),
         (("duts", "show", "tayga-s"), ["tayga-siit"]),
-        (("lab", "up", "--dut", "iptables"), ["iptables-nat44"]),
+        (("lab", "up", "--dut", "iptables"), ["iptables-nat44", "iptables-nat66"]),
         (("completion", ""), list(SHELLS)),
     ],
     ids=" ".join,

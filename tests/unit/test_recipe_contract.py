@@ -14,7 +14,7 @@ import pytest
 from natgauge.duts import gateway as driver
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.recipe import VARIABLE, VERBS, Knobs, Limits, Recipe, available, load
+from natgauge.duts.recipe import VARIABLE, VERBS, Knobs, Limits, Recipe, available, digest, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.knobs import MachineKnob
 from natgauge.host.this_machine import ThisMachine
@@ -106,9 +106,10 @@ def recipe(request: pytest.FixtureRequest) -> Recipe:
     return load(request.param)
 
 
-def test_the_seven_gateways_are_there() -> None:
+def test_the_gateways_are_there() -> None:
     assert {path.stem for path in FILES} >= {
-        "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "tayga-nat64", "tayga-siit",
+        "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "iptables-nat66",
+        "tayga-nat64", "tayga-siit",
     }  # fmt: skip
     assert {path.stem for path in FILES} <= set(available())
 
@@ -409,6 +410,31 @@ def test_recipes_of_ones_own_are_found_by_name(tmp_path: Path, monkeypatch: pyte
     assert load("mine").origin == Path("duts/mine.toml")
     assert load("theirs").kind == "nat44"
     assert {"mine", "theirs", "linux-ipv4"} <= set(available())
+
+
+def test_no_recipe_silently_takes_the_place_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in the folder that one stands in was run as root in the place of natgauge's own."""
+    (tmp_path / "duts").mkdir()
+    (tmp_path / "duts" / "linux-ipv4.toml").write_text(GOOD.replace("mine", "linux-ipv4"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UsageError, match=r'"linux-ipv4": duts/linux-ipv4.toml and .* have the same name; give the path'
+    ):
+        load("linux-ipv4")
+    assert load("duts/linux-ipv4.toml").kind == "nat44"
+    assert len(available()["linux-ipv4"]) == 2
+    # The same folder named twice holds the same recipes.
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "duts"))
+    assert len(available()["linux-ipv4"]) == 2
+
+
+def test_a_recipe_has_the_same_digest_wherever_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(GOOD)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "mine.toml").write_text(GOOD)
+    here, there = load(tmp_path / "mine.toml"), load(tmp_path / "more" / "mine.toml")
+    assert digest(here) == digest(there)
+    assert digest(here) != digest(here.model_copy(update={"environment": {"EXTRA": "1"}}))
 
 
 def test_an_unknown_name_gets_its_near_misses() -> None:

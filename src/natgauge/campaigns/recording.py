@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.campaigns.store import plain
 from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.recipe import Recipe
+from natgauge.duts.recipe import Recipe, digest
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.results.parameters import Parameters
 from natgauge.tester.highest import HighestRates
@@ -119,13 +118,12 @@ def _rates(rates: HighestRates) -> dict[str, Any]:
 
 def _device(conditions: Conditions) -> dict[str, Any]:
     recipe, device = conditions.recipe, conditions.device
-    played = recipe.model_dump_json(exclude={"origin"})
     known = {} if device is None else {**device.knobs, "version": device.version}
     return {
         "dut": recipe.name,
         "kind": recipe.kind,
         "responder_family": recipe.responder_family,
         # The same name may stand for another recipe tomorrow.
-        "recipe_digest": hashlib.sha256(played.encode()).hexdigest()[:_DIGEST_DIGITS],
+        "recipe_digest": digest(recipe)[:_DIGEST_DIGITS],
         **known,
     }

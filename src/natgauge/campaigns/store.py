@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a measurement's evidence is kept: one folder, plain JSON, every line complete when it is written.
 
-`plan.json` what was asked for, `environment.json` on what, `trials.jsonl` every trial (the invalid ones too) as it
-ended, `measurements.jsonl` one line per repetition, `summary.json` what was printed. Each names its schema version.
+`plan.json` what was asked for, `recipe.json` how the gateway was played, `environment.json` on what, `trials.jsonl`
+every trial (the invalid ones too) as it ended, `measurements.jsonl` one line per repetition, `summary.json` what was
+printed. Each names its schema version.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
 TRIAL_SCHEMA = "natgauge-trial-1"
 MEASUREMENT_SCHEMA = "natgauge-measurement-1"
+RECIPE_SCHEMA = "natgauge-recipe-1"
 
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
@@ -89,6 +91,10 @@ class Store:
     def write_plan(self, plan: Mapping[str, object]) -> None:
         """Keep what was asked for, with every default filled in."""
         self._write(PLAN, {"schema": PLAN_SCHEMA, **plan})
+
+    def write_recipe(self, recipe: Mapping[str, object], digest: str) -> None:
+        """Keep the gateway's recipe as it is played, fragments included, and its SHA-256."""
+        self._write("recipe.json", {"schema": RECIPE_SCHEMA, "sha256": digest, "recipe": recipe})
 
     def write_environment(self, environment: Mapping[str, object]) -> None:
         """Keep machine, kernel, versions and settings of the device."""

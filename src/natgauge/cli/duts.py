@@ -13,18 +13,21 @@ def command(context: click.Context, as_json: bool) -> None:
     """List the gateways that can be measured; `show` tells more of one."""
     if context.invoked_subcommand is not None:
         return
-    from natgauge.duts.recipe import available, load
+    from natgauge.duts.recipe import available, is_own, load
 
-    recipes = [load(path) for path in available().values()]
+    found = available()
+    recipes = [load(path) for paths in found.values() for path in paths]
     if as_json:
         import json
 
-        keys = {"name", "title", "kind", "initiator_family", "responder_family", "stateful"}
+        keys = {"name", "title", "kind", "initiator_family", "responder_family", "stateful", "origin"}
         click.echo(json.dumps({"duts": [recipe.model_dump(mode="json", include=keys) for recipe in recipes]}))
         return
     width = max((len(recipe.name) for recipe in recipes), default=0)
     for recipe in recipes:
-        click.echo(f"{recipe.name:<{width}}  {recipe.kind:<7}  {recipe.title}")
+        origin = "" if is_own(recipe.origin) else f"  ({recipe.origin})"
+        twice = "  same name as another: give the path" if len(found[recipe.name]) > 1 else ""
+        click.echo(f"{recipe.name:<{width}}  {recipe.kind:<7}  {recipe.title}{origin}{twice}")
 
 
 @command.command("show")

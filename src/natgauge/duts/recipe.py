@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -227,17 +228,22 @@ class Recipe(_Model):
         return self
 
 
-def available() -> dict[str, Path]:
-    """Every recipe that can be named: ./duts, the folders of $NATGAUGE_DUTS, then natgauge's own.
+def digest(recipe: Recipe) -> str:
+    """SHA-256 of the recipe as it is played, fragments included, wherever it was read from; hexadecimal."""
+    return hashlib.sha256(recipe.model_dump_json(exclude={"origin"}).encode()).hexdigest()
+
+
+def available() -> dict[str, tuple[Path, ...]]:
+    """Every recipe that can be named: those of ./duts, of the folders of $NATGAUGE_DUTS, and natgauge's own.
 
     Returns:
-        File by name, sorted by name. A user's recipe hides a built-in one of the same name.
+        Files by name, sorted by name. A name with several files stands for none of them: `load` refuses it.
     """
-    found: dict[str, Path] = {}
+    found: dict[str, list[Path]] = {}
     for folder in _folders():
         for path in folder.glob("*.toml"):
-            found.setdefault(path.stem, path)
-    return dict(sorted(found.items()))
+            found.setdefault(path.stem, []).append(path)
+    return {name: tuple(paths) for name, paths in sorted(found.items())}
 
 
 def load(name_or_path: str | Path) -> Recipe:
@@ -247,7 +253,8 @@ def load(name_or_path: str | Path) -> Recipe:
         name_or_path: a name of `available()`, or a file: anything with a "/" in it or ".toml" at its end.
 
     Raises:
-        UsageError: there is none of this name, or it breaks a rule; the message has file, field, value and rule.
+        UsageError: there is none of this name, or several, or it breaks a rule; the message has file, field, value and
+            rule.
     """
     text = str(name_or_path)
     if "/" in text or text.endswith(".toml"):
@@ -255,13 +262,23 @@ def load(name_or_path: str | Path) -> Recipe:
     recipes = available()
     if text not in recipes:
         raise UsageError(f'gateway "{text}": {_near(text, recipes)}; "natgauge duts" lists them')
-    return _read(recipes[text])
+    files = recipes[text]
+    if len(files) > 1:
+        # Its snippets run as root: which ones must not depend on the folder that one happens to stand in.
+        named = " and ".join(map(str, files))
+        raise UsageError(f'gateway "{text}": {named} have the same name; give the path of one of them')
+    return _read(files[0])
+
+
+def is_own(file: Path) -> bool:
+    """Whether this recipe came with natgauge."""
+    return file.parent == _BUILT_IN
 
 
 def _folders() -> Iterable[Path]:
-    yield Path("duts")
-    yield from (Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder)
-    yield _BUILT_IN
+    """Each once, also where it is named twice."""
+    told = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
+    return {folder.resolve(): folder for folder in (Path("duts"), *told, _BUILT_IN)}.values()
 
 
 def _near(name: str, there: Iterable[str]) -> str:

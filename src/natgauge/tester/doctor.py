@@ -282,7 +282,7 @@ def _conntrack(host: Host) -> Iterator[Finding]:
 def _packages(host: Host) -> Iterator[Finding]:
     """One finding for each recipe, also for one of the user's that breaks a rule; then one for all their packages."""
     absent: set[str] = set()
-    for name, path in available().items():
+    for name, path in [(name, path) for name, paths in available().items() for path in paths]:
         try:
             needs = load(path).needs
         except UsageError as error:
