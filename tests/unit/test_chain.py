@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
+from natgauge.cli import run
 from natgauge.duts.chain import Chain
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, Verdict
 from natgauge.verdicts import judge
@@ -133,3 +136,48 @@ def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, i
     judged = judge(evidence)
     assert judged.verdict is verdict
     assert judged.reason == ("the device keeps 3 connections at ce, which must hold none" if strays else "")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('recipe = "tayga-nat64"', 'recipe = "464xlat-tayga"'), "is a chain itself"),
+        (('recipe = "tayga-clat"', 'recipe = "linux-ipv4"'), "pe takes ipv6, but ce sends ipv4"),
+        (('recipe = "tayga-nat64"', 'recipe = "nowhere"'), 'recipe "nowhere": unknown'),
+        (('device = "pe"', 'device = "ce"'), "a name stands twice"),
+        (("stateful = true", "stateful = false"), "stateful is False, but pe keeps connections"),
+        (
+            ('kind = "464xlat"', 'kind = "464xlat"\nextends = ["linux-ipv4"]'),
+            "extends: a chain has this of its devices",
+        ),
+    ],
+)
+def test_a_chain_that_cannot_be_is_refused_in_one_line(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+    good = load("464xlat-tayga").origin.read_text()
+    path = tmp_path / "464xlat-tayga.toml"
+    path.write_text(good.replace(*change))
+    with pytest.raises(UsageError) as refusal:
+        load(path)
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_page_on_gateways_has_a_chain_that_can_be_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gateways.md").read_text()
+    (example,) = [text for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "[[chain]]" in text]
+    path = tmp_path / "464xlat-mine.toml"
+    path.write_text(example)
+    recipe = load(path)
+    assert [part.device for part in recipe.chain] == ["ce", "pe"]
+    assert recipe.holder == 1
+    assert [one.verbs.start[-1] for one in recipe.of_devices(0)] == [
+        part.recipe.verbs.start[-1] for part in load("464xlat-tayga").chain
+    ]
+
+
+def test_the_devices_of_a_chain_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["duts", "show", "ds-lite"]) == 0
+    shown = capsys.readouterr().out
+    devices = [line.split()[1].rstrip(":") for line in shown.splitlines() if line.startswith("  device ")]
+    assert devices == ["b4", "aftr", "nat"]
+    assert "nat (keeps the connections): nftables-nat44" in shown

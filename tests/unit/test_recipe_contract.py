@@ -101,15 +101,24 @@ def scripts(recipe: Recipe) -> list[tuple[str, str]]:
     return of_verbs + [(name, text) for name, knob in knobs for text in (knob.read, knob.write) if text]
 
 
-@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+#: Each gateway as it is played: a chain's devices one by one.
+PLAYED = {
+    f"{path.stem} {part.device}" if part else path.stem: part.recipe if part else whole
+    for path in FILES
+    for whole in [load(path)]
+    for part in (whole.chain or (None,))
+}
+
+
+@pytest.fixture(params=PLAYED)
 def recipe(request: pytest.FixtureRequest) -> Recipe:
-    return load(request.param)
+    return PLAYED[request.param]
 
 
 def test_the_gateways_are_there() -> None:
     assert {path.stem for path in FILES} >= {
         "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "iptables-nat66",
-        "tayga-nat64", "tayga-siit",
+        "tayga-nat64", "tayga-siit", "464xlat-tayga", "ds-lite",
     }  # fmt: skip
     assert {path.stem for path in FILES} <= set(available())
 

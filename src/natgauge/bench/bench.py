@@ -30,7 +30,7 @@ from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.labs import kinds
-from natgauge.labs.contract import Device, Lab, Need
+from natgauge.labs.contract import DEVICES, Device, Lab, Need
 from natgauge.measurer import Ability, Delays
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS
@@ -108,7 +108,7 @@ class Bench:
         *,
         lab: Lab | None = None,
         play: Player = Gateway,
-        holder: int = 0,
+        holder: int | None = None,
         rates: HighestRates | None = None,
     ) -> None:
         """Plan the bench; nothing is touched.
@@ -118,7 +118,7 @@ class Bench:
             watch: is told what happens.
             lab: a lab that was planned already; None = planned from the cell.
             play: what plays a recipe on a device.
-            holder: index of the device that holds the state, where the lab has several.
+            holder: index of the device that holds the state, where the lab has several; None = as the recipe says.
             rates: the tester's own highest; None = measured once per host and setting, then remembered.
 
         Raises:
@@ -134,7 +134,7 @@ class Bench:
         self.device: Chain | None = None
         self._watch = watch if watch is not None else Silent()
         self._play = play
-        self._holder = holder
+        self._holder = self.recipe.holder if holder is None else holder
         self._rates = rates
         self._made = ExitStack()
         self._fitted: PlanFacts | None = None
@@ -305,14 +305,21 @@ class Bench:
             return None
         if self.device is None:
             self._watch.stage(f"starting {self.recipe.name}")
-            gateways = [self._play(self.recipe, device, self.cell.wishes) for device in self.lab.devices]
-            chain = self._made.enter_context(Chain(gateways, self._holder))
+            chain = self._made.enter_context(Chain(self._gateways(), self._holder))
             chain.start(facts)
             self.device = chain
         elif facts != self._fitted:
             self.device.fit(facts)
         self._fitted = facts
         return self.device.settings()
+
+    def _gateways(self) -> list[Gateway]:
+        """One for each device; only the one that holds the state has what can be wished for."""
+        recipes = self.recipe.of_devices(len(self.lab.devices))
+        return [
+            self._play(recipe, device, self.cell.wishes if index == self._holder else Wishes())
+            for index, (recipe, device) in enumerate(zip(recipes, self.lab.devices, strict=True))
+        ]
 
     def _tester_rates(self, settings: TrialSettings) -> HighestRates:
         """The tester's own highest rates of the frames it will send; the slower family counts where both are used."""
@@ -340,10 +347,11 @@ class Bench:
 
 def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> Need:
     """What a gateway asks of a lab; `hosts` and `background` as in `Need`."""
-    cores = recipe.knobs.cores
+    cores = [played.knobs.cores for played in recipe.of_devices(1)]
     return Need(
         families=(recipe.initiator_family, recipe.responder_family),
-        own_processes=cores is not None and cores.scope == "device",
+        devices=tuple(part.device for part in recipe.chain) or DEVICES,
+        own_processes=any(knob is not None and knob.scope == "device" for knob in cores),
         hosts=hosts,
         background=background,
     )

@@ -13,7 +13,7 @@ from natgauge.bench.question import Question, ask
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.recording import Conditions, record
 from natgauge.campaigns.store import TRACEBACK, Store
-from natgauge.duts.recipe import digest
+from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import NatgaugeError, fault
 from natgauge.host import machine
 from natgauge.procedures.kit.results import MeasurementResult
@@ -79,7 +79,7 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
             facts = machine.facts()
             parameters = _parameters(bench, ready, facts)
             store.write_plan(parameters.flat())
-            store.write_recipe(bench.recipe.model_dump(mode="json", exclude={"origin"}), digest(bench.recipe))
+            store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
             store.write_environment(
                 {"machine": facts, "device": None if bench.device is None else bench.device.as_dict()}
             )

@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from natgauge.duts.recipe import Recipe
 
 
 @click.group("duts", invoke_without_command=True, no_args_is_help=False)
@@ -50,6 +56,17 @@ def show(name: str, as_json: bool) -> None:
     for knob, facts in recipe.knobs.named().items():
         bounds = f"{facts.minimum} to {facts.maximum}" if facts.maximum is not None else f"from {facts.minimum}"
         click.echo(f"  knob      {knob.replace('_', ' ')}: {bounds} {facts.unit}, of the {facts.scope}")
-    for verb in VERBS:
-        for piece in recipe.verbs.pieces(verb):
-            click.echo(f"  {verb:<9} " + piece.strip().replace("\n", "\n            "))
+    for part in recipe.chain:
+        keeps = " (keeps the connections)" if part.recipe.stateful else ""
+        click.echo(f"  device    {part.device}{keeps}: {part.recipe.name}, {part.recipe.title}")
+    for device, played in _played(recipe):
+        for verb in VERBS:
+            for piece in played.verbs.pieces(verb):
+                click.echo(f"  {device}{verb:<9} " + piece.strip().replace("\n", "\n            "))
+
+
+def _played(recipe: Recipe) -> Iterator[tuple[str, Recipe]]:
+    """What is played on each device, and how the device is called where there are several."""
+    yield from ((f"{part.device} ", part.recipe) for part in recipe.chain)
+    if not recipe.chain:
+        yield "", recipe

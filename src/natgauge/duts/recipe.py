@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from natgauge.duts.layers import BUILT_IN, frozen, layered, merge, near, pieces_of
 from natgauge.errors import UsageError
 from natgauge.words import Family
 
@@ -23,11 +22,16 @@ VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
 #: Verbs whose pieces run in the reverse order: what was made last goes first.
 REVERSED: Final = ("stop",)
 
-_BUILT_IN: Final = Path(__file__).parent
-_COMMON: Final = "common"
+_PARTS: Final = "parts"
+#: What a chain's recipe has of its devices.
+_OF_DEVICES: Final = frozenset({"extends", "environment", "needs", "limits", "verbs", "knobs"})
+#: Where files lie does not decide how they are played.
+_WHEREABOUTS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
-Kind = Literal["routing", "nat44", "nat66", "nat64", "siit"]
+Kind = Literal[
+    "routing", "nat44", "nat66", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
+]  # fmt: skip
 Snippet = Annotated[str, Field(min_length=1)]
 Pieces = tuple[Snippet, ...]
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -38,7 +42,9 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "nat44": (("ipv4", "ipv4"),),
     "nat66": (("ipv6", "ipv6"),),
     "nat64": (("ipv6", "ipv4"),),
-    "siit": (("ipv6", "ipv4"),),
+    "siit": (("ipv6", "ipv4"), ("ipv4", "ipv6")),
+    "softwire": (("ipv4", "ipv6"), ("ipv6", "ipv4")),
+    **dict.fromkeys(("464xlat", "ds-lite", "lw4o6", "map-e", "map-t"), (("ipv4", "ipv4"),)),
 }
 
 
@@ -192,6 +198,8 @@ class Recipe(_Model):
         limits: what no knob changes.
         verbs: how it is played.
         knobs: what can be set.
+        chain: its devices from the Initiator to the Responder, where it is several; verbs, knobs and limits are then
+            those of the one that holds the state.
         origin: the file it was read from.
     """
 
@@ -208,6 +216,7 @@ class Recipe(_Model):
     limits: Limits = Limits()
     verbs: Verbs
     knobs: Knobs = Knobs()
+    chain: tuple[Part, ...] = ()
     origin: Path
 
     @model_validator(mode="after")
@@ -221,16 +230,70 @@ class Recipe(_Model):
             raise ValueError(f'name "{self.name}" is not the name of the file')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):
             raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's")
+        if self.chain:
+            self._chain_consistent()
         if self.stateful and not (self.verbs.empty and self.verbs.count):
             raise ValueError("a stateful gateway needs the verbs empty and count")
         if not self.stateful and (self.verbs.empty or self.verbs.count or self.limits.mapping):
             raise ValueError("a gateway without state has neither the verbs empty and count nor a mapping")
         return self
 
+    def _chain_consistent(self) -> None:
+        before, who = self.initiator_family, "the Initiator"
+        for part in self.chain:
+            if part.recipe.initiator_family != before:
+                raise ValueError(f"{part.device} takes {part.recipe.initiator_family}, but {who} sends {before}")
+            before, who = part.recipe.responder_family, part.device
+        if before != self.responder_family:
+            raise ValueError(f"{who} sends {before}, but the Responder takes {self.responder_family}")
+        names = [part.device for part in self.chain]
+        if len(set(names)) < len(names):
+            raise ValueError(f"devices {', '.join(names)}: a name stands twice; name each device differently")
+        holding = [part.device for part in self.chain if part.recipe.stateful]
+        if len(holding) != int(self.stateful):
+            raise ValueError(
+                f"stateful is {self.stateful}, but {' and '.join(holding) or 'no device'} keeps connections"
+            )
+
+    @property
+    def holder(self) -> int:
+        """Which device of the chain holds the state."""
+        return next((index for index, part in enumerate(self.chain) if part.recipe.stateful), 0)
+
+    def of_devices(self, count: int) -> tuple[Recipe, ...]:
+        """The recipe of each of `count` devices."""
+        return tuple(part.recipe for part in self.chain) or (self,) * count
+
+
+class Part(_Model):
+    """One device of a chain.
+
+    Attributes:
+        device: its name there.
+        recipe: how it is played.
+    """
+
+    device: Annotated[str, Field(pattern=r"^[a-z0-9]{1,16}$")]
+    recipe: Recipe
+
+
+class _Entry(_Model):
+    """One device of a chain as it is written: a recipe, and what is laid over it."""
+
+    device: str
+    recipe: str
+    environment: dict[str, str] = {}
+    verbs: dict[str, str] = {}
+
 
 def digest(recipe: Recipe) -> str:
     """SHA-256 of the recipe as it is played, fragments included, wherever it was read from; hexadecimal."""
-    return hashlib.sha256(recipe.model_dump_json(exclude={"origin"}).encode()).hexdigest()
+    return hashlib.sha256(recipe.model_dump_json(exclude=_WHEREABOUTS).encode()).hexdigest()
+
+
+def as_played(recipe: Recipe) -> dict[str, Any]:
+    """All that decides how it is played, as JSON can hold it."""
+    return recipe.model_dump(mode="json", exclude=_WHEREABOUTS)
 
 
 def available() -> dict[str, tuple[Path, ...]]:
@@ -261,7 +324,7 @@ def load(name_or_path: str | Path) -> Recipe:
         return _read(Path(text))
     recipes = available()
     if text not in recipes:
-        raise UsageError(f'gateway "{text}": {_near(text, recipes)}; "natgauge duts" lists them')
+        raise UsageError(f'gateway "{text}": {near(text, recipes)}; "natgauge duts" lists them')
     files = recipes[text]
     if len(files) > 1:
         # Its snippets run as root: which ones must not depend on the folder that one happens to stand in.
@@ -272,86 +335,67 @@ def load(name_or_path: str | Path) -> Recipe:
 
 def is_own(file: Path) -> bool:
     """Whether this recipe came with natgauge."""
-    return file.parent == _BUILT_IN
+    return file.parent == BUILT_IN
 
 
 def _folders() -> Iterable[Path]:
     """Each once, also where it is named twice."""
     told = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-    return {folder.resolve(): folder for folder in (Path("duts"), *told, _BUILT_IN)}.values()
-
-
-def _near(name: str, there: Iterable[str]) -> str:
-    names = sorted(there)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    return f"unknown; did you mean {' or '.join(close)}?" if close else f"unknown; there are {', '.join(names)}"
+    return {folder.resolve(): folder for folder in (Path("duts"), *told, BUILT_IN)}.values()
 
 
 def _read(path: Path) -> Recipe:
-    own = _pieces_of(_parse(path))
-    fragments = own.get("extends", [])
-    if not isinstance(fragments, list) or not all(isinstance(name, str) for name in fragments):
-        raise UsageError(f"{path}: extends: {fragments!r}: must be a list of names of fragments")
-    merged: dict[str, Any] = {}
-    for layer in [*(_fragment(name, path) for name in fragments), own]:
-        merged = _merge(merged, layer)
+    table = layered(path)
+    return _validated(_chained(table, path) if "chain" in table else table, path)
+
+
+def _validated(table: Mapping[str, Any], path: Path) -> Recipe:
     try:
-        return Recipe.model_validate({**_frozen(merged), "origin": path})
+        return Recipe.model_validate({**frozen(table), "origin": path})
     except ValidationError as error:
         raise UsageError(_one_line(path, error)) from None
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """A chain is played device by device; what is asked of it as a whole is asked of the one that holds the state."""
+    if own := sorted(_OF_DEVICES & table.keys()):
+        raise UsageError(f"{path}: {own[0]}: a chain has this of its devices; leave it out, or give it in [[chain]]")
+    parts = [_part(number, entry, path) for number, entry in enumerate(table["chain"])]
+    if len(parts) < 2:
+        raise UsageError(f"{path}: chain: has {len(parts)} device; name at least two, from the Initiator on")
+    holder = next((part.recipe for part in parts if part.recipe.stateful), parts[0].recipe)
+    needs = dict.fromkeys(need for part in parts for need in part.recipe.needs)
+    of_holder = {"limits": holder.limits, "verbs": holder.verbs, "knobs": holder.knobs}
+    return {**table, **of_holder, "needs": tuple(needs), "chain": tuple(parts)}
+
+
+def _part(number: int, entry: Any, path: Path) -> Part:
+    where = f"{path}: chain.{number}"
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); name a recipe's file") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is not UTF-8 text (octet {error.start})") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: is not TOML: {error}") from error
+        asked = _Entry.model_validate(frozen(entry))
+    except ValidationError as error:
+        raise UsageError(_one_line(Path(where), error)) from None
+    file = _part_file(asked.recipe, path)
+    table = layered(file)
+    if "chain" in table:
+        raise UsageError(f"{where}: recipe: {asked.recipe!r} is a chain itself; name its devices one by one")
+    more = {"environment": dict(asked.environment), "verbs": dict(asked.verbs)}
+    return Part(device=asked.device, recipe=_validated(merge(table, pieces_of(more)), file))
 
 
-def _fragment(name: str, path: Path) -> dict[str, Any]:
-    """A fragment beside the recipe, else one of natgauge's own."""
-    folders = (path.parent / _COMMON, _BUILT_IN / _COMMON)
+def _part_file(name: str, path: Path) -> Path:
+    """Beside the chain, else one of natgauge's own parts, else any gateway that can be named."""
+    if "/" in name:
+        return path.parent / name
+    folders = (path.parent / _PARTS, BUILT_IN / _PARTS)
     for folder in folders:
         if (file := folder / f"{name}.toml").is_file():
-            return _pieces_of(_parse(file))
-    names = {file.stem for folder in folders for file in folder.glob("*.toml")}
-    raise UsageError(f'{path}: extends: fragment "{name}": {_near(name, names)}')
-
-
-def _pieces_of(table: dict[str, Any]) -> dict[str, Any]:
-    """Make each verb a list of one piece, so that merging appends."""
-    verbs = table.get("verbs")
-    if not isinstance(verbs, dict):
-        return table
-    return {**table, "verbs": {verb: [text] if isinstance(text, str) else text for verb, text in verbs.items()}}
-
-
-def _merge(below: dict[str, Any], above: dict[str, Any], *within: str) -> dict[str, Any]:
-    """Tables merge, needs and pieces of verbs add up, anything else is replaced."""
-    result = dict(below)
-    for key, value in above.items():
-        old = result.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            result[key] = _merge(old, value, *within, key)
-        elif isinstance(old, list) and isinstance(value, list) and (key == "needs" or within == ("verbs",)):
-            result[key] = _without_repeats([*old, *value])
-        else:
-            result[key] = value
-    return result
-
-
-def _without_repeats(values: list[Any]) -> list[Any]:
-    return [value for index, value in enumerate(values) if value not in values[:index]]
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _frozen(item) for key, item in value.items()}
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+            return file
+    files = available().get(name, ())
+    if len(files) == 1:
+        return files[0]
+    known = {file.stem for folder in folders for file in folder.glob("*.toml")} | available().keys()
+    raise UsageError(f'{path}: chain: recipe "{name}": {near(name, known)}')
 
 
 def _one_line(path: Path, error: ValidationError) -> str:

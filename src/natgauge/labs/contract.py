@@ -242,6 +242,10 @@ class Foreign:
         return {name: value for name, value in every.items() if value is not None}
 
 
+#: What the device is called where there is only one.
+DEVICES = ("dut",)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
     """What is to happen in a lab, so that it can be planned.
@@ -255,7 +259,7 @@ class Need:
     """
 
     families: tuple[Family, Family]
-    devices: tuple[str, ...] = ("dut",)
+    devices: tuple[str, ...] = DEVICES
     own_processes: bool = False
     hosts: int = 1
     background: bool = False

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What recipes are written in: TOML tables, laid one over the other (docs/gateways.md, "Fragments")."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.errors import UsageError
+
+#: Where natgauge's own recipes lie.
+BUILT_IN: Final = Path(__file__).parent
+
+_COMMON: Final = "common"
+
+
+def near(name: str, there: Iterable[str]) -> str:
+    """What to say of a name that is none of these."""
+    names = sorted(there)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"unknown; did you mean {' or '.join(close)}?" if close else f"unknown; there are {', '.join(names)}"
+
+
+def layered(path: Path) -> dict[str, Any]:
+    """A recipe's file over the fragments that it extends; its verbs are lists of pieces.
+
+    Raises:
+        UsageError: a file cannot be read or is no TOML, or there is no such fragment.
+    """
+    own = pieces_of(_parse(path))
+    fragments = own.get("extends", [])
+    if not isinstance(fragments, list) or not all(isinstance(name, str) for name in fragments):
+        raise UsageError(f"{path}: extends: {fragments!r}: must be a list of names of fragments")
+    merged: dict[str, Any] = {}
+    for layer in [*(_fragment(name, path) for name in fragments), own]:
+        merged = merge(merged, layer)
+    return merged
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); name a recipe's file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: is not UTF-8 text (octet {error.start})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: is not TOML: {error}") from error
+
+
+def _fragment(name: str, path: Path) -> dict[str, Any]:
+    """A fragment beside the recipe, else one of natgauge's own."""
+    folders = (path.parent / _COMMON, BUILT_IN / _COMMON)
+    for folder in folders:
+        if (file := folder / f"{name}.toml").is_file():
+            return pieces_of(_parse(file))
+    names = {file.stem for folder in folders for file in folder.glob("*.toml")}
+    raise UsageError(f'{path}: extends: fragment "{name}": {near(name, names)}')
+
+
+def pieces_of(table: dict[str, Any]) -> dict[str, Any]:
+    """Make each verb a list of one piece, so that merging appends."""
+    verbs = table.get("verbs")
+    if not isinstance(verbs, dict):
+        return table
+    return {**table, "verbs": {verb: [text] if isinstance(text, str) else text for verb, text in verbs.items()}}
+
+
+def merge(below: dict[str, Any], above: dict[str, Any], *within: str) -> dict[str, Any]:
+    """Tables merge, needs and pieces of verbs add up, anything else is replaced."""
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[key] = merge(old, value, *within, key)
+        elif isinstance(old, list) and isinstance(value, list) and (key == "needs" or within == ("verbs",)):
+            result[key] = _without_repeats([*old, *value])
+        else:
+            result[key] = value
+    return result
+
+
+def _without_repeats(values: list[Any]) -> list[Any]:
+    return [value for index, value in enumerate(values) if value not in values[:index]]
+
+
+def frozen(value: Any) -> Any:
+    """Lists as tuples, at any depth."""
+    if isinstance(value, dict):
+        return {key: frozen(item) for key, item in value.items()}
+    return tuple(frozen(item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every chain of the folder in namespaces: what crosses its links, which device holds the state, what is left."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
+
+import pytest
+from tests.labs.datagrams import Datagram, parse
+from tests.labs.test_gateways import traces
+from tests.labs.wire import Tap
+
+from natgauge.duts.chain import Chain
+from natgauge.duts.fitness import PlanFacts
+from natgauge.duts.gateway import Gateway
+from natgauge.duts.recipe import Recipe, available, load
+from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.contract import Device
+from natgauge.labs.device import NamespaceDevice
+from natgauge.labs.namespaces import inside
+from natgauge.labs.netns import NetnsLab
+
+NAMES = [name for name in available() if load(name).chain]
+FLOWS = 100
+PLAN = PlanFacts(connections=FLOWS, phase1_seconds=5, after_seconds=5)
+IPV4_IN_IPV6 = 4
+UDP = 17
+
+
+@dataclass
+class Stand:
+    """A lab with a chain that was not yet started."""
+
+    recipe: Recipe
+    lab: NetnsLab
+    chain: Chain
+
+    def introduce(self, initiator: Tap, responder: Tap) -> None:
+        """Tell the outer devices the tester's hosts; with the engine they answer for themselves."""
+        first, last = self.lab.devices[0], self.lab.devices[-1]
+        for device, tap, side, interface in (
+            (first, initiator, INSIDE["ipv4"], first.inside),
+            (last, responder, OUTSIDE["ipv4"], last.outside),
+        ):
+            host = f"{side.host(0)} lladdr {tap.mac.hex(':')}"
+            assert device.run(f"ip neigh replace {host} dev {interface} nud permanent").status == 0
+
+
+@pytest.fixture(params=NAMES)
+def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
+    recipe = load(request.param)
+    names = [part.device for part in recipe.chain]
+    with NetnsLab("test-chains", initiator_family="ipv4", responder_family="ipv4", devices=names) as lab:
+        players = [Gateway(one, device) for one, device in zip(recipe.of_devices(0), lab.devices, strict=True)]
+        with Chain(players, recipe.holder) as chain:
+            yield Stand(recipe, lab, chain)
+
+
+class Capture:
+    """IPv6 frames that leave a device towards the Responder, or come back that way."""
+
+    def __init__(self, device: Device) -> None:
+        assert isinstance(device, NamespaceDevice)
+        everything = socket.htons(0x0003)
+        self.socket = inside(device.netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, everything))
+        self.socket.bind((device.outside, 0x0003))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+
+    def frames(self, next_header: int) -> list[bytes]:
+        """Those seen so far with this next header."""
+        self.socket.settimeout(0.2)
+        found: list[bytes] = []
+        while True:
+            try:
+                frame = self.socket.recv(4096)
+            except TimeoutError:
+                self.socket.close()
+                return found
+            if frame[12:14] == b"\x86\xdd" and frame[20] == next_header:
+                found.append(frame)
+
+
+def sent() -> list[Datagram]:
+    source, destination = INSIDE["ipv4"].host(0), OUTSIDE["ipv4"].host(0)
+    return [Datagram(source, 2000 + i, destination, 7, b"connection %04d" % i) for i in range(FLOWS)]
+
+
+def unwrapped(frame: bytes) -> Datagram | None:
+    """The IPv4 datagram behind the outer header."""
+    return parse(frame[:12] + b"\x08\x00" + frame[54:])
+
+
+def addresses(frame: bytes) -> tuple[IPv6Address, IPv6Address]:
+    return IPv6Address(frame[22:38]), IPv6Address(frame[38:54])
+
+
+def test_it_translates_both_ways_and_only_one_device_holds_the_state(stand: Stand) -> None:
+    with Tap(stand.lab.initiator) as initiator, Tap(stand.lab.responder) as responder:
+        stand.chain.start(PLAN)
+        stand.introduce(initiator, responder)
+        # What is on its way while neighbours are looked for waits, up to a hundred frames of it.
+        initiator.send(sent()[:1])
+        assert len(responder.receive(1)) == 1
+        capture = Capture(stand.lab.devices[0])
+        initiator.send(sent())
+        seen = responder.receive(FLOWS)
+        assert {str(one.source) for one in seen} == {str(OUTSIDE["ipv4"].device.ip)}
+        responder.send(one.reply() for one in seen)
+        back = initiator.receive(FLOWS)
+    expected = {one.payload: one.reply() for one in sent()}
+    assert {one.payload: one for one in back} == expected
+    assert stand.chain.count() == FLOWS
+    assert stand.chain.strays() == {}
+    tunnelled = stand.recipe.kind == "ds-lite"
+    frames = capture.frames(IPV4_IN_IPV6 if tunnelled else UDP)
+    inner = [one for one in map(unwrapped if tunnelled else parse, frames) if one is not None]
+    assert len(frames) == len(inner) == 2 * FLOWS
+    assert all(one.checksums_right for one in inner)
+    if tunnelled:
+        ends = (IPv6Address("2001:2:0:d5::b4"), IPv6Address("2001:2:0:d5::af"))
+        assert {addresses(frame) for frame in frames} == {ends, ends[::-1]}
+        up = [one for one in inner if one.destination_port == 7]
+        assert {one.payload: one for one in up} == {one.payload: one for one in sent()}
+    else:
+        up = [one for one in inner if one.destination_port == 7]
+        assert {one.destination for one in up} == {NAT64_PREFIX.network_address + int(OUTSIDE["ipv4"].host(0))}
+        assert all(one.source in IPv6Network("2001:2:0:c::/64") for one in up)
+    stand.chain.empty()
+    assert stand.chain.count() == 0
+
+
+def test_stop_leaves_nothing_and_a_second_start_works(stand: Stand) -> None:
+    before = [traces(device) for device in stand.lab.devices]
+    for _ in range(2):
+        for gateway in stand.chain.gateways:
+            gateway.prepare(PLAN)
+            gateway.start()
+        for gateway in reversed(stand.chain.gateways):
+            gateway.stop()
+        # The kernel learns neighbours and drops routes in its own time.
+        time.sleep(0.1)
+        assert [traces(device) for device in stand.lab.devices] == before
