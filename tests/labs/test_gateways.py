@@ -81,7 +81,8 @@ class Bench:
             return str(OUTSIDE[self.recipe.responder_family].device.ip), None
         inside = datagram.source
         if self.recipe.source == "mapped":
-            inside = MAPPED.host(int(inside) - int(INSIDE[self.recipe.initiator_family].host(0)))
+            number = int(inside) - int(INSIDE[self.recipe.initiator_family].host(0))
+            inside = MAPPED[self.recipe.responder_family].host(number)
         return str(inside), datagram.source_port
 
 

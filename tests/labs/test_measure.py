@@ -27,7 +27,7 @@ from natgauge.tester.highest import cable_name
 
 GATEWAYS = [
     "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "iptables-nat66", "tayga-nat64",
-    "tayga-siit", "464xlat-tayga", "ds-lite",
+    "tayga-siit", "nftables-nptv6", "464xlat-tayga", "ds-lite",
 ]  # fmt: skip
 MACHINE_SETTINGS = (
     Path("/proc/sys/net/netfilter/nf_conntrack_max"),

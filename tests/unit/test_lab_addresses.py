@@ -28,7 +28,7 @@ from natgauge.labs.contract import Addresses
     [
         (INSIDE["ipv4"], "10.0.0.1", "10.0.0.2", "10.0.255.254"),
         (OUTSIDE["ipv4"], "198.19.0.1", "198.19.0.2", "198.19.255.254"),
-        (MAPPED, "198.18.0.1", "198.18.0.2", "198.18.255.254"),
+        (MAPPED["ipv4"], "198.18.0.1", "198.18.0.2", "198.18.255.254"),
         (INSIDE["ipv6"], "2001:2::1", "2001:2::2", "2001:2::ffff:ffff:ffff:fffe"),
         (OUTSIDE["ipv6"], "2001:2:0:8000::1", "2001:2:0:8000::2", "2001:2:0:8000:ffff:ffff:ffff:fffe"),
     ],
@@ -38,7 +38,7 @@ def test_sides(side: LinkSide, device: str, first: str, last: str) -> None:
     assert side.range(side.hosts) == (ip_address(first), ip_address(last))
 
 
-@pytest.mark.parametrize("side", [*INSIDE.values(), *OUTSIDE.values(), MAPPED])
+@pytest.mark.parametrize("side", [*INSIDE.values(), *OUTSIDE.values(), *MAPPED.values()])
 @pytest.mark.parametrize("beyond", [-1, 0])
 def test_no_host_beyond_the_network(side: LinkSide, beyond: int) -> None:
     index = side.hosts if beyond == 0 else beyond
@@ -49,7 +49,7 @@ def test_no_host_beyond_the_network(side: LinkSide, beyond: int) -> None:
 
 
 def test_no_two_networks_overlap() -> None:
-    networks = [side.device.network for side in (*INSIDE.values(), *OUTSIDE.values(), MAPPED)]
+    networks = [side.device.network for side in (*INSIDE.values(), *OUTSIDE.values(), *MAPPED.values())]
     networks += [NAT64_PREFIX]
     networks += [inner_link(index, family)[0].network for index in range(INNER_LINKS) for family in INSIDE]
     for index, one in enumerate(networks):
@@ -91,5 +91,5 @@ def test_destinations_of_one_family_are_the_responders_own() -> None:
 
 def test_outside_networks_are_for_benchmarking_only() -> None:
     assert OUTSIDE["ipv4"].device in ip_network("198.18.0.0/15")
-    assert MAPPED.device in ip_network("198.18.0.0/15")
+    assert MAPPED["ipv4"].device in ip_network("198.18.0.0/15")
     assert OUTSIDE["ipv6"].device in ip_network("2001:2::/48")

@@ -28,6 +28,7 @@ PLAN = PlanFacts(connections=1000, phase1_seconds=10, after_seconds=20, source_a
 #: What the lab gives and what the driver adds; a snippet may use nothing else (docs/gateways.md).
 VARIABLES = {
     "NG_NAME", "NG_WORK", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX", "NG_MAPPED_NETWORK4",
+    "NG_MAPPED_NETWORK6",
     *(f"NG_{side}_NETWORK{family}" for side in ("INITIATOR", "RESPONDER") for family in "46"),
     *(f"NG_{side}_{what}{family}" for side in ("INSIDE", "OUTSIDE") for what in ("ADDRESS", "PEER") for family in "46"),
     "NG_CONNECTIONS", "NG_SOURCE_ADDRESSES", "NG_TABLE_SIZE", "NG_HASH_SIZE", "NG_UDP_TIMEOUT", "NG_VALUE",
@@ -118,7 +119,7 @@ def recipe(request: pytest.FixtureRequest) -> Recipe:
 def test_the_gateways_are_there() -> None:
     assert {path.stem for path in FILES} >= {
         "linux-ipv4", "linux-ipv6", "nftables-nat44", "iptables-nat44", "nftables-nat66", "iptables-nat66",
-        "tayga-nat64", "tayga-siit", "464xlat-tayga", "ds-lite",
+        "tayga-nat64", "tayga-siit", "nftables-nptv6", "464xlat-tayga", "ds-lite",
     }  # fmt: skip
     assert {path.stem for path in FILES} <= set(available())
 
@@ -376,13 +377,13 @@ def broken(old: str, new: str) -> Callable[[str], str]:
     ("change", "message"),
     [
         (broken('kind = "nat44"', 'kind = "nat46"'), "mine.toml: kind: 'nat46': input should be"),
-        (broken('"translated"', '"mapped"'), 'source "mapped" and kind "siit" come together, or not at all'),
+        (broken('"translated"', '"mapped"'), 'source "mapped" and kind nptv6 or siit come together, or not at all'),
         (broken('kind = "nat44"', 'kind = "siit"'), "kind siit does not go from ipv4 to ipv4"),
         (
             lambda text: text.replace('"nat44"', '"siit"').replace(
                 'initiator_family = "ipv4', 'initiator_family = "ipv6'
             ),
-            'source "mapped" and kind "siit" come together, or not at all',
+            'source "mapped" and kind nptv6 or siit come together, or not at all',
         ),
         (broken("stateful = true", 'stateful = "yes"'), "mine.toml: stateful: 'yes': input should be a valid boolean"),
         (broken("stateful = true", "stateful = true\ncolour = 1"), "mine.toml: colour: 1: extra inputs are not"),

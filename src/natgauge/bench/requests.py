@@ -228,7 +228,7 @@ def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, 
             "stateless: of a translator between IPv6 and IPv4 it needs the Initiator's mapped addresses, which are "
             "known only of kind siit in a lab of ours; leave stateless out"
         )
-    if translated:
+    if translated and not mapped:
         raise UsageError(
             "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out"
         )

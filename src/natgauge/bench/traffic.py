@@ -69,14 +69,15 @@ class Surroundings:
 def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
     """What a lab and the gateway in it fix for the traffic."""
     mapped = ground.mapped if recipe.source == "mapped" else None
-    # A mapping that is not known is judged like any translation.
-    translated = recipe.source != "unchanged" and mapped is None
+    # A mapping that is not known is judged like any translation; within one family an inside source is a leak.
+    one_family = recipe.initiator_family == recipe.responder_family
+    translated = recipe.source != "unchanged" and (mapped is None or one_family)
     return Surroundings(
         inside=ground.inside,
         outside=ground.outside,
         prefix=ground.nat64_prefix if recipe.initiator_family != recipe.responder_family else None,
         translated=translated,
-        pool=ground.pool if translated else None,
+        pool=ground.pool if translated and mapped is None else None,
         mtu=ground.mtu,
         mapped=mapped,
     )

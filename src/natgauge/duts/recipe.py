@@ -30,7 +30,7 @@ _WHEREABOUTS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"or
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
 Kind = Literal[
-    "routing", "nat44", "nat66", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
+    "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
 ]  # fmt: skip
 Snippet = Annotated[str, Field(min_length=1)]
 Pieces = tuple[Snippet, ...]
@@ -41,11 +41,16 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "routing": (("ipv4", "ipv4"), ("ipv6", "ipv6")),
     "nat44": (("ipv4", "ipv4"),),
     "nat66": (("ipv6", "ipv6"),),
+    "nptv6": (("ipv6", "ipv6"),),
     "nat64": (("ipv6", "ipv4"),),
     "siit": (("ipv6", "ipv4"), ("ipv4", "ipv6")),
     "softwire": (("ipv4", "ipv6"), ("ipv6", "ipv4")),
     **dict.fromkeys(("464xlat", "ds-lite", "lw4o6", "map-e", "map-t"), (("ipv4", "ipv4"),)),
 }
+
+
+#: Kinds that give each of the Initiator's addresses one of its own, and keep the port.
+_MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit")
 
 
 class _Model(BaseModel):
@@ -190,8 +195,8 @@ class Recipe(_Model):
         initiator_family: of the frames on the Initiator's side.
         responder_family: of the frames on the Responder's side.
         stateful: whether it keeps connections.
-        source: what happens to the Initiator's source address and port; "mapped": each address becomes its own one of
-            the other family, and the port stays (RFC 7757).
+        source: what happens to the Initiator's source address and port; "mapped": each address becomes its own one,
+            and the port stays (RFC 7757, RFC 6296).
         extends: fragments it is built on, first to last.
         environment: variables its snippets see beside those of the lab.
         needs: what must be installed on the device.
@@ -224,8 +229,8 @@ class Recipe(_Model):
         families = (self.initiator_family, self.responder_family)
         if families not in _FAMILIES[self.kind]:
             raise ValueError(f"kind {self.kind} does not go from {families[0]} to {families[1]}")
-        if (self.source == "mapped") != (self.kind == "siit"):
-            raise ValueError('source "mapped" and kind "siit" come together, or not at all')
+        if (self.source == "mapped") != (self.kind in _MAPPING):
+            raise ValueError(f'source "mapped" and kind {" or ".join(_MAPPING)} come together, or not at all')
         if self.name != self.origin.stem:
             raise ValueError(f'name "{self.name}" is not the name of the file')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):

@@ -64,8 +64,11 @@ OUTSIDE: Final[dict[Family, LinkSide]] = {
     "ipv6": LinkSide(IPv6Interface("2001:2:0:8000::1/64")),
 }
 
-#: Where a stateless translator finds the IPv6 hosts of the inside: host k there is host k here (RFC 7757).
-MAPPED: Final = LinkSide(IPv4Interface("198.18.0.1/16"))
+#: Where a stateless translator has the hosts of the inside: host k there is host k here (RFC 7757, RFC 6296).
+MAPPED: Final[dict[Family, LinkSide]] = {
+    "ipv4": LinkSide(IPv4Interface("198.18.0.1/16")),
+    "ipv6": LinkSide(IPv6Interface("2001:2:0:9::1/64")),
+}
 
 #: Native IPv6 beside the frames under test, from the same block (RFC 8219 section 5.3).
 BACKGROUND_INSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b1::1/64"))

@@ -156,14 +156,14 @@ class NetnsLab(MadeLab):
     @property
     def ground(self) -> Ground:
         """The address plan of `natgauge.labs.addresses`."""
-        outside = OUTSIDE[self.families[1]]
+        outside, mapped = OUTSIDE[self.families[1]], MAPPED[self.families[1]]
         return Ground(
             inside=_link(INSIDE[self.families[0]]),
             outside=_link(outside),
             mtu=MTU,
             nat64_prefix=NAT64_PREFIX,
             pool=Addresses(outside.device.ip, outside.device.ip),
-            mapped=Addresses(*MAPPED.range(MAPPED.hosts)),
+            mapped=Addresses(*mapped.range(mapped.hosts)),
             background=BACKGROUND_HOSTS if self.background else None,
         )
 
@@ -220,7 +220,7 @@ class NetnsLab(MadeLab):
             "NG_INSIDE": INSIDE_INTERFACE,
             "NG_OUTSIDE": OUTSIDE_INTERFACE,
             "NG_NAT64_PREFIX": str(NAT64_PREFIX),
-            **_network("NG_MAPPED_NETWORK", MAPPED),
+            **_network("NG_MAPPED_NETWORK", MAPPED[self.families[1]]),
             **_network("NG_INITIATOR_NETWORK", INSIDE[self.families[0]]),
             **_network("NG_RESPONDER_NETWORK", OUTSIDE[self.families[1]]),
             **_plain_addresses("NG_INSIDE_ADDRESS", before[1]),
