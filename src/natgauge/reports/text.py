@@ -11,7 +11,7 @@ from natgauge.campaigns.store import PLAN, SUMMARY, read_document
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.reports.rows import number, rows, uncompared, whole
+from natgauge.reports.rows import number, references, rows, uncompared, whole
 from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
 from natgauge.words import LimitedBy
 
@@ -188,3 +188,4 @@ def _below(results: Sequence[Result]) -> Iterator[str]:
         if result.doubts:
             yield f"{where}: doubts: {_doubts(result)}."
         yield from (f"{where}: {why}." for why in uncompared(result, results))
+    yield from (f"All columns: {note}." for note in references(results))
