@@ -7,6 +7,7 @@ The known slips of the sources are the only exceptions, and each of them is one.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -210,6 +211,18 @@ def test_a_slip_that_is_not_printed_is_refused(tmp_path: Path, slip: str, told: 
         load.from_file(path)
 
 
+def test_the_page_counts_what_the_check_counts_and_its_example_is_a_table(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "published.md").read_text()
+    found = Counter(check.agreement for table in TABLES.values() for check in judged(table) if check.is_derived)
+    told = {word: int(count) for word, count in re.findall(r"^\| `([a-z]+)` \|.*\| (\d+) \|$", page, re.MULTILINE)}
+    assert told == {"differs": 0, **found}
+    example = re.search(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    path = tmp_path / "example.toml"
+    path.write_text(example[1])
+    assert [(check.rule, check.agreement) for check in checks(load.from_file(path))] == [("to-previous", "same")] * 2
+
+
 def test_all_tables_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["published"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == NAMES
@@ -282,9 +295,10 @@ def test_a_report_lays_published_figures_beside_and_marks_them(
 ) -> None:
     assert run(["report", "--published", "nat64-paper-table-5", str(folder)]) == 0
     ours, _, theirs = capsys.readouterr().out.partition("Published, on their hardware; not measured here")
+    assert ours.startswith("Measured here:\n")
     assert "497,654" not in ours
     assert "497,654" in theirs
-    assert theirs.rstrip().endswith("natgauge's is of each direction.")
+    assert theirs.rstrip().endswith("the lines above tell what theirs counts.")
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,5 @@ def command(folders: tuple[Path, ...], form: str, published: tuple[str, ...]) ->
         )
     results = [text.read_summary(folder) for folder in folders]
     theirs = beside(published, results)
-    click.echo((csv_table if form == "csv" else text).table(results))
-    if theirs:
-        click.echo(f"\n{theirs}")
+    ours = (csv_table if form == "csv" else text).table(results)
+    click.echo(f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours)

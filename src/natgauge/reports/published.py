@@ -18,6 +18,7 @@ from natgauge.results.model import Result
 THEIRS: Final = "Published, on their hardware; not measured here"
 
 _AGREEMENTS: Final[tuple[Agreement, ...]] = ("same", "rounding", "slip", "differs")
+_MIND: Final = "Mind the unit: natgauge's throughput is of each direction; the lines above tell what theirs counts."
 #: Ratios that are computed for each axis where a table does not print them: kind, label, digits.
 _RATIOS: Final[dict[str, tuple[tuple[Derived, str, int], ...]]] = {
     "cores": (("relative-scale-up", "relative scale-up", 3), ("to-previous", "median / previous median", 2)),
@@ -106,10 +107,7 @@ def beside(names: Sequence[str], results: Sequence[Result]) -> str:
                 f'published table "{one.name}": is of {", ".join(sorted(theirs))}, the results are of '
                 f'{", ".join(sorted(metrics))}; "natgauge published" lists others'
             )
-    said = [view(one) for one in found]
-    if "throughput" in metrics:
-        said.append("All published: throughput as its line tells; natgauge's is of each direction.")
-    return "\n\n".join(said if found else [])
+    return "\n\n".join([*map(view, found), *([_MIND] if found and "throughput" in metrics else [])])
 
 
 def _told(one: Table) -> Iterator[tuple[str, str]]:

@@ -164,27 +164,33 @@ def rows(results: Sequence[Result]) -> list[Row]:
     """
     if not results:
         raise UsageError("report: no results to show")
+    found = derived_rows(results)
+    missing = tuple("; ".join(uncompared(found, column)) or None for column in range(len(results)))
     return [
         *(row.filled(results) for row in _FIXED),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
-        *(_of_series(row) for row in derived_rows(results)),
-        _Described("not compared", lambda result: "; ".join(uncompared(result, results)) or None).filled(results),
+        *map(_of_series, found),
+        Row("not compared", "", missing, str),
     ]
 
 
-def uncompared(result: Result, results: Sequence[Result]) -> list[str]:
-    """Comparisons that this result lacks, although there is a result of the right kind, and why."""
-    at = next(number for number, other in enumerate(results) if other is result)
+def uncompared(found: Sequence[DerivedRow], column: int) -> list[str]:
+    """Comparisons that a result lacks, although there is a result of the right kind, and why.
+
+    Args:
+        found: all that follows from the results.
+        column: which of them, from 0.
+    """
     names: dict[str, list[str]] = {}
-    for row in derived_rows(results):
-        names.setdefault(row.comparisons[at].doubt, []).append(row.name)
+    for row in found:
+        names.setdefault(row.comparisons[column].doubt, []).append(row.name)
     return [f"{', '.join(named)} {doubt}" for doubt, named in names.items() if doubt]
 
 
-def references(results: Sequence[Result]) -> list[str]:
+def references(found: Sequence[DerivedRow]) -> list[str]:
     """What must be known of what comparisons start from, each once."""
-    notes = (comparison.note for row in derived_rows(results) for comparison in row.comparisons)
+    notes = (comparison.note for row in found for comparison in row.comparisons)
     return list(dict.fromkeys(note for note in notes if note))
 
 
