@@ -190,4 +190,4 @@ def _below(results: Sequence[Result]) -> Iterator[str]:
         if result.doubts:
             yield f"{where}: doubts: {_doubts(result)}."
         yield from (f"{where}: {why}." for why in uncompared(found, column))
-    yield from (f"All columns: {note}." for note in references(found))
+    yield from (f"{note}." for note in references(found))

@@ -45,13 +45,11 @@ class Axis:
         name: as tables say it.
         parameter: that grows.
         about: parameters that may grow with it.
-        unit: of the parameter.
     """
 
     name: str
     parameter: str
     about: frozenset[str]
-    unit: str
 
     def about_of(self, result: Result) -> frozenset[str]:
         """What may differ between this result and others of its series."""
@@ -59,13 +57,11 @@ class Axis:
         return self.about | ({"sender_cores"} if shared else frozenset())
 
 
-CORES: Final = Axis("cores", "device_cores", _CORES, "cores")
+CORES: Final = Axis("cores", "device_cores", _CORES)
 #: A larger table asks for a larger limit, more buckets, and a longer time until it is full (RFC 9693 section 5.1).
-SESSIONS: Final = Axis(
-    "sessions", "connections", _RANGES | {"connections", "table_size", "hash_size", "udp_timeout"}, "sessions"
-)
+SESSIONS: Final = Axis("sessions", "connections", _RANGES | {"connections", "table_size", "hash_size", "udp_timeout"})
 #: Clients share as many connections as before.
-HOSTS: Final = Axis("hosts", "source_address_count", _RANGES, "source addresses")
+HOSTS: Final = Axis("hosts", "source_address_count", _RANGES)
 AXES: Final = (CORES, SESSIONS, HOSTS)
 #: Axes along which a device gets more to do (RFC 8219 section 10).
 _LOADS: Final = (SESSIONS, HOSTS)
@@ -180,9 +176,13 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
         axis.about_of(result),
         lambda one: derived.degradation(one, result.median, better),
     )
-    if found.value is None or first == 1:
+    # One host with many sessions is no single flow.
+    if found.value is None or (axis is SESSIONS and first == 1):
         return found
-    note = f"degradation over {axis.name} is from {first:,.0f} {axis.unit}; RFC 8219 section 10.2.1 begins with 1"
+    note = (
+        f"{result.dut}, {result.metric}: degradation over {axis.name} is from the result with {first:,.0f} of them; "
+        "RFC 8219 section 10.2.1 begins with one network flow"
+    )
     return Comparison(found.value, note=note)
 
 
