@@ -174,8 +174,8 @@ GOOD = (Path(load.__file__).parent / "tables" / "nat64-paper-table-4.toml").read
     [
         ('"208,984"', '"208984 cps"', "is no number; write it as in 1,341"),
         ('"208,984", ', "", "row 'Median (cps)': has 4 cells where the first row has 5"),
-        ('is = "median", series = "cps"', 'is = "median"', "a row that is 'median' names its series"),
-        ('series = "cps", cells = ["100"', 'series = "fps", cells = ["100"', "series 'fps' is not described"),
+        ('is = "median", quantity = "cps"', 'is = "median"', "a row that is 'median' names its quantity"),
+        ('quantity = "cps", cells = ["100"', 'quantity = "fps", cells = ["100"', "quantity 'fps' is not described"),
         ('label = "Minimum (cps)"', 'label = "Median (cps)"', "label 'Median (cps)' stands in two rows"),
         ('is = "minimum"', 'is = "median"', "kind 'median cps' stands in two rows"),
         ('source = "nat64-paper"', 'source = "somewhere"', "source: 'somewhere': is not described in sources.toml"),

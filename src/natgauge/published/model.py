@@ -28,8 +28,8 @@ Words = Literal["heading", "text"]
 Kind = Parameter | Figure | Derived | Words
 
 _WORDS: Final = frozenset({"heading", "text"})
-#: Rows that are of a series.
-_OF_SERIES: Final = frozenset(
+#: Rows that are of a quantity.
+_OF_QUANTITY: Final = frozenset(
     {
         "error", "median", "minimum", "maximum", "mean", "standard-deviation", "relative-scale-up",
         "percent-of-forwarding", "to-previous", "deletion-time", "tear-down-rate",
@@ -67,7 +67,7 @@ class Machine(_Model):
     tester: Text
 
 
-class Series(_Model):
+class Quantity(_Model):
     """Figures of one metric of one device.
 
     Attributes:
@@ -91,13 +91,13 @@ class Row(_Model):
     Attributes:
         label: as printed; where a table prints it twice, with what tells the two apart.
         kind: what it holds ("is" in the file).
-        series: whose figures, where it has any.
+        quantity: what its figures are of, where it has any.
         cells: as printed, "-" for none and "2^23" for a power.
     """
 
     label: Text
     kind: Kind = Field(alias="is")
-    series: str | None = None
+    quantity: str | None = None
     cells: Annotated[tuple[Text, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -105,8 +105,8 @@ class Row(_Model):
         if self.kind not in _WORDS:
             for cell in self.cells:
                 read(cell)
-        if self.kind in _OF_SERIES and self.series is None:
-            raise ValueError(f"row {self.label!r}: a row that is {self.kind!r} names its series")
+        if self.kind in _OF_QUANTITY and self.quantity is None:
+            raise ValueError(f"row {self.label!r}: a row that is {self.kind!r} names its quantity")
         return self
 
     def numbers(self) -> tuple[Printed | None, ...]:
@@ -146,7 +146,7 @@ class Table(_Model):
         also_in: where the same figures are printed again.
         drawn: columns, from 1, whose four tuples were drawn at random, so that some came twice.
         rows: as printed.
-        series: by name.
+        quantities: what the figures are of, by name.
         slips: what is printed wrong.
     """
 
@@ -160,7 +160,7 @@ class Table(_Model):
     also_in: tuple[Text, ...] = ()
     drawn: tuple[Column, ...] = ()
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
-    series: dict[str, Series]
+    quantities: dict[str, Quantity]
     slips: tuple[Slip, ...] = ()
 
     @model_validator(mode="after")
@@ -169,9 +169,9 @@ class Table(_Model):
         for row in self.rows:
             if len(row.cells) != width:
                 raise ValueError(f"row {row.label!r}: has {len(row.cells)} cells where the first row has {width}")
-            if row.series is not None and row.series not in self.series:
-                raise ValueError(f"row {row.label!r}: series {row.series!r} is not described")
-        kinds = [f"{row.kind} {row.series or ''}".strip() for row in self.rows if row.kind != "text"]
+            if row.quantity is not None and row.quantity not in self.quantities:
+                raise ValueError(f"row {row.label!r}: quantity {row.quantity!r} is not described")
+        kinds = [f"{row.kind} {row.quantity or ''}".strip() for row in self.rows if row.kind != "text"]
         for what, named in (("label", [row.label for row in self.rows]), ("kind", kinds)):
             twice = [name for name, count in Counter(named).items() if count > 1]
             if twice:
@@ -195,9 +195,9 @@ class Table(_Model):
         """Columns of figures."""
         return len(self.rows[0].cells)
 
-    def row(self, kind: Kind, series: str | None = None) -> Row | None:
-        """The row that holds this of that series; None where none was printed."""
-        return next((row for row in self.rows if row.kind == kind and row.series == series), None)
+    def row(self, kind: Kind, quantity: str | None = None) -> Row | None:
+        """The row that holds this of that quantity; None where none was printed."""
+        return next((row for row in self.rows if row.kind == kind and row.quantity == quantity), None)
 
     def corrected(self, *slips: Slip) -> Table:
         """The table with these slips put right."""

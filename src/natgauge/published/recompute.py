@@ -20,7 +20,7 @@ from natgauge.results import derived
 #: differs as printed, and not once the known slips of the table are put right; "differs": nobody knows why.
 Agreement = Literal["same", "rounding", "slip", "differs"]
 
-#: Names of series that stand for something in a formula.
+#: Names of quantity that stand for something in a formula.
 _FORWARDING: Final = "forwarding"
 _FILLED: Final = "filled"
 _EMPTY: Final = "empty"
@@ -93,15 +93,15 @@ def judged(table: Table) -> list[Check]:
     ]
 
 
-def computed(table: Table, kind: Derived, series: str) -> tuple[float | None, ...]:
-    """A derived row of ours for a series of a table that did not print it; None where there is nothing to compute."""
-    formulas = (_FORMULAS[kind](table, series, column) for column in range(table.width))
+def computed(table: Table, kind: Derived, quantity: str) -> tuple[float | None, ...]:
+    """A derived row of ours for a quantity of a table that did not print it; None where there is nothing to compute."""
+    formulas = (_FORMULAS[kind](table, quantity, column) for column in range(table.width))
     return tuple(None if formula is None else formula.value() for formula in formulas)
 
 
-def degradations(table: Table, series: str) -> tuple[float | None, ...]:
+def degradations(table: Table, quantity: str) -> tuple[float | None, ...]:
     """Degradation of a rate from the first column, in percent (RFC 8219 section 10.2.1, which begins with one flow)."""
-    first, *others = _numbers(table, "median", series) or (None,)
+    first, *others = _numbers(table, "median", quantity) or (None,)
     if first is None:
         return (None,) * table.width
     worse = (None if each is None else derived.degradation(first.value, each.value, "higher") for each in others)
@@ -110,7 +110,7 @@ def degradations(table: Table, series: str) -> tuple[float | None, ...]:
 
 def _derived(table: Table, row: Row) -> Iterator[Check]:
     for column, printed in enumerate(row.numbers()):
-        formula = None if printed is None else _FORMULAS[row.kind](table, row.series, column)
+        formula = None if printed is None else _FORMULAS[row.kind](table, row.quantity, column)
         if printed is not None and formula is not None:
             agreement = _agreement(printed, formula)
             yield Check(table.name, row.label, column + 1, row.kind, row.cells[column], formula.value(), agreement)
@@ -126,10 +126,10 @@ def _agreement(printed: Printed, formula: _Formula) -> Agreement:
 
 def _ordered(table: Table) -> Iterator[Check]:
     """No minimum lies above its median or mean, no maximum below."""
-    for series, middle in product(table.series, _MIDDLES):
+    for quantity, middle in product(table.quantities, _MIDDLES):
         for kind, sign in _EXTREMES:
-            row = table.row(kind, series)
-            middles = _numbers(table, middle, series)
+            row = table.row(kind, quantity)
+            middles = _numbers(table, middle, quantity)
             if row is None or not middles:
                 continue
             for column, (extreme, between) in enumerate(zip(row.numbers(), middles, strict=True)):
@@ -139,13 +139,13 @@ def _ordered(table: Table) -> Iterator[Check]:
                     yield Check(table.name, row.label, column + 1, rule, row.cells[column], between.value, agreement)
 
 
-def _numbers(table: Table, kind: Kind, series: str | None = None) -> Sequence[Printed | None]:
-    row = table.row(kind, series)
+def _numbers(table: Table, kind: Kind, quantity: str | None = None) -> Sequence[Printed | None]:
+    row = table.row(kind, quantity)
     return () if row is None else row.numbers()
 
 
-def _number(table: Table, column: int, kind: Kind, series: str | None = None) -> Printed | None:
-    numbers = _numbers(table, kind, series)
+def _number(table: Table, column: int, kind: Kind, quantity: str | None = None) -> Printed | None:
+    numbers = _numbers(table, kind, quantity)
     return numbers[column] if numbers else None
 
 
@@ -175,7 +175,7 @@ def _connections(table: Table, column: int) -> Printed | None:
     return tuples or _setting(table, column, "connections")
 
 
-def _four_tuples(table: Table, _series: str | None, column: int) -> _Formula | None:
+def _four_tuples(table: Table, _quantity: str | None, column: int) -> _Formula | None:
     if _is_drawn(table, column):
         return None
     return _formula(
@@ -183,50 +183,50 @@ def _four_tuples(table: Table, _series: str | None, column: int) -> _Formula | N
     )
 
 
-def _table_per_connection(table: Table, _series: str | None, column: int) -> _Formula | None:
+def _table_per_connection(table: Table, _quantity: str | None, column: int) -> _Formula | None:
     return _formula(derived.table_per_connection, _setting(table, column, "table-size"), _connections(table, column))
 
 
-def _connections_per_bucket(table: Table, _series: str | None, column: int) -> _Formula | None:
+def _connections_per_bucket(table: Table, _quantity: str | None, column: int) -> _Formula | None:
     return _formula(derived.connections_per_bucket, _connections(table, column), _setting(table, column, "hash-size"))
 
 
-def _relative_scale_up(table: Table, series: str | None, column: int) -> _Formula | None:
+def _relative_scale_up(table: Table, quantity: str | None, column: int) -> _Formula | None:
     cores = [None if each is None else each.value for each in _numbers(table, "cores")]
     if 1.0 not in cores:
         return None
-    one = _number(table, cores.index(1.0), "median", series)
+    one = _number(table, cores.index(1.0), "median", quantity)
     return _formula(
-        derived.relative_scale_up, _number(table, column, "median", series), _setting(table, column, "cores"), one
+        derived.relative_scale_up, _number(table, column, "median", quantity), _setting(table, column, "cores"), one
     )
 
 
-def _percent_of_forwarding(table: Table, series: str | None, column: int) -> _Formula | None:
+def _percent_of_forwarding(table: Table, quantity: str | None, column: int) -> _Formula | None:
     most = _number(table, column, "median", _FORWARDING)
-    if most is None or series is None:
+    if most is None or quantity is None:
         return None
-    per = table.series[series].times / table.series[_FORWARDING].times
-    return _formula(derived.percent_of_forwarding, _number(table, column, "median", series), most.times(1 / per))
+    per = table.quantities[quantity].times / table.quantities[_FORWARDING].times
+    return _formula(derived.percent_of_forwarding, _number(table, column, "median", quantity), most.times(1 / per))
 
 
-def _to_previous(table: Table, series: str | None, column: int) -> _Formula | None:
+def _to_previous(table: Table, quantity: str | None, column: int) -> _Formula | None:
     if column == 0:
         return None
-    medians = (_number(table, at, "median", series) for at in (column, column - 1))
+    medians = (_number(table, at, "median", quantity) for at in (column, column - 1))
     return _formula(derived.to_previous, *medians)
 
 
-def _deletion_time(table: Table, _series: str | None, column: int) -> _Formula | None:
+def _deletion_time(table: Table, _quantity: str | None, column: int) -> _Formula | None:
     return _formula(derived.deletion_time, *(_number(table, column, "median", each) for each in (_FILLED, _EMPTY)))
 
 
-def _tear_down_rate(table: Table, series: str | None, column: int) -> _Formula | None:
-    per = 1.0 if series is None else float(table.series[series].times)
+def _tear_down_rate(table: Table, quantity: str | None, column: int) -> _Formula | None:
+    per = 1.0 if quantity is None else float(table.quantities[quantity].times)
     seconds = _number(table, column, "deletion-time", _NET)
     return _formula(derived.tear_down_rate, _connections(table, column), seconds, per=per)
 
 
-def _new_connection_share(table: Table, _series: str | None, column: int) -> _Formula | None:
+def _new_connection_share(table: Table, _quantity: str | None, column: int) -> _Formula | None:
     tuples = _tuples(table, column)
     # Enumerated four tuples are all new; those drawn at random are as new as the share that nobody had yet.
     opened = _connections(table, column) if _is_drawn(table, column) else Printed(0)

@@ -25,7 +25,7 @@ _RATIOS: Final[dict[str, tuple[tuple[Derived, str, int], ...]]] = {
     "connections": (("to-previous", "median / previous median", 2),),
 }
 
-#: Series, label, values, digits.
+#: Quantity, label, values, digits.
 Computed = tuple[str, str, tuple[float | None, ...], int]
 
 
@@ -41,7 +41,7 @@ def view(one: Table) -> str:
     first = max(len(what) for what, _ in told)
     lines = [f"{THEIRS}: {one.title}", *(f"  {what:<{first}}  {text}" for what, text in told), ""]
     lines += [f"  {line}" for line in _aligned([(row.label, row.cells) for row in one.rows])]
-    ours = [(f"{series}: {label}", _shown(values, digits)) for series, label, values, digits in _computed(one)]
+    ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(one)]
     if ours:
         lines += ["", "  Not printed there; computed by natgauge of the printed medians:"]
         lines += [f"  {line}" for line in _aligned(ours)]
@@ -58,7 +58,8 @@ def document(one: Table) -> dict[str, Any]:
         "document": known.documents[one.source].model_dump(mode="json"),
         "hardware": known.machines[one.machine].model_dump(mode="json"),
         "computed": [
-            {"series": series, "label": label, "values": list(values)} for series, label, values, _ in _computed(one)
+            {"quantity": quantity, "label": label, "values": list(values)}
+            for quantity, label, values, _ in _computed(one)
         ],
     }
 
@@ -101,7 +102,7 @@ def beside(names: Sequence[str], results: Sequence[Result]) -> str:
     metrics = {result.metric for result in results}
     found = [table(name) for name in names]
     for one in found:
-        theirs = {series.metric for series in one.series.values()}
+        theirs = {quantity.metric for quantity in one.quantities.values()}
         if not metrics & theirs:
             raise UsageError(
                 f'published table "{one.name}": is of {", ".join(sorted(theirs))}, the results are of '
@@ -119,14 +120,16 @@ def _told(one: Table) -> Iterator[tuple[str, str]]:
     yield "system", machine.device
     yield "tester", machine.tester
     yield from (("told", condition) for condition in one.conditions)
-    for name, series in one.series.items():
-        unit = series.unit if series.times == 1 else f"{series.times:,} {series.unit}"
-        counted = f", {series.directions}" if series.directions else ""
-        yield name, f"{series.metric} of {series.device}; 1 = {unit}{counted}"
+    for name, quantity in one.quantities.items():
+        unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
+        counted = f", {quantity.directions}" if quantity.directions else ""
+        yield name, f"{quantity.metric} of {quantity.device}; 1 = {unit}{counted}"
 
 
 def _computed(one: Table) -> list[Computed]:
-    rates = [name for name, series in one.series.items() if series.unit.endswith("/s") and one.row("median", name)]
+    rates = [
+        name for name, quantity in one.quantities.items() if quantity.unit.endswith("/s") and one.row("median", name)
+    ]
     found: list[Computed] = []
     for name in rates:
         for kind, label, digits in _RATIOS.get(one.axis, ()):

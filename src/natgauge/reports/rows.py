@@ -20,7 +20,7 @@ from natgauge.results import derived
 from natgauge.results.comparing import shown
 from natgauge.results.model import Result
 from natgauge.results.parameters import describe
-from natgauge.results.series import DerivedRow, derived_rows
+from natgauge.results.scalability import DerivedRow, derived_rows
 
 Cell = str | float | None
 
@@ -170,7 +170,7 @@ def rows(results: Sequence[Result]) -> list[Row]:
         *(row.filled(results) for row in _FIXED),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
-        *map(_of_series, found),
+        *map(_derived, found),
         Row("not compared", "", missing, str),
     ]
 
@@ -194,7 +194,7 @@ def references(found: Sequence[DerivedRow]) -> list[str]:
     return list(dict.fromkeys(note for note in notes if note))
 
 
-def _of_series(row: DerivedRow) -> Row:
+def _derived(row: DerivedRow) -> Row:
     cells = tuple(comparison.value for comparison in row.comparisons)
     return Row(row.name, row.unit, cells, _decimals(row.digits))
 

@@ -13,7 +13,7 @@ from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import number, references, rows, uncompared, whole
 from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
-from natgauge.results.series import derived_rows
+from natgauge.results.scalability import derived_rows
 from natgauge.words import LimitedBy
 
 #: What limited a result, in words.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures that follow from others, as published tables print them; always of unrounded medians.
 
-Pure arithmetic: whether two figures may be held against each other at all is for `natgauge.results.series` to say.
+Pure arithmetic: whether two figures may be held against each other at all is for `natgauge.results.scalability` to say.
 A reference of 0 raises ZeroDivisionError: nothing is relative to nothing.
 """
 
@@ -40,7 +40,7 @@ def percent_of_forwarding(performance: float, forwarding: float) -> float:
 
 
 def to_previous(median: float, previous: float) -> float:
-    """Median / previous median: how many times the step before it in a series.
+    """Median / previous median: how many times the step before it in a measurement series.
 
     Source: tables 2 to 7 of 10.1016/j.comcom.2023.08.009.
 

@@ -17,7 +17,7 @@ from natgauge.published import load
 from natgauge.reports import csv_table
 from natgauge.reports.text import table
 from natgauge.results.model import Result
-from natgauge.results.series import DerivedRow, derived_rows
+from natgauge.results.scalability import DerivedRow, derived_rows
 
 PREVIOUS = "median / previous median over "
 WORSE = "degradation over "

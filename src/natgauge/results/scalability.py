@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results beside each other: what follows from one of them against another of its series, or why nothing does.
+"""Results beside each other: what follows from one of them against another of its measurement series, or why not.
 
-A series is results of one metric of one device that are alike but for what grows along an axis.
+A measurement series is results of one metric of one device that are alike but for what grows along an axis.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BETTER: Final[Mapping[str, Better]] = {
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Along what a series grows.
+    """Along what a measurement series grows.
 
     Attributes:
         name: as tables say it.
@@ -52,7 +52,7 @@ class Axis:
     about: frozenset[str]
 
     def about_of(self, result: Result) -> frozenset[str]:
-        """What may differ between this result and others of its series."""
+        """What may differ between this result and others of its measurement series."""
         shared = self.parameter == "device_cores" and result.placement == "shared"
         return self.about | ({"sender_cores"} if shared else frozenset())
 
@@ -163,7 +163,7 @@ def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Compar
 def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
     """How much worse than at the first step of the axis, in percent of that one (RFC 8219 section 10.2.1).
 
-    The section begins with one network flow; where the series begins with more, the note says so.
+    The section begins with one network flow; where the measurement series begins with more, the note says so.
     """
     better, earlier = _BETTER.get(result.metric), _earlier(result, results, axis)
     if better is None or not earlier:
