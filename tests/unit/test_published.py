@@ -254,6 +254,20 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [slip["printed"] for slip in table["slips"]] == [["(2,758,621)"]]
 
 
+def test_numbers_in_json_are_in_the_unit_of_their_quantity(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published", "--json", "scalability-draft-figure-2", "nat64-paper-table-9"]) == 0
+    figure, table = json.loads(capsys.readouterr().out)["tables"]
+    values = {row["label"]: row["values"] for row in figure["rows"]}
+    assert values["cps median"] == [223_500, 371_100, 708_700, 1_341_000, 2_383_000]
+    assert values["error"] == [100, 100, 100, 1000, 1000]
+    assert values["cps rel. scale up"] == [1, 0.830, 0.793, 0.750, 0.666]
+    assert values["hash table size"] == [2**23] * 5
+    latency = {row["label"]: row["values"] for row in table["rows"]}
+    assert latency["direction"] is None
+    assert latency["Median (ms)"] == pytest.approx([31.6, 92.3, 30.2, 95.7])
+    assert table["quantities"]["latency"]["unit"] == "us"
+
+
 def test_the_check_tells_every_row_every_slip_and_the_sums(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["published", "--check"]) == 0
     lines = capsys.readouterr().out.splitlines()

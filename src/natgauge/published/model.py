@@ -35,6 +35,9 @@ _OF_QUANTITY: Final = frozenset(
         "percent-of-forwarding", "to-previous", "deletion-time", "tear-down-rate",
     }
 )  # fmt: skip
+_IN_UNIT: Final = frozenset(
+    {"median", "minimum", "maximum", "mean", "standard-deviation", "deletion-time", "tear-down-rate"}
+)
 
 Text = Annotated[str, Field(min_length=1)]
 Column = Annotated[int, Field(ge=1)]
@@ -108,6 +111,11 @@ class Row(_Model):
         if self.kind in _OF_QUANTITY and self.quantity is None:
             raise ValueError(f"row {self.label!r}: a row that is {self.kind!r} names its quantity")
         return self
+
+    @property
+    def is_in_unit(self) -> bool:
+        """Whether the cells are figures in the unit of their quantity: neither ratios nor the error of a search."""
+        return self.kind in _IN_UNIT
 
     def numbers(self) -> tuple[Printed | None, ...]:
         """What the cells say; empty for words."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.published.load import sources, table
-from natgauge.published.model import Derived, Table
+from natgauge.published.model import Derived, Row, Table
 from natgauge.published.recompute import Agreement, Check, computed, degradations, judged
 from natgauge.results.model import Result
 
@@ -55,6 +55,7 @@ def document(one: Table) -> dict[str, Any]:
     return {
         "measured": "by its authors, on their hardware",
         **one.model_dump(mode="json", by_alias=True),
+        "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(one, row)} for row in one.rows],
         "document": known.documents[one.source].model_dump(mode="json"),
         "hardware": known.machines[one.machine].model_dump(mode="json"),
         "computed": [
@@ -138,6 +139,12 @@ def _computed(one: Table) -> list[Computed]:
         if one.axis == "connections":
             found.append((name, "degradation from the first column (%)", degradations(one, name), 1))
     return found
+
+
+def _values(one: Table, row: Row) -> list[float | None] | None:
+    """The cells as numbers, figures in the unit of their quantity; None for words."""
+    per = one.quantities[row.quantity].times if row.quantity is not None and row.is_in_unit else 1
+    return [None if each is None else each.times(per).value for each in row.numbers()] or None
 
 
 def _slips(one: Table) -> Iterator[str]:
