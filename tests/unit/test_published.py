@@ -107,6 +107,17 @@ def test_figures_agree_to_the_last_digit_or_but_for_the_rounding_of_what_they_fo
     }
 
 
+def test_rates_printed_in_other_units_are_brought_to_one() -> None:
+    table = TABLES["scalability-draft-figure-2"]
+    forwarding = table.quantities["forwarding"].model_copy(update={"times": 1_000_000})
+    other = table.model_copy(update={"quantities": {**table.quantities, "forwarding": forwarding}})
+    (plain, million) = (
+        [check.recomputed for check in checks(each) if check.rule == "percent-of-forwarding"] for each in (table, other)
+    )
+    assert plain == pytest.approx([45.5, 48.8, 45.7, 39.5, 39.4], abs=0.07)
+    assert million == pytest.approx([share / 1000 for share in plain])
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if any(check.is_derived for check in checks(TABLES[name]))])
 def test_a_wrong_digit_in_any_derived_figure_is_found(name: str) -> None:
     table = TABLES[name].corrected(*TABLES[name].slips)
