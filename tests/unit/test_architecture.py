@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verdicts": {"facts", "measurer"},
     "procedures": {"errors", "measurer", "words"},
     "results": {"errors", "measurer", "procedures", "words"},
+    "published": {"errors", "results"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
     "labs": {"errors", "host", "options", "words"},
@@ -37,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "verdicts", "words",
     },
     "campaigns": {"bench", "duts", "errors", "host", "labs", "measurer", "procedures", "results", "tester", "words"},
-    "reports": {"campaigns", "errors", "measurer", "procedures", "results", "words"},
+    "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "words"},
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -33,6 +33,12 @@ def _labs() -> Iterable[str]:
     return [lab.name for lab in upkeep.status()]
 
 
+def _published() -> Iterable[str]:
+    from natgauge.published.load import names
+
+    return names()
+
+
 #: Command and parameter -> names that it takes.
 _KNOWN: Final = {
     ("measure", "metric"): _metrics,
@@ -40,6 +46,8 @@ _KNOWN: Final = {
     ("measure", "lab_name"): _labs,
     ("duts show", "name"): _gateways,
     ("lab up", "dut"): _gateways,
+    ("published", "names"): _published,
+    ("report", "published"): _published,
     ("lab down", "name"): _labs,
 }
 

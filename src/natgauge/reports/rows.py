@@ -7,6 +7,7 @@ figure and differs between results of one metric, then the comparisons.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,11 +16,11 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.errors import UsageError
-from natgauge.reports import comparison
-from natgauge.reports.comparison import Comparison
+from natgauge.results import derived
 from natgauge.results.comparing import shown
 from natgauge.results.model import Result
 from natgauge.results.parameters import describe
+from natgauge.results.scalability import DerivedRow, derived_rows
 
 Cell = str | float | None
 
@@ -99,10 +100,12 @@ def _cell(value: JsonValue) -> Cell:
     return shown(value)
 
 
-def _ratio(above: str, below: str) -> Callable[[Result], Cell]:
+def _ratio(
+    above: str, below: str, compute: Callable[[float, float], float] = operator.truediv
+) -> Callable[[Result], Cell]:
     def read(result: Result) -> Cell:
         upper, lower = result.number(above), result.number(below)
-        return upper / lower if upper and lower else None
+        return compute(upper, lower) if upper and lower else None
 
     return read
 
@@ -128,8 +131,13 @@ _FIXED: Final = (
     _Described("frame size", _parameter("frame_size"), "octets"),
     _Described("hash table size", _parameter("hash_size")),
     _Described("connection table limit", _parameter("table_size")),
-    _Described("sessions per hash", _ratio("connections", "hash_size"), text=_decimals(2)),
+    _Described(
+        "sessions per hash", _ratio("connections", "hash_size", derived.connections_per_bucket), text=_decimals(2)
+    ),
     _Described("table limit per hash", _ratio("table_size", "hash_size"), text=_decimals(2)),
+    _Described(
+        "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=_decimals(3)
+    ),
     _Described("number of experiments", lambda result: len(result.repetitions)),
     _Described("error of the search", lambda result: result.error, text=number),
     _Described("unit", lambda result: result.unit),
@@ -156,29 +164,39 @@ def rows(results: Sequence[Result]) -> list[Row]:
     """
     if not results:
         raise UsageError("report: no results to show")
+    found = derived_rows(results)
+    missing = tuple("; ".join(uncompared(found, column)) or None for column in range(len(results)))
     return [
         *(row.filled(results) for row in _FIXED),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
-        _compared("relative scale-up", results, comparison.scale_up, 3),
-        _compared("percent of forwarding", results, comparison.of_forwarding, 1),
-        _Described("not compared", lambda result: "; ".join(uncompared(result, results)) or None).filled(results),
+        *map(_derived, found),
+        Row("not compared", "", missing, str),
     ]
 
 
-def uncompared(result: Result, results: Sequence[Result]) -> list[str]:
-    """Comparisons that this result lacks, although there is a result of the right kind, and why."""
-    found = (
-        ("relative scale-up", comparison.scale_up(result, results)),
-        ("percent of forwarding", comparison.of_forwarding(result, results)),
-    )
-    return [f"{name} {compared.doubt}" for name, compared in found if compared.doubt]
+def uncompared(found: Sequence[DerivedRow], column: int) -> list[str]:
+    """Comparisons that a result lacks, although there is a result of the right kind, and why.
+
+    Args:
+        found: all that follows from the results.
+        column: which of them, from 0.
+    """
+    names: dict[str, list[str]] = {}
+    for row in found:
+        names.setdefault(row.comparisons[column].doubt, []).append(row.name)
+    return [f"{', '.join(named)} {doubt}" for doubt, named in names.items() if doubt]
 
 
-def _compared(
-    label: str, results: Sequence[Result], compare: Callable[[Result, Sequence[Result]], Comparison], digits: int
-) -> Row:
-    return _Described(label, lambda result: compare(result, results).value, text=_decimals(digits)).filled(results)
+def references(found: Sequence[DerivedRow]) -> list[str]:
+    """What must be known of what comparisons start from, each once."""
+    notes = (comparison.note for row in found for comparison in row.comparisons)
+    return list(dict.fromkeys(note for note in notes if note))
+
+
+def _derived(row: DerivedRow) -> Row:
+    cells = tuple(comparison.value for comparison in row.comparisons)
+    return Row(row.name, row.unit, cells, _decimals(row.digits))
 
 
 def _differing(results: Sequence[Result]) -> list[Row]:

@@ -11,8 +11,9 @@ from natgauge.campaigns.store import PLAN, SUMMARY, read_document
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.reports.rows import number, rows, uncompared, whole
+from natgauge.reports.rows import number, references, rows, uncompared, whole
 from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
+from natgauge.results.scalability import derived_rows
 from natgauge.words import LimitedBy
 
 #: What limited a result, in words.
@@ -183,8 +184,10 @@ def table(results: Sequence[Result]) -> str:
 
 
 def _below(results: Sequence[Result]) -> Iterator[str]:
-    for number_, result in enumerate(results, start=1):
-        where = f"Column {number_}, {result.dut}"
+    found = derived_rows(results)
+    for column, result in enumerate(results):
+        where = f"Column {column + 1}, {result.dut}"
         if result.doubts:
             yield f"{where}: doubts: {_doubts(result)}."
-        yield from (f"{where}: {why}." for why in uncompared(result, results))
+        yield from (f"{where}: {why}." for why in uncompared(found, column))
+    yield from (f"{note}." for note in references(found))

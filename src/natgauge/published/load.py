@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading the published tables and their sources."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from natgauge.errors import UsageError
+from natgauge.published.model import Document, Machine, Table
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_HERE: Final = Path(__file__).parent
+_SOURCES: Final = _HERE / "sources.toml"
+
+
+class Sources(BaseModel):
+    """Where the tables were printed and on what they were measured, by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    documents: dict[str, Document]
+    machines: dict[str, Machine]
+
+
+def names() -> list[str]:
+    """Every published table, tables of a document in the order of their numbers."""
+    return sorted((path.stem for path in (_HERE / "tables").glob("*.toml")), key=_numbered)
+
+
+@cache
+def sources() -> Sources:
+    """All documents and machines."""
+    return _read(_SOURCES, Sources, {})
+
+
+def table(name: str) -> Table:
+    """One published table.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    if name not in names():
+        close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+        near = f"did you mean {' or '.join(close)}?" if close else "there is none like it"
+        raise UsageError(f'published table "{name}": unknown; {near}; "natgauge published" lists them')
+    return from_file(_HERE / "tables" / f"{name}.toml")
+
+
+def from_file(path: Path) -> Table:
+    """The table of one file.
+
+    Raises:
+        UsageError: the file is none; the message has file, field, value and rule.
+    """
+    found = _read(path, Table, {"name": path.stem})
+    for what, name, known in (
+        ("source", found.source, sources().documents),
+        ("machine", found.machine, sources().machines),
+    ):
+        if name not in known:
+            raise UsageError(f"{path}: {what}: {name!r}: is not described in {_SOURCES.name}; describe it there")
+    return found
+
+
+def _numbered(name: str) -> tuple[str, int, str]:
+    front, _, last = name.rpartition("-")
+    return (front, int(last), "") if last.isdecimal() else (front, 0, last)
+
+
+def _read(path: Path, model: type[Model], told: dict[str, Any]) -> Model:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
+    try:
+        return model.model_validate(_frozen({**document, **told}))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the whole"
+        raise UsageError(f"{path}: {field}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, which strict models ask for."""
+    if isinstance(value, dict):
+        return {key: _frozen(inner) for key, inner in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A published table: typed, and refused in one line where it contradicts itself in form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from natgauge.published.cells import Printed, read
+
+#: What was set.
+Parameter = Literal[
+    "cores", "connections", "source-ports", "destination-ports", "table-size", "hash-size", "experiments", "error",
+    "timeout", "phase-1-frames",
+]  # fmt: skip
+#: What was measured.
+Figure = Literal["median", "minimum", "maximum", "mean", "standard-deviation"]
+#: What follows from other rows; so do `connections` where the numbers of ports are printed, too.
+Derived = Literal[
+    "table-per-connection", "connections-per-bucket", "relative-scale-up", "percent-of-forwarding", "to-previous",
+    "deletion-time", "tear-down-rate", "new-connection-share",
+]  # fmt: skip
+#: What columns are called, and what is no number.
+Words = Literal["heading", "text"]
+Kind = Parameter | Figure | Derived | Words
+
+_WORDS: Final = frozenset({"heading", "text"})
+#: Rows that are of a quantity.
+_OF_QUANTITY: Final = frozenset(
+    {
+        "error", "median", "minimum", "maximum", "mean", "standard-deviation", "relative-scale-up",
+        "percent-of-forwarding", "to-previous", "deletion-time", "tear-down-rate",
+    }
+)  # fmt: skip
+_IN_UNIT: Final = frozenset(
+    {"median", "minimum", "maximum", "mean", "standard-deviation", "deletion-time", "tear-down-rate"}
+)
+
+Text = Annotated[str, Field(min_length=1)]
+Column = Annotated[int, Field(ge=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Document(_Model):
+    """Where tables were printed."""
+
+    title: Text
+    authors: Text
+    date: date
+    url: Annotated[str, Field(pattern=r"^https://")]
+
+
+class Machine(_Model):
+    """On what tables were measured.
+
+    Attributes:
+        hardware: of device and tester.
+        device: the device's operating system.
+        tester: what made and judged the frames.
+    """
+
+    hardware: Text
+    device: Text
+    tester: Text
+
+
+class Quantity(_Model):
+    """Figures of one metric of one device.
+
+    Attributes:
+        device: with its version, as far as it is told.
+        metric: as natgauge calls it, where natgauge has it.
+        unit: of the figures.
+        times: a printed 1 is so many of the unit.
+        directions: what a rate counts.
+    """
+
+    device: Text
+    metric: Text
+    unit: Text
+    times: Annotated[int, Field(ge=1)]
+    directions: Text | None = None
+
+
+class Row(_Model):
+    """One printed row.
+
+    Attributes:
+        label: as printed; where a table prints it twice, with what tells the two apart.
+        kind: what it holds ("is" in the file).
+        quantity: what its figures are of, where it has any.
+        cells: as printed, "-" for none and "2^23" for a power.
+    """
+
+    label: Text
+    kind: Kind = Field(alias="is")
+    quantity: str | None = None
+    cells: Annotated[tuple[Text, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _of_numbers(self) -> Self:
+        if self.kind not in _WORDS:
+            for cell in self.cells:
+                read(cell)
+        if self.kind in _OF_QUANTITY and self.quantity is None:
+            raise ValueError(f"row {self.label!r}: a row that is {self.kind!r} names its quantity")
+        return self
+
+    @property
+    def is_in_unit(self) -> bool:
+        """Whether the cells are figures in the unit of their quantity: neither ratios nor the error of a search."""
+        return self.kind in _IN_UNIT
+
+    def numbers(self) -> tuple[Printed | None, ...]:
+        """What the cells say; empty for words."""
+        return () if self.kind in _WORDS else tuple(map(read, self.cells))
+
+
+class Slip(_Model):
+    """What is printed wrong.
+
+    Attributes:
+        row: its label.
+        columns: which, from 1.
+        printed: in each of them.
+        right: what stands there by rights.
+        why: how that is known.
+    """
+
+    row: Text
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)]
+    printed: tuple[Text, ...]
+    right: tuple[Text, ...]
+    why: Text
+
+
+class Table(_Model):
+    """One published table.
+
+    Attributes:
+        name: its file's name without ".toml".
+        source: the document, a name of `sources.toml`.
+        place: number of the table or figure in it.
+        title: what it shows.
+        machine: a name of `sources.toml`.
+        axis: what grows from column to column.
+        conditions: what else is told.
+        also_in: where the same figures are printed again.
+        drawn: columns, from 1, whose four tuples were drawn at random, so that some came twice.
+        rows: as printed.
+        quantities: what the figures are of, by name.
+        slips: what is printed wrong.
+    """
+
+    name: Text
+    source: Text
+    place: Text
+    title: Text
+    machine: Text
+    axis: Literal["cores", "connections", "none"]
+    conditions: tuple[Text, ...] = ()
+    also_in: tuple[Text, ...] = ()
+    drawn: tuple[Column, ...] = ()
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    quantities: dict[str, Quantity]
+    slips: tuple[Slip, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        width = self.width
+        for row in self.rows:
+            if len(row.cells) != width:
+                raise ValueError(f"row {row.label!r}: has {len(row.cells)} cells where the first row has {width}")
+            if row.quantity is not None and row.quantity not in self.quantities:
+                raise ValueError(f"row {row.label!r}: quantity {row.quantity!r} is not described")
+        kinds = [f"{row.kind} {row.quantity or ''}".strip() for row in self.rows if row.kind != "text"]
+        for what, named in (("label", [row.label for row in self.rows]), ("kind", kinds)):
+            twice = [name for name, count in Counter(named).items() if count > 1]
+            if twice:
+                raise ValueError(f"{what} {twice[0]!r} stands in two rows")
+        for slip in self.slips:
+            self._stands_there(slip)
+        return self
+
+    def _stands_there(self, slip: Slip) -> None:
+        row = next((row for row in self.rows if row.label == slip.row), None)
+        if row is None:
+            raise ValueError(f"slip of row {slip.row!r}: there is no such row")
+        if not len(slip.columns) == len(slip.printed) == len(slip.right):
+            raise ValueError(f"slip of row {slip.row!r}: columns, printed and right are not equally many")
+        for column, printed in zip(slip.columns, slip.printed, strict=True):
+            if column > self.width or row.cells[column - 1] != printed:
+                raise ValueError(f"slip of row {slip.row!r}: {printed!r} does not stand in column {column}")
+
+    @property
+    def width(self) -> int:
+        """Columns of figures."""
+        return len(self.rows[0].cells)
+
+    def row(self, kind: Kind, quantity: str | None = None) -> Row | None:
+        """The row that holds this of that quantity; None where none was printed."""
+        return next((row for row in self.rows if row.kind == kind and row.quantity == quantity), None)
+
+    def corrected(self, *slips: Slip) -> Table:
+        """The table with these slips put right."""
+        rows = {row.label: list(row.cells) for row in self.rows}
+        for slip in slips:
+            for column, right in zip(slip.columns, slip.right, strict=True):
+                rows[slip.row][column - 1] = right
+        return self.model_copy(
+            update={"rows": tuple(row.model_copy(update={"cells": tuple(rows[row.label])}) for row in self.rows)}
+        )

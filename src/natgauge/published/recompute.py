@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The derived rows of published tables, computed again by our own formulas from what the same table prints.
+
+The medians were rounded when they were printed, so a derived figure agrees when a number that rounds to it can be had
+from numbers that round to the printed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final, Literal
+
+from natgauge.published.cells import Printed
+from natgauge.published.model import Derived, Figure, Kind, Row, Table
+from natgauge.results import derived
+
+#: "same": to the last printed digit; "rounding": the roundings of what it follows from explain the last digit; "slip":
+#: differs as printed, and not once the known slips of the table are put right; "differs": nobody knows why.
+Agreement = Literal["same", "rounding", "slip", "differs"]
+
+#: Names of quantity that stand for something in a formula.
+_FORWARDING: Final = "forwarding"
+_FILLED: Final = "filled"
+_EMPTY: Final = "empty"
+_NET: Final = "net"
+#: What lies between the extremes, and on which side of it those lie.
+_MIDDLES: Final[tuple[Figure, ...]] = ("median", "mean")
+_EXTREMES: Final[tuple[tuple[Figure, int], ...]] = (("minimum", 1), ("maximum", -1))
+#: Share of a number by which floating point may miss it.
+_FLOAT: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One printed figure computed again.
+
+    Attributes:
+        table: name of the table.
+        row: label of the figure's row.
+        column: from 1.
+        rule: what it was held against.
+        printed: as it stands there.
+        recomputed: what our formula makes of the other printed figures, in the printed unit.
+        agreement: of the two.
+    """
+
+    table: str
+    row: str
+    column: int
+    rule: str
+    printed: str
+    recomputed: float
+    agreement: Agreement
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it was computed, not only held between its extremes."""
+        return self.rule in _FORMULAS
+
+
+@dataclass(frozen=True, slots=True)
+class _Formula:
+    """A function of printed figures; it grows or falls steadily with each of them."""
+
+    compute: Callable[..., float]
+    inputs: tuple[Printed, ...]
+    per: float = 1.0
+
+    def value(self) -> float:
+        return self.compute(*(each.value for each in self.inputs)) / self.per
+
+    def bounds(self) -> tuple[float, float]:
+        corners = [self.compute(*corner) / self.per for corner in product(*(each.bounds for each in self.inputs))]
+        return min(corners), max(corners)
+
+
+def checks(table: Table) -> list[Check]:
+    """Every derived figure of a table computed again, then the order of medians and extremes."""
+    found = [check for row in table.rows if row.kind in _FORMULAS for check in _derived(table, row)]
+    return [*found, *_ordered(table)]
+
+
+def judged(table: Table) -> list[Check]:
+    """The same with the known slips of the table taken into account."""
+    right = checks(table.corrected(*table.slips))
+    return [
+        replace(corrected, printed=printed.printed, agreement="slip")
+        if printed.agreement == "differs" and corrected.agreement != "differs"
+        else corrected
+        for printed, corrected in zip(checks(table), right, strict=True)
+    ]
+
+
+def computed(table: Table, kind: Derived, quantity: str) -> tuple[float | None, ...]:
+    """A derived row of ours for a quantity of a table that did not print it; None where there is nothing to compute."""
+    formulas = (_FORMULAS[kind](table, quantity, column) for column in range(table.width))
+    return tuple(None if formula is None else formula.value() for formula in formulas)
+
+
+def degradations(table: Table, quantity: str) -> tuple[float | None, ...]:
+    """Degradation of a rate from the first column, in percent (RFC 8219 section 10.2.1, which begins with one flow)."""
+    first, *others = _numbers(table, "median", quantity) or (None,)
+    if first is None:
+        return (None,) * table.width
+    worse = (None if each is None else derived.degradation(first.value, each.value, "higher") for each in others)
+    return (None, *worse)
+
+
+def _derived(table: Table, row: Row) -> Iterator[Check]:
+    for column, printed in enumerate(row.numbers()):
+        formula = None if printed is None else _FORMULAS[row.kind](table, row.quantity, column)
+        if printed is not None and formula is not None:
+            agreement = _agreement(printed, formula)
+            yield Check(table.name, row.label, column + 1, row.kind, row.cells[column], formula.value(), agreement)
+
+
+def _agreement(printed: Printed, formula: _Formula) -> Agreement:
+    value, (lowest, highest), (lower, upper) = formula.value(), formula.bounds(), printed.bounds
+    slack = _FLOAT * abs(value)
+    if lower - slack <= value <= upper + slack:
+        return "same"
+    return "rounding" if lowest - slack <= upper and lower <= highest + slack else "differs"
+
+
+def _ordered(table: Table) -> Iterator[Check]:
+    """No minimum lies above its median or mean, no maximum below."""
+    for quantity, middle in product(table.quantities, _MIDDLES):
+        for kind, sign in _EXTREMES:
+            row = table.row(kind, quantity)
+            middles = _numbers(table, middle, quantity)
+            if row is None or not middles:
+                continue
+            for column, (extreme, between) in enumerate(zip(row.numbers(), middles, strict=True)):
+                if extreme is not None and between is not None:
+                    agreement: Agreement = "same" if sign * (between.value - extreme.value) >= 0 else "differs"
+                    rule = f"{kind} and {middle} in order"
+                    yield Check(table.name, row.label, column + 1, rule, row.cells[column], between.value, agreement)
+
+
+def _numbers(table: Table, kind: Kind, quantity: str | None = None) -> Sequence[Printed | None]:
+    row = table.row(kind, quantity)
+    return () if row is None else row.numbers()
+
+
+def _number(table: Table, column: int, kind: Kind, quantity: str | None = None) -> Printed | None:
+    numbers = _numbers(table, kind, quantity)
+    return numbers[column] if numbers else None
+
+
+def _setting(table: Table, column: int, kind: Kind) -> Printed | None:
+    number = _number(table, column, kind)
+    return None if number is None else number.exact()
+
+
+def _formula(compute: Callable[..., float], *inputs: Printed | None, per: float = 1.0) -> _Formula | None:
+    there = tuple(each for each in inputs if each is not None)
+    return _Formula(compute, there, per) if len(there) == len(inputs) else None
+
+
+def _tuples(table: Table, column: int) -> Printed | None:
+    ports = _setting(table, column, "source-ports"), _setting(table, column, "destination-ports")
+    formula = _formula(derived.four_tuples, *ports)
+    return None if formula is None else Printed(formula.value())
+
+
+def _is_drawn(table: Table, column: int) -> bool:
+    return column + 1 in table.drawn
+
+
+def _connections(table: Table, column: int) -> Printed | None:
+    """As many as there are four tuples; headings round them."""
+    tuples = None if _is_drawn(table, column) else _tuples(table, column)
+    return tuples or _setting(table, column, "connections")
+
+
+def _four_tuples(table: Table, _quantity: str | None, column: int) -> _Formula | None:
+    if _is_drawn(table, column):
+        return None
+    return _formula(
+        derived.four_tuples, _setting(table, column, "source-ports"), _setting(table, column, "destination-ports")
+    )
+
+
+def _table_per_connection(table: Table, _quantity: str | None, column: int) -> _Formula | None:
+    return _formula(derived.table_per_connection, _setting(table, column, "table-size"), _connections(table, column))
+
+
+def _connections_per_bucket(table: Table, _quantity: str | None, column: int) -> _Formula | None:
+    return _formula(derived.connections_per_bucket, _connections(table, column), _setting(table, column, "hash-size"))
+
+
+def _relative_scale_up(table: Table, quantity: str | None, column: int) -> _Formula | None:
+    cores = [None if each is None else each.value for each in _numbers(table, "cores")]
+    if 1.0 not in cores:
+        return None
+    one = _number(table, cores.index(1.0), "median", quantity)
+    return _formula(
+        derived.relative_scale_up, _number(table, column, "median", quantity), _setting(table, column, "cores"), one
+    )
+
+
+def _percent_of_forwarding(table: Table, quantity: str | None, column: int) -> _Formula | None:
+    most = _number(table, column, "median", _FORWARDING)
+    if most is None or quantity is None:
+        return None
+    per = table.quantities[quantity].times / table.quantities[_FORWARDING].times
+    return _formula(derived.percent_of_forwarding, _number(table, column, "median", quantity), most.times(1 / per))
+
+
+def _to_previous(table: Table, quantity: str | None, column: int) -> _Formula | None:
+    if column == 0:
+        return None
+    medians = (_number(table, at, "median", quantity) for at in (column, column - 1))
+    return _formula(derived.to_previous, *medians)
+
+
+def _deletion_time(table: Table, _quantity: str | None, column: int) -> _Formula | None:
+    return _formula(derived.deletion_time, *(_number(table, column, "median", each) for each in (_FILLED, _EMPTY)))
+
+
+def _tear_down_rate(table: Table, quantity: str | None, column: int) -> _Formula | None:
+    per = 1.0 if quantity is None else float(table.quantities[quantity].times)
+    seconds = _number(table, column, "deletion-time", _NET)
+    return _formula(derived.tear_down_rate, _connections(table, column), seconds, per=per)
+
+
+def _new_connection_share(table: Table, _quantity: str | None, column: int) -> _Formula | None:
+    tuples = _tuples(table, column)
+    # Enumerated four tuples are all new; those drawn at random are as new as the share that nobody had yet.
+    opened = _connections(table, column) if _is_drawn(table, column) else Printed(0)
+    return _formula(derived.new_connection_share, opened, tuples)
+
+
+_FORMULAS: Final[Mapping[str, Callable[[Table, str | None, int], _Formula | None]]] = {
+    "connections": _four_tuples,
+    "table-per-connection": _table_per_connection,
+    "connections-per-bucket": _connections_per_bucket,
+    "relative-scale-up": _relative_scale_up,
+    "percent-of-forwarding": _percent_of_forwarding,
+    "to-previous": _to_previous,
+    "deletion-time": _deletion_time,
+    "tear-down-rate": _tear_down_rate,
+    "new-connection-share": _new_connection_share,
+}

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published tables for people and programs: as printed, where, on what, and what our formulas make of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from natgauge.errors import UsageError
+from natgauge.published.load import sources, table
+from natgauge.published.model import Derived, Row, Table
+from natgauge.published.recompute import Agreement, Check, computed, degradations, judged
+from natgauge.results.model import Result
+
+#: Stands wherever a published figure does.
+THEIRS: Final = "Published, on their hardware; not measured here"
+
+_AGREEMENTS: Final[tuple[Agreement, ...]] = ("same", "rounding", "slip", "differs")
+_MIND: Final = "Mind the unit: natgauge's throughput is of each direction; the lines above tell what theirs counts."
+#: Ratios that are computed for each axis where a table does not print them: kind, label, digits.
+_RATIOS: Final[dict[str, tuple[tuple[Derived, str, int], ...]]] = {
+    "cores": (("relative-scale-up", "relative scale-up", 3), ("to-previous", "median / previous median", 2)),
+    "connections": (("to-previous", "median / previous median", 2),),
+}
+
+#: Quantity, label, values, digits.
+Computed = tuple[str, str, tuple[float | None, ...], int]
+
+
+def listing(tables: Sequence[Table]) -> str:
+    """One line per table."""
+    width = max(len(one.name) for one in tables)
+    return "\n".join(f"{one.name:<{width}}  {one.title}" for one in tables)
+
+
+def view(one: Table) -> str:
+    """A table as printed, with its source, what it does not print, and its slips."""
+    told = list(_told(one))
+    first = max(len(what) for what, _ in told)
+    lines = [f"{THEIRS}: {one.title}", *(f"  {what:<{first}}  {text}" for what, text in told), ""]
+    lines += [f"  {line}" for line in _aligned([(row.label, row.cells) for row in one.rows])]
+    ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(one)]
+    if ours:
+        lines += ["", "  Not printed there; computed by natgauge of the printed medians:"]
+        lines += [f"  {line}" for line in _aligned(ours)]
+    lines += [f"  Slip: {slip}." for slip in _slips(one)]
+    return "\n".join(lines)
+
+
+def document(one: Table) -> dict[str, Any]:
+    """The same as plain JSON values."""
+    known = sources()
+    return {
+        "measured": "by its authors, on their hardware",
+        **one.model_dump(mode="json", by_alias=True),
+        "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(one, row)} for row in one.rows],
+        "document": known.documents[one.source].model_dump(mode="json"),
+        "hardware": known.machines[one.machine].model_dump(mode="json"),
+        "computed": [
+            {"quantity": quantity, "label": label, "values": list(values)}
+            for quantity, label, values, _ in _computed(one)
+        ],
+    }
+
+
+def checked(tables: Sequence[Table]) -> list[Check]:
+    """Every figure of these tables that follows from others, computed again."""
+    return [check for one in tables for check in judged(one)]
+
+
+def check_lines(tables: Sequence[Table]) -> str:
+    """One line per row that was computed again, one per slip, and the sums."""
+    found = checked(tables)
+    rows = [
+        (row, _counted(Counter(check.agreement for check in figures)))
+        for row, figures in groupby(found, key=lambda check: (check.table, check.row, check.rule))
+    ]
+    widths = [max(map(len, column)) for column in zip(*(row for row, _ in rows), strict=True)]
+    lines = [
+        "  ".join([*(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)), counted])
+        for row, counted in rows
+    ]
+    lines += [f"Slip in {one.name}: {slip}." for one in tables for slip in _slips(one)]
+    derived = Counter(check.agreement for check in found if check.is_derived)
+    ordered = Counter(check.agreement for check in found if not check.is_derived)
+    return "\n".join(
+        [
+            *lines,
+            f"Derived figures: {derived.total()}: {_counted(derived)}.",
+            f"Medians between their extremes: {ordered.total()}: {_counted(ordered)}.",
+        ]
+    )
+
+
+def beside(names: Sequence[str], results: Sequence[Result]) -> str:
+    """Published tables to be laid beside results of ours, each clearly marked.
+
+    Raises:
+        UsageError: there is no table of a name, or it has no figures of any metric of the results.
+    """
+    metrics = {result.metric for result in results}
+    found = [table(name) for name in names]
+    for one in found:
+        theirs = {quantity.metric for quantity in one.quantities.values()}
+        if not metrics & theirs:
+            raise UsageError(
+                f'published table "{one.name}": is of {", ".join(sorted(theirs))}, the results are of '
+                f'{", ".join(sorted(metrics))}; "natgauge published" lists others'
+            )
+    return "\n\n".join([*map(view, found), *([_MIND] if found and "throughput" in metrics else [])])
+
+
+def _told(one: Table) -> Iterator[tuple[str, str]]:
+    known = sources()
+    printed, machine = known.documents[one.source], known.machines[one.machine]
+    yield "source", f"{printed.authors}: {printed.title}, {printed.date}, {one.place}; {printed.url}"
+    yield from (("also in", place) for place in one.also_in)
+    yield "hardware", machine.hardware
+    yield "system", machine.device
+    yield "tester", machine.tester
+    yield from (("told", condition) for condition in one.conditions)
+    for name, quantity in one.quantities.items():
+        unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
+        counted = f", {quantity.directions}" if quantity.directions else ""
+        yield name, f"{quantity.metric} of {quantity.device}; 1 = {unit}{counted}"
+
+
+def _computed(one: Table) -> list[Computed]:
+    rates = [
+        name for name, quantity in one.quantities.items() if quantity.unit.endswith("/s") and one.row("median", name)
+    ]
+    found: list[Computed] = []
+    for name in rates:
+        for kind, label, digits in _RATIOS.get(one.axis, ()):
+            if one.row(kind, name) is None:
+                found.append((name, label, computed(one, kind, name), digits))
+        if one.axis == "connections":
+            found.append((name, "degradation from the first column (%)", degradations(one, name), 1))
+    return found
+
+
+def _values(one: Table, row: Row) -> list[float | None] | None:
+    """The cells as numbers, figures in the unit of their quantity; None for words."""
+    per = one.quantities[row.quantity].times if row.quantity is not None and row.is_in_unit else 1
+    return [None if each is None else each.times(per).value for each in row.numbers()] or None
+
+
+def _slips(one: Table) -> Iterator[str]:
+    for slip in one.slips:
+        for column, printed, right in zip(slip.columns, slip.printed, slip.right, strict=True):
+            yield f"{slip.row}, column {column}: printed {printed}, right is {right}: {slip.why}"
+
+
+def _shown(values: Sequence[float | None], digits: int) -> list[str]:
+    return ["-" if value is None else f"{value:.{digits}f}" for value in values]
+
+
+def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    first = max(len(label) for label, _ in rows)
+    widths = [max(map(len, column)) for column in zip(*(cells for _, cells in rows), strict=True)]
+    return [
+        f"{label:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        for label, cells in rows
+    ]
+
+
+def _counted(counts: Counter[Agreement]) -> str:
+    return ", ".join(f"{counts[agreement]} {agreement}" for agreement in _AGREEMENTS if counts[agreement])

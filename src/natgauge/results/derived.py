@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures that follow from others, as published tables print them; always of unrounded medians.
+
+Pure arithmetic: whether two figures may be held against each other at all is for `natgauge.results.scalability` to say.
+A reference of 0 raises ZeroDivisionError: nothing is relative to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+#: Whether more of a figure is the better or the worse.
+Better = Literal["higher", "lower"]
+
+
+def relative_scale_up(performance: float, cores: float, one_core: float) -> float:
+    """S(n) = P(n) / (n * P(1)): 1 when n cores do n times as much as one (RFC 9693 section 5.2).
+
+    Args:
+        performance: P(n), a rate.
+        cores: n, at least 1.
+        one_core: P(1), > 0, in the same unit.
+
+    Returns:
+        A share, above 0; above 1 where n cores do more than n times as much.
+    """
+    return performance / (cores * one_core)
+
+
+def percent_of_forwarding(performance: float, forwarding: float) -> float:
+    """What a gateway leaves of the rate at which the same machine merely forwards, in percent.
+
+    Source: row "throughput ratio (%)" of figure 2 of draft-lencse-v6ops-transition-scalability-05.
+
+    Args:
+        performance: of the gateway, a rate.
+        forwarding: of plain forwarding, > 0, in the same unit.
+    """
+    return 100 * performance / forwarding
+
+
+def to_previous(median: float, previous: float) -> float:
+    """Median / previous median: how many times the step before it in a measurement series.
+
+    Source: tables 2 to 7 of 10.1016/j.comcom.2023.08.009.
+
+    Args:
+        median: of one step.
+        previous: of the step before it, not 0, in the same unit.
+    """
+    return median / previous
+
+
+def table_per_connection(table_size: float, connections: float) -> float:
+    """Places of the connection tracking table for each connection ("c.t.s/num.conn." of the draft's figure 2).
+
+    Args:
+        table_size: connections that the table may hold.
+        connections: that it holds, > 0.
+    """
+    return table_size / connections
+
+
+def connections_per_bucket(connections: float, hash_size: float) -> float:
+    """Connections in each bucket of the hash table, on average (RFC 9693 section 6; the draft's figure 4).
+
+    Args:
+        connections: in the table.
+        hash_size: buckets, > 0.
+    """
+    return connections / hash_size
+
+
+def degradation(one: float, several: float, better: Better) -> float:
+    """Performance degradation Xpd, in percent of X1 (RFC 8219 section 10.2.1).
+
+    (Xn - X1) / X1 * 100 where lower is better, (X1 - Xn) / X1 * 100 where higher is better: in both cases a worse Xn
+    gives a positive percentage, and a better one a negative.
+
+    Args:
+        one: X1, the figure for one network flow, > 0.
+        several: Xn, that for n network flows, in the same unit.
+        better: which way the metric gets better.
+    """
+    worse = several - one if better == "lower" else one - several
+    return 100 * worse / one
+
+
+def four_tuples(source_ports: float, destination_ports: float) -> float:
+    """Four tuples of one pair of addresses: source ports times destination ports (RFC 9693 section 4.1)."""
+    return source_ports * destination_ports
+
+
+def deletion_time(filled: float, empty: float) -> float:
+    """Time for deleting the connections alone: that of a filled table without that of an empty one, same unit.
+
+    Source: section 2.5 of the draft, section 8.6 of 10.1016/j.comcom.2023.08.009.
+    """
+    return filled - empty
+
+
+def tear_down_rate(connections: float, seconds: float) -> float:
+    """N / T, connections/s (RFC 9693 section 4.8).
+
+    Args:
+        connections: N, in the table.
+        seconds: T, for deleting all of them, > 0.
+    """
+    return connections / seconds
+
+
+def new_connection_share(connections: float, tuples: float) -> float:
+    """How many percent of four tuples drawn at random are still new when some have been opened.
+
+    Source: row "ending new connection ratio (%)" of table 23 of 10.1016/j.comcom.2023.08.009.
+
+    Args:
+        connections: opened so far.
+        tuples: four tuples there are, > 0.
+    """
+    return 100 * (1 - connections / tuples)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results beside each other: what follows from one of them against another of its measurement series, or why not.
+
+A measurement series is results of one metric of one device that are alike but for what grows along an axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.results import derived
+from natgauge.results.comparing import Difference, comparable
+from natgauge.results.derived import Better
+from natgauge.results.model import Result
+
+#: What a scale-up is about; a device on the senders' cores has as many as they have.
+_CORES: Final = frozenset({"device_cores", "cores"})
+#: What the share of forwarding is about: all that belongs to the device.
+_DEVICE: Final = frozenset({"device"})
+#: Ranges grow with what is made of them.
+_RANGES: Final = frozenset(
+    {"source_address_count", "source_port_count", "destination_address_count", "destination_port_count"}
+)
+
+#: Which way metrics get better; of others nobody can say that they got worse.
+_BETTER: Final[Mapping[str, Better]] = {
+    **dict.fromkeys(
+        (
+            "connection-rate", "validated-connection-rate", "throughput", "back-to-back", "tear-down-rate",
+            "table-capacity",
+        ),
+        "higher",
+    ),
+    **dict.fromkeys(("latency", "pdv", "ipdv", "frame-loss", "system-recovery", "reset"), "lower"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Along what a measurement series grows.
+
+    Attributes:
+        name: as tables say it.
+        parameter: that grows.
+        about: parameters that may grow with it.
+    """
+
+    name: str
+    parameter: str
+    about: frozenset[str]
+
+    def about_of(self, result: Result) -> frozenset[str]:
+        """What may differ between this result and others of its measurement series."""
+        shared = self.parameter == "device_cores" and result.placement == "shared"
+        return self.about | ({"sender_cores"} if shared else frozenset())
+
+
+CORES: Final = Axis("cores", "device_cores", _CORES)
+#: A larger table asks for a larger limit, more buckets, and a longer time until it is full (RFC 9693 section 5.1).
+SESSIONS: Final = Axis("sessions", "connections", _RANGES | {"connections", "table_size", "hash_size", "udp_timeout"})
+#: Clients share as many connections as before.
+HOSTS: Final = Axis("hosts", "source_address_count", _RANGES)
+AXES: Final = (CORES, SESSIONS, HOSTS)
+#: Axes along which a device gets more to do (RFC 8219 section 10).
+_LOADS: Final = (SESSIONS, HOSTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What comparing one result with the others came to.
+
+    Attributes:
+        value: None where there is nothing to compare with.
+        doubt: why there is none although a result of that kind is there; empty where there is no such reason.
+        note: what else a reader must know of the value.
+    """
+
+    value: float | None = None
+    doubt: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedRow:
+    """One derived figure of each result.
+
+    Attributes:
+        name: as tables say it.
+        unit: of its values; empty for ratios.
+        digits: behind the point, as published tables print it.
+        comparisons: one per result.
+    """
+
+    name: str
+    unit: str
+    digits: int
+    comparisons: tuple[Comparison, ...]
+
+
+def derived_rows(results: Sequence[Result]) -> list[DerivedRow]:
+    """Everything that follows from results held against each other, from unrounded medians.
+
+    Args:
+        results: of any metrics and devices; each is held only against what it is comparable with.
+
+    Returns:
+        Every row, also those that say nothing for any result.
+    """
+
+    def row(name: str, unit: str, digits: int, compare: Callable[[Result, Sequence[Result]], Comparison]) -> DerivedRow:
+        return DerivedRow(name, unit, digits, tuple(compare(result, results) for result in results))
+
+    return [
+        row("relative scale-up", "", 3, scale_up),
+        row("percent of forwarding", "", 1, of_forwarding),
+        *(row(f"median / previous median over {axis.name}", "", 2, _previous_along(axis)) for axis in AXES),
+        *(row(f"degradation over {axis.name}", "%", 1, _degradation_along(axis)) for axis in _LOADS),
+    ]
+
+
+def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
+    """The relative scale-up against the same device on one core."""
+    cores = result.device_cores
+    if cores < 2 or not _is_rate(result):
+        return Comparison()
+
+    def is_reference(other: Result) -> bool:
+        return other.dut == result.dut and other.device_cores == 1
+
+    about = CORES.about_of(result)
+    return _compare(
+        result, results, is_reference, about, lambda one: derived.relative_scale_up(result.median, cores, one)
+    )
+
+
+def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
+    """The share of plain forwarding, in percent."""
+    if _routes(result) or not _is_rate(result):
+        return Comparison()
+    return _compare(result, results, _routes, _DEVICE, lambda most: derived.percent_of_forwarding(result.median, most))
+
+
+def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
+    """How many times the median one step earlier on the axis.
+
+    Where that step was measured otherwise there is no value: a step before it would pass for the previous one.
+    """
+    earlier = _earlier(result, results, axis)
+    if not earlier:
+        return Comparison()
+    step = max(_position(other, axis) for other in earlier)
+    return _compare(
+        result,
+        results,
+        lambda other: any(other is each for each in earlier) and _position(other, axis) == step,
+        axis.about_of(result),
+        lambda previous: derived.to_previous(result.median, previous),
+    )
+
+
+def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
+    """How much worse than at the first step of the axis, in percent of that one (RFC 8219 section 10.2.1).
+
+    The section begins with one network flow; where the measurement series begins with more, the note says so.
+    """
+    better, earlier = _BETTER.get(result.metric), _earlier(result, results, axis)
+    if better is None or not earlier:
+        return Comparison()
+    first = min(_position(other, axis) for other in earlier)
+    found = _compare(
+        result,
+        results,
+        lambda other: any(other is each for each in earlier) and _position(other, axis) == first,
+        axis.about_of(result),
+        lambda one: derived.degradation(one, result.median, better),
+    )
+    # One host with many sessions is no single flow.
+    if found.value is None or (axis is SESSIONS and first == 1):
+        return found
+    note = (
+        f"{result.dut}, {result.metric}: degradation over {axis.name} is from the result with {first:,.0f} of them; "
+        "RFC 8219 section 10.2.1 begins with one network flow"
+    )
+    return Comparison(found.value, note=note)
+
+
+def _previous_along(axis: Axis) -> Callable[[Result, Sequence[Result]], Comparison]:
+    return lambda result, results: to_previous(result, results, axis)
+
+
+def _degradation_along(axis: Axis) -> Callable[[Result, Sequence[Result]], Comparison]:
+    return lambda result, results: degradation(result, results, axis)
+
+
+def _position(result: Result, axis: Axis) -> float:
+    return result.number(axis.parameter) or 0.0
+
+
+def _earlier(result: Result, results: Sequence[Result], axis: Axis) -> list[Result]:
+    """Results of this metric and device that stand before this one on the axis, and at the same place on others."""
+    here = _position(result, axis)
+    fixed = [other for other in AXES if other.parameter not in axis.about_of(result)]
+    return [
+        other
+        for other in results
+        if (other.metric, other.dut) == (result.metric, result.dut)
+        and 0 < _position(other, axis) < here
+        and all(_position(other, each) == _position(result, each) for each in fixed)
+    ]
+
+
+def _routes(result: Result) -> bool:
+    return result.parameters.device.get("kind") == "routing"
+
+
+def _is_rate(result: Result) -> bool:
+    return result.unit.endswith("/s")
+
+
+def _compare(
+    result: Result,
+    results: Sequence[Result],
+    is_reference: Callable[[Result], bool],
+    about: Collection[str],
+    compute: Callable[[float], float],
+) -> Comparison:
+    """Hold a result against the first one it is comparable with; where none is, the nearest says why."""
+    candidates = [
+        (number, other, comparable(result, other, except_for=about))
+        for number, other in enumerate(results, start=1)
+        if other is not result and other.metric == result.metric and is_reference(other)
+    ]
+    if not candidates:
+        return Comparison()
+    number, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
+    if not differences and other.median > 0:
+        return Comparison(compute(other.median))
+    why = _told(differences) if differences else "its median is 0"
+    return Comparison(doubt=f"not compared with column {number}, {other.dut}: {why}")
+
+
+def _told(differences: Sequence[Difference]) -> str:
+    return "; ".join(map(str, differences))

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published tables: whatever in them follows from other printed figures is what our own formulas make of those.
+
+The known slips of the sources are the only exceptions, and each of them is one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.unit.made_results import made
+
+from natgauge.campaigns.store import SUMMARY
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.published import load
+from natgauge.published.cells import Printed, read
+from natgauge.published.model import Slip, Table
+from natgauge.published.recompute import checks, judged
+
+NAMES = load.names()
+TABLES = {name: load.table(name) for name in NAMES}
+#: What follows from other rows wherever it is printed.
+DERIVED = {
+    "table-per-connection", "connections-per-bucket", "relative-scale-up", "percent-of-forwarding", "to-previous",
+    "deletion-time", "tear-down-rate", "new-connection-share",
+}  # fmt: skip
+#: Table, row, column and wrong cell.
+SLIPS = [
+    (name, slip.row, column, printed, right)
+    for name, table in TABLES.items()
+    for slip in table.slips
+    for column, printed, right in zip(slip.columns, slip.printed, slip.right, strict=True)
+]
+
+
+def with_cell(table: Table, row: str, column: int, cell: str) -> Table:
+    """The table with one cell, columns from 1, that says something else."""
+    there = next(each for each in table.rows if each.label == row).cells[column - 1]
+    return table.corrected(Slip(row=row, columns=(column,), printed=(there,), right=(cell,), why="for a test"))
+
+
+def test_every_table_of_the_sources_is_there() -> None:
+    figures = {f"scalability-draft-figure-{number}" for number in (2, 4, 5, 6, 8, 9, 10, 11, 12, 13, 15, 17)}
+    tables = {f"nat64-paper-table-{number}" for number in range(2, 24)}
+    mails = {"v6ops-mail-table-1", "v6ops-mail-table-2", "v6ops-mail-forwarding"}
+    assert set(NAMES) == figures | tables | mails | {"scalability-draft-section-2-3"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_derived_figure_is_left_out(name: str) -> None:
+    table = TABLES[name]
+    found = {(check.row, check.column) for check in checks(table)}
+    printed = {
+        (row.label, column)
+        for row in table.rows
+        if row.kind in DERIVED
+        for column, cell in enumerate(row.cells, start=1)
+        if cell != "-"
+    }
+    assert printed <= found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_follows_from_other_figures_is_what_we_compute(name: str) -> None:
+    right = TABLES[name].corrected(*TABLES[name].slips)
+    assert [check for check in checks(right) if check.agreement == "differs"] == []
+    assert [check for check in judged(TABLES[name]) if check.agreement == "differs"] == []
+
+
+@pytest.mark.parametrize(("name", "row", "column", "printed", "right"), SLIPS, ids=str)
+def test_each_known_slip_is_one(name: str, row: str, column: int, printed: str, right: str) -> None:
+    table = TABLES[name].corrected(*TABLES[name].slips)
+    wrong = with_cell(table, row, column, printed)
+    differing = [check for check in checks(wrong) if check.agreement == "differs"]
+    assert differing, f"{row}, column {column}: {printed} agrees with the rest of the table; {right} is no better"
+
+
+def test_the_slips_are_these() -> None:
+    assert Counter((name, row) for name, row, _, _, _ in SLIPS) == {
+        ("nat64-paper-table-11", "Connection tear down rate (cps)"): 1,
+        ("nat64-paper-table-23", "Destination port numbers"): 2,
+        ("scalability-draft-figure-5", "num. conn."): 1,
+        ("scalability-draft-figure-9", "num. conn."): 1,
+        ("scalability-draft-figure-10", "num. conn."): 1,
+        ("scalability-draft-section-2-3", "relative scale-up"): 1,
+        ("v6ops-mail-table-1", "cps max"): 3,
+        ("v6ops-mail-table-1", "cps min"): 3,
+    }
+
+
+def test_figures_agree_to_the_last_digit_or_but_for_the_rounding_of_what_they_follow_from() -> None:
+    found = [check for table in TABLES.values() for check in judged(table)]
+    derived = Counter(check.agreement for check in found if check.is_derived)
+    assert derived == {"same": 242, "rounding": 8, "slip": 8}
+    assert {(check.table, check.row) for check in found if check.agreement == "rounding"} == {
+        ("nat64-paper-table-11", "Connection tear down rate (cps)"),
+        ("nat64-paper-table-21", "Connection tear down rate (cps)"),
+        ("scalability-draft-figure-2", "throughput ratio (%)"),
+        ("scalability-draft-figure-5", "conn. deletion time"),
+        ("scalability-draft-figure-5", "conn. tear d. rate"),
+        ("scalability-draft-figure-13", "Connection tear down rate (cps)"),
+    }
+
+
+def test_rates_printed_in_other_units_are_brought_to_one() -> None:
+    table = TABLES["scalability-draft-figure-2"]
+    forwarding = table.quantities["forwarding"].model_copy(update={"times": 1_000_000})
+    other = table.model_copy(update={"quantities": {**table.quantities, "forwarding": forwarding}})
+    (plain, million) = (
+        [check.recomputed for check in checks(each) if check.rule == "percent-of-forwarding"] for each in (table, other)
+    )
+    assert plain == pytest.approx([45.5, 48.8, 45.7, 39.5, 39.4], abs=0.07)
+    assert million == pytest.approx([share / 1000 for share in plain])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if any(check.is_derived for check in checks(TABLES[name]))])
+def test_a_wrong_digit_in_any_derived_figure_is_found(name: str) -> None:
+    table = TABLES[name].corrected(*TABLES[name].slips)
+    for check in checks(table):
+        if check.is_derived:
+            cell = check.printed
+            at = next(number for number, character in enumerate(cell) if character.isdigit())
+            wrong = f"{cell[:at]}{(int(cell[at]) + 1) % 10}{cell[at + 1 :]}"
+            found = checks(with_cell(table, check.row, check.column, wrong))
+            assert any(each.agreement == "differs" and each.row == check.row for each in found), (check, wrong)
+
+
+CPS, FPS, RATE = "Median (cps)", "Median (fps)", "Connection tear down rate (cps)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("nat64-paper-table-4", CPS, [5]), ("nat64-paper-table-6", CPS, [2])),
+        (("nat64-paper-table-5", FPS, [5]), ("nat64-paper-table-7", FPS, [2])),
+        (("nat64-paper-table-5", FPS, [5]), ("nat64-paper-table-8", FPS, [2])),
+        (("nat64-paper-table-4", CPS, [5]), ("nat64-paper-table-22", CPS, [2])),
+        (("nat64-paper-table-12", CPS, [2]), ("nat64-paper-table-22", CPS, [4])),
+        (("nat64-paper-table-18", CPS, [2]), ("nat64-paper-table-22", CPS, [6])),
+        (("nat64-paper-table-14", FPS, [2]), ("nat64-paper-table-15", FPS, [2])),
+        (("nat64-paper-table-19", FPS, [2]), ("nat64-paper-table-20", FPS, [2])),
+        (("nat64-paper-table-18", CPS, [1, 2, 3]), ("scalability-draft-figure-12", CPS, [1, 2, 3])),
+        (("nat64-paper-table-19", FPS, [1, 2, 3]), ("scalability-draft-figure-12", FPS, [1, 2, 3])),
+        (("nat64-paper-table-21", RATE, [1, 2, 3]), ("scalability-draft-figure-13", RATE, [1, 2, 3])),
+    ],
+)
+def test_a_figure_that_was_printed_twice_is_the_same(
+    one: tuple[str, str, list[int]], other: tuple[str, str, list[int]]
+) -> None:
+    def cells(name: str, label: str, columns: list[int]) -> list[str]:
+        row = next(row for row in TABLES[name].rows if row.label == label)
+        return [row.cells[column - 1] for column in columns]
+
+    assert cells(*one) == cells(*other)
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("-", None),
+        ("2^23", Printed(8_388_608.0)),
+        ("1,341", Printed(1341.0, 0.5)),
+        ("45.5", Printed(45.5, 0.05)),
+        ("1.56M", Printed(1_560_000.0, 5_000.0)),
+        ("(2,758,621)", Printed(2_758_621.0, 0.5)),
+    ],
+)
+def test_a_cell_knows_how_coarsely_it_was_printed(cell: str, number: Printed | None) -> None:
+    found = read(cell)
+    assert (found is None) == (number is None)
+    if found is not None and number is not None:
+        assert (found.value, found.half) == pytest.approx((number.value, number.half))
+
+
+GOOD = (Path(load.__file__).parent / "tables" / "nat64-paper-table-4.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('"208,984"', '"208984 cps"', "is no number; write it as in 1,341"),
+        ('"208,984", ', "", "row 'Median (cps)': has 4 cells where the first row has 5"),
+        ('is = "median", quantity = "cps"', 'is = "median"', "a row that is 'median' names its quantity"),
+        ('quantity = "cps", cells = ["100"', 'quantity = "fps", cells = ["100"', "quantity 'fps' is not described"),
+        ('label = "Minimum (cps)"', 'label = "Median (cps)"', "label 'Median (cps)' stands in two rows"),
+        ('is = "minimum"', 'is = "median"', "kind 'median cps' stands in two rows"),
+        ('source = "nat64-paper"', 'source = "somewhere"', "source: 'somewhere': is not described in sources.toml"),
+        ('axis = "cores"', 'axis = "hats"', "axis: Input should be 'cores', 'connections' or 'none'"),
+        ('place = "Table 4"', "place = 4", "place: Input should be a valid string"),
+        ("rows = [", "rows = ", "cannot be read as TOML"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path: Path, before: str, after: str, told: str) -> None:
+    assert before in GOOD
+    path = tmp_path / "bad.toml"
+    path.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(UsageError) as refused:
+        load.from_file(path)
+    assert told in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("slip", "told"),
+    [
+        ('row = "No such"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]', "there is no such row"),
+        ('row = "Median (cps)"\ncolumns = [9]\nprinted = ["1"]\nright = ["2"]', "'1' does not stand in column 9"),
+        ('row = "Median (cps)"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]', "'1' does not stand in column 1"),
+        ('row = "Median (cps)"\ncolumns = [1]\nprinted = []\nright = ["2"]', "are not equally many"),
+    ],
+)
+def test_a_slip_that_is_not_printed_is_refused(tmp_path: Path, slip: str, told: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(f'{GOOD}\n[[slips]]\n{slip}\nwhy = "x"\n')
+    with pytest.raises(UsageError, match=told):
+        load.from_file(path)
+
+
+def test_the_page_counts_what_the_check_counts_and_its_example_is_a_table(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "published.md").read_text()
+    found = Counter(check.agreement for table in TABLES.values() for check in judged(table) if check.is_derived)
+    told = {word: int(count) for word, count in re.findall(r"^\| `([a-z]+)` \|.*\| (\d+) \|$", page, re.MULTILINE)}
+    assert told == {"differs": 0, **found}
+    example = re.search(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    path = tmp_path / "example.toml"
+    path.write_text(example[1])
+    assert [(check.rule, check.agreement) for check in checks(load.from_file(path))] == [("to-previous", "same")] * 2
+
+
+def test_all_tables_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == NAMES
+
+
+def test_a_table_is_shown_as_printed_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published", "scalability-draft-figure-2"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Published, on their hardware; not measured here: iptables")
+    assert "draft-lencse-v6ops-transition-scalability-05, 2023-10-14, Figure 2; https://" in said
+    assert [line.split()[-5:] for line in said.splitlines() if "throughput ratio" in line] == [
+        ["45.5", "48.8", "45.7", "39.5", "39.4"]
+    ]
+
+
+def test_what_a_table_does_not_print_is_computed_and_said_to_be_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published", "nat64-paper-table-6"]) == 0
+    theirs, _, ours = capsys.readouterr().out.partition("computed by natgauge")
+    assert "degradation" not in theirs
+    assert ours.splitlines()[1].split()[-3:] == ["-", "22.8", "43.1"]
+
+
+def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published", "--json", "nat64-paper-table-11"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    assert table["measured"] == "by its authors, on their hardware"
+    assert table["document"]["url"] == "https://doi.org/10.1016/j.comcom.2023.08.009"
+    assert [row["cells"] for row in table["rows"] if row["is"] == "deletion-time"] == [["0.16", "1.07", "11.49"]]
+    assert [slip["printed"] for slip in table["slips"]] == [["(2,758,621)"]]
+
+
+def test_numbers_in_json_are_in_the_unit_of_their_quantity(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published", "--json", "scalability-draft-figure-2", "nat64-paper-table-9"]) == 0
+    figure, table = json.loads(capsys.readouterr().out)["tables"]
+    values = {row["label"]: row["values"] for row in figure["rows"]}
+    assert values["cps median"] == [223_500, 371_100, 708_700, 1_341_000, 2_383_000]
+    assert values["error"] == [100, 100, 100, 1000, 1000]
+    assert values["cps rel. scale up"] == [1, 0.830, 0.793, 0.750, 0.666]
+    assert values["hash table size"] == [2**23] * 5
+    latency = {row["label"]: row["values"] for row in table["rows"]}
+    assert latency["direction"] is None
+    assert latency["Median (ms)"] == pytest.approx([31.6, 92.3, 30.2, 95.7])
+    assert table["quantities"]["latency"]["unit"] == "us"
+
+
+def test_the_check_tells_every_row_every_slip_and_the_sums(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published", "--check"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Derived figures: 258: 242 same, 8 rounding, 8 slip." in lines
+    assert sum(line.startswith("Slip in ") for line in lines) == len(SLIPS)
+    assert run(["published", "--check", "--json", "scalability-draft-section-2-3"]) == 0
+    found = json.loads(capsys.readouterr().out)["checks"]
+    assert [(one["printed"], round(one["recomputed"], 4), one["agreement"]) for one in found] == [
+        ("0.52", 0.5124, "slip"),
+        ("8.2", 8.1984, "same"),
+    ]
+
+
+def test_a_figure_that_differs_without_a_known_slip_is_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = with_cell(TABLES["nat64-paper-table-4"], "Median / previous median", 3, "1.72")
+    monkeypatch.setattr(load, "table", lambda _name: wrong)
+    assert run(["published", "--check", "nat64-paper-table-4"]) == 4
+    said = capsys.readouterr()
+    assert "3 same, 1 differs" in said.out
+    assert "Median / previous median: column 3: 1.72 is not 1.26766" in said.err
+
+
+def test_an_unknown_table_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published", "nat64-paper-table-44"]) == 2
+    assert 'published table "nat64-paper-table-44": unknown; did you mean' in capsys.readouterr().err
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A results folder of a throughput."""
+    (tmp_path / SUMMARY).write_text(json.dumps(made([5.0]).document()))
+    return tmp_path
+
+
+def test_a_report_lays_published_figures_beside_and_marks_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "--published", "nat64-paper-table-5", str(folder)]) == 0
+    ours, _, theirs = capsys.readouterr().out.partition("Published, on their hardware; not measured here")
+    assert ours.startswith("Measured here:\n")
+    assert "497,654" not in ours
+    assert "497,654" in theirs
+    assert theirs.rstrip().endswith("the lines above tell what theirs counts.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nat64-paper-table-4"], "is of connection-rate, the results are of throughput"),
+        (["nat64-paper-table-5", "--format", "csv"], "stands beside a text only"),
+        (["no-such"], 'published table "no-such": unknown'),
+    ],
+)
+def test_what_does_not_fit_a_report_is_refused(
+    folder: Path, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", str(folder), "--published", *arguments]) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert said.out == ""

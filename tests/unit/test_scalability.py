@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of a series held against each other: every derived row, and why one is left out."""
+
+from __future__ import annotations
+
+import csv
+import io
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.made_results import made
+
+from natgauge.published import load
+from natgauge.reports import csv_table
+from natgauge.reports.text import table
+from natgauge.results.model import Result
+from natgauge.results.scalability import DerivedRow, derived_rows
+
+PREVIOUS = "median / previous median over "
+WORSE = "degradation over "
+
+
+def result(median: float, metric: str = "throughput", unit: str = "frames/s", **parameters: Any) -> Result:
+    """A result of a device on one core, told apart by its parameters."""
+    common = {"dut": "nat", "kind": "nat44", "device_cores": 1, "source_address_count": 1}
+    return made([median], metric=metric, unit=unit, parameters={**common, **parameters})
+
+
+def sessions(median: float, connections: int, **parameters: Any) -> Result:
+    """One whose ranges, table and buckets grow with its connections."""
+    grown = {"source_port_count": connections // 10, "table_size": 2 * connections, "hash_size": connections}
+    return result(median, **{"connections": connections, "destination_port_count": 10, **grown, **parameters})
+
+
+def row(name: str, *results: Result) -> DerivedRow:
+    (found,) = (each for each in derived_rows(results) if each.name == name)
+    return found
+
+
+def values(name: str, *results: Result) -> list[float | None]:
+    return [comparison.value for comparison in row(name, *results).comparisons]
+
+
+def doubts(name: str, *results: Result) -> list[str]:
+    return [comparison.doubt for comparison in row(name, *results).comparisons]
+
+
+def published(name: str, kind: Any, series: str) -> list[float]:
+    """A row of figures of a published table."""
+    found = load.table(name).row(kind, series)
+    assert found is not None
+    return [number.value for number in found.numbers() if number is not None]
+
+
+def test_a_series_over_cores_gives_the_published_rows() -> None:
+    """Paper table 4, held in results of ours."""
+    medians = published("nat64-paper-table-4", "median", "cps")
+    series = [
+        result(median, "connection-rate", "connections/s", device_cores=cores, sender_cores=cores)
+        for median, cores in zip(medians, (1, 2, 4, 8, 16), strict=True)
+    ]
+    assert values(f"{PREVIOUS}cores", *series)[1:] == pytest.approx([1.59, 1.27, 1.08, 1.06], abs=0.005)
+    assert values("relative scale-up", *series)[1:] == [
+        median / (cores * medians[0]) for median, cores in zip(medians[1:], (2, 4, 8, 16), strict=True)
+    ]
+
+
+def test_a_series_over_sessions_gives_the_published_row_and_the_degradation() -> None:
+    """Paper table 7, held in results of ours."""
+    medians = published("nat64-paper-table-7", "median", "throughput")
+    series = [sessions(median, count) for median, count in zip(medians, (400_000, 4_000_000, 40_000_000), strict=True)]
+    assert values(f"{PREVIOUS}sessions", *series)[1:] == pytest.approx([0.71, 0.76], abs=0.005)
+    assert values(f"{WORSE}sessions", *series) == [
+        None, *(100 * (medians[0] - median) / medians[0] for median in medians[1:])
+    ]  # fmt: skip
+
+
+def test_a_time_degrades_the_other_way() -> None:
+    series = [sessions(10.0, 1, metric="latency", unit="us"), sessions(25.0, 10, metric="latency", unit="us")]
+    assert values(f"{WORSE}sessions", *series) == [None, 150.0]
+
+
+def test_what_is_neither_better_nor_worse_does_not_degrade() -> None:
+    series = [sessions(value, n, metric="expiry", unit="connections/s") for value, n in ((10.0, 1), (5.0, 10))]
+    assert values(f"{WORSE}sessions", *series) == [None, None]
+    assert values(f"{PREVIOUS}sessions", *series) == [None, 0.5]
+
+
+def test_more_hosts_with_as_many_sessions_are_a_series_of_their_own() -> None:
+    series = [
+        result(8.0, source_address_count=1, source_port_count=100),
+        result(6.0, source_address_count=10, source_port_count=10),
+    ]
+    assert values(f"{WORSE}hosts", *series) == [None, 25.0]
+    assert values(f"{PREVIOUS}hosts", *series) == [None, 0.75]
+    assert values(f"{WORSE}sessions", *series) == [None, None]
+    assert "over hosts is from the result with 1 of them; RFC 8219" in table(series)
+
+
+def test_that_a_series_begins_with_more_than_one_flow_is_told_once() -> None:
+    series = [sessions(8.0, 1000), sessions(6.0, 10_000), sessions(5.0, 100_000)]
+    said = [line for line in table(series).splitlines() if "RFC 8219" in line]
+    (line,) = said
+    assert line.startswith("nat, throughput: degradation over sessions is from the result with 1,000 of them; RFC 8219")
+    alone = [sessions(8.0, 1), sessions(6.0, 10_000)]
+    assert "RFC 8219" not in table(alone)
+    assert values(f"{WORSE}sessions", *alone) == [None, 25.0]
+
+
+def test_a_step_that_was_measured_otherwise_is_not_skipped() -> None:
+    """The step before it would pass for the previous one."""
+    series = [sessions(8.0, 1000), sessions(6.0, 10_000, ring=512), sessions(5.0, 100_000)]
+    told = "not compared with column 2, nat: ring (frames) none against 512"
+    assert values(f"{PREVIOUS}sessions", *series) == [None, None, None]
+    assert doubts(f"{PREVIOUS}sessions", *series)[2] == told
+    assert values(f"{WORSE}sessions", *series) == [None, None, 37.5]
+    reason = f"Column 3, nat: {PREVIOUS}sessions {told}."
+    assert reason in table(series).splitlines()
+
+
+@pytest.mark.parametrize("name", [f"{PREVIOUS}sessions", f"{WORSE}sessions"])
+def test_nothing_is_compared_with_nothing(name: str) -> None:
+    series = [sessions(0.0, 1000), sessions(6.0, 10_000)]
+    assert values(name, *series) == [None, None]
+    assert doubts(name, *series)[1] == "not compared with column 1, nat: its median is 0"
+
+
+@pytest.mark.parametrize(
+    "changed", [{"dut": "other"}, {"metric": "latency"}, {"device_cores": 2}], ids=lambda changed: next(iter(changed))
+)
+def test_other_devices_metrics_and_cores_are_other_series(changed: dict[str, Any]) -> None:
+    series = [sessions(8.0, 1000, **changed), sessions(6.0, 10_000)]
+    assert values(f"{PREVIOUS}sessions", *series) == [None, None]
+    assert doubts(f"{PREVIOUS}sessions", *series) == ["", ""]
+
+
+def test_the_order_of_the_columns_changes_nothing() -> None:
+    series = [sessions(8.0, 1000), sessions(6.0, 10_000), sessions(4.5, 100_000)]
+    expected = {8.0: None, 6.0: 0.75, 4.5: 0.75}
+    for order in permutations(series):
+        found = zip(order, values(f"{PREVIOUS}sessions", *order), strict=True)
+        assert {one.median: value for one, value in found} == expected
+
+
+@given(st.lists(st.floats(min_value=1, max_value=1e8), min_size=2, max_size=5))
+def test_the_last_degradation_follows_from_the_steps(medians: list[float]) -> None:
+    series = [sessions(median, 10**power) for power, median in enumerate(medians)]
+    steps = values(f"{PREVIOUS}sessions", *series)
+    left = 1.0
+    for step in steps[1:]:
+        assert step is not None
+        left *= step
+    assert values(f"{WORSE}sessions", *series)[-1] == pytest.approx(100 * (1 - left), rel=1e-6, abs=1e-6)
+
+
+def test_the_table_rounds_and_csv_does_not() -> None:
+    series = [sessions(3.0, 1000, table_size=3000), sessions(1.0, 3000, table_size=2**16)]
+    lines = table(series).splitlines()
+    assert [line.split()[-2:] for line in lines if line.startswith(PREVIOUS)] == [["-", "0.33"]]
+    assert [line.split()[-2:] for line in lines if line.startswith(WORSE)] == [["-", "66.7"]]
+    assert [line.split()[-2:] for line in lines if line.startswith("table limit per session")] == [["3.000", "21.845"]]
+    first, second = csv.DictReader(io.StringIO(csv_table.table(series)))
+    assert first[f"{PREVIOUS}sessions"] == ""
+    assert float(second[f"{PREVIOUS}sessions"]) == 1 / 3
+    assert float(second[f"{WORSE}sessions (%)"]) == 100 * (3 - 1) / 3
+    assert float(second["table limit per session"]) == 2**16 / 3000
