@@ -42,7 +42,7 @@ def test_a_rate_on_the_devices_own_cores_says_what_the_tester_took_of_them(tmp_p
     share = taken * 1e-9 * document["figures"]["frames_per_second_total"]
     share /= document["parameters"]["place"]["device_cores"]
     told = [doubt["text"] for doubt in document["doubts"] if doubt["word"] == "tester on device cores"]
-    if document["limited_by"] != "device":
+    if document["limited_by"] not in ("device", "time"):
         pytest.skip(f"limited by {document['limited_by']}; is the host idle?")
     assert len(told) == (share >= 0.01)
     assert all(f"{taken:.0f} ns of " in text and f"{share:.1%} too low" in text for text in told)
