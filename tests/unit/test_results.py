@@ -239,7 +239,19 @@ def test_all_directions_share_the_devices_cores() -> None:
     assert "100 ns of 1,000 ns a frame" in verdict(found)
 
 
-@pytest.mark.parametrize(("metric", "told"), [("latency", 1), ("frame-loss", 1), ("tear-down-rate", 0)])
+@pytest.mark.parametrize("metric", sorted(procedures()))
+def test_a_rate_that_is_told_too_low_is_one_of_frames(metric: str) -> None:
+    one = Measurement(1e6, None, "device", {"PASS": 1, "INVALID": 0})
+    unit = procedures()[metric].unit
+    found = make(make_result(metric, unit, {}, [one, one]), grouped(ON_DEVICE_CORES))
+    # Connections that are forgotten at a rate need no frame.
+    rates = {"connections/s", "frames/s"} if metric not in ("tear-down-rate", "expiry") else set()
+    assert ("too low" in verdict(found)) is (unit in rates)
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"), [("latency", 1), ("frame-loss", 1), ("enumeration-orders", 1), ("tear-down-rate", 0)]
+)
 def test_where_the_figure_is_no_rate_of_frames_the_testers_time_alone_is_told(metric: str, told: int) -> None:
     one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0})
     found = make(make_result(metric, "us", {}, [one, one]), grouped(ON_DEVICE_CORES))

@@ -32,7 +32,7 @@ NEAR_TOP: Final = 0.8
 #: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
 LEAST_RECEIVER_SHARE: Final = 0.01
 #: Metrics whose figure is the rate of the frames that the device forwarded.
-_FRAME_RATES: Final = frozenset({"throughput", "connection-rate", "validated-connection-rate", "enumeration-orders"})
+_FRAME_RATES: Final = frozenset({"throughput", "connection-rate", "validated-connection-rate"})
 #: Metrics of what the device does while no frame comes.
 _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
 
