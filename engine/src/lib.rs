@@ -12,6 +12,7 @@ pub mod port;
 pub mod programs;
 pub mod report;
 pub mod request;
+pub mod run_time;
 pub mod schema;
 pub mod selftest;
 pub mod sender;

@@ -227,6 +227,11 @@ impl<'obj> Programs<'obj> {
         [self.skel.progs.receive_initiator.as_fd().as_raw_fd(), self.skel.progs.receive_responder.as_fd().as_raw_fd()]
     }
 
+    /// Descriptor of the program that does nothing.
+    pub fn empty_receiver(&self) -> RawFd {
+        self.skel.progs.receive_nothing.as_fd().as_raw_fd()
+    }
+
     /// For single runs without ports: redirects have a valid target, which nothing is handed to.
     pub fn aim_at_loopback(&self) -> Outcome<()> {
         for side in 0..2_u32 {
@@ -338,7 +343,8 @@ impl<'obj> Programs<'obj> {
     }
 }
 
-fn info(program: RawFd) -> libbpf_sys::bpf_prog_info {
+/// What the kernel knows of a program.
+pub fn info(program: RawFd) -> libbpf_sys::bpf_prog_info {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
     // SAFETY: the struct is zeroed and outlives the call; its length is given.

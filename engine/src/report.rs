@@ -147,6 +147,18 @@ pub struct Ports {
     pub responder: Port,
 }
 
+/// How long programs ran, by the kernel's statistics (bpf(2), BPF_ENABLE_STATS), each run's first clock reading with it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverTime {
+    /// Frames that the receivers on both ports were run for, in both phases.
+    pub runs: u64,
+    pub runs_ns: u64,
+    /// Runs of a program that does nothing, timed in the same way.
+    pub empty_runs: u64,
+    pub empty_runs_ns: u64,
+}
+
 /// What a CPU was there for.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -236,6 +248,9 @@ pub struct TrialResult {
     pub phase2: Option<Phase2>,
     pub state_table: StateTable,
     pub ports: Ports,
+    /// Absent: it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_time: Option<ReceiverTime>,
     pub cpus: Vec<Cpu>,
     pub clock: Clock,
     pub start_to_first_frame_ns: u64,

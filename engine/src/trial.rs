@@ -16,6 +16,7 @@ use crate::port;
 use crate::programs::{Offered, Programs};
 use crate::report::{Line, PhaseName, Progress, TrialResult};
 use crate::request::{self, Request};
+use crate::run_time::Timing;
 use crate::selftest;
 use crate::sender::{self, Flow, Sender, Step};
 use crate::shared::{BOTH, INITIATOR, PHASE1, PHASE2, RESPONDER, SIDES};
@@ -86,10 +87,13 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     let records = cpus.iter().map(|_| SenderRecord::default()).collect();
     let mut trial =
         Trial { request, programs: &programs, began, began_ns, first_frame_ns: None, steps: Steps::new(), records };
+    let timing = request.record_receiver_time.then(|| Timing::start(&programs)).transpose()?;
     let phases = trial.phases();
     let watched: Vec<(usize, Stalls)> = watchers.into_iter().map(|watcher| (watcher.cpu, watcher.finish())).collect();
     let (phase1, phase2) = phases?;
-    Ok(trial.result(&ports, table_octets, drops_before, &stolen, &watched, phase1.as_ref(), phase2.as_ref()))
+    let receiver_time = timing.map(|timing| timing.finish(&programs)).transpose()?;
+    let counted = trial.result(&ports, table_octets, drops_before, &stolen, &watched, phase1.as_ref(), phase2.as_ref());
+    Ok(TrialResult { receiver_time, ..counted })
 }
 
 impl Trial<'_> {

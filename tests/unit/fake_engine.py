@@ -25,6 +25,7 @@ class FakeEngine:
         lost_in_stalls: those of them that a stall of 20 ms on CPU 1 may have lost; None = it cannot tell, and saw none.
         delays_ns: of the frames of a stream, the even ones' and the odd ones'; None = it cannot tell.
         silence_ns: when the longest silence of a stream began and ended.
+        receiver_time: what it tells of its receivers' running; None = nothing.
         phase2_ends: phase 2 lasts until this happens; None = no time at all.
         answered: happens when it has an answer.
         requests: what it was asked, in order.
@@ -36,6 +37,7 @@ class FakeEngine:
     lost_in_stalls: int | None = None
     delays_ns: tuple[int, int] | None = None
     silence_ns: tuple[int, int] = (100, 700)
+    receiver_time: dict[str, int] | None = None
     phase2_ends: threading.Event | None = None
     answered: threading.Event = field(default_factory=threading.Event)
     requests: list[TrialRequest] = field(default_factory=list)
@@ -76,6 +78,8 @@ class FakeEngine:
             "cpus": [] if self.lost_in_stalls is None else [STALLED],
             "clock": {"source": "tsc"},
         }
+        if request.record_receiver_time:
+            answer["receiver_time"] = self.receiver_time
         phases = {"phase1": phase1, "phase2": phase2}
         self.answered.set()
         return TrialResult.model_validate({**answer, **{name: one for name, one in phases.items() if one}})

@@ -44,6 +44,7 @@ RIGHT = [
         "background": {"n": 10, "m": 9, "initiator_addresses": NATIVE, "responder_addresses": NATIVE},
         "record_variation": True,
         "record_loss_times": True,
+        "record_receiver_time": True,
         "frame_timeout_ms": 10.0,
         "limits": {"seconds": 60},
         "stateless": False,

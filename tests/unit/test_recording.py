@@ -10,7 +10,7 @@ import pytest
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.campaigns.recording import Conditions, record
+from natgauge.campaigns.recording import Conditions, record, with_receiver
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import load
 from natgauge.host import machine
@@ -134,6 +134,13 @@ def test_nothing_waits_before_a_device_on_the_senders_core() -> None:
     for placement, told in (("shared", {}), ("isolated", {"ring": 9})):
         question = ask("throughput", RECIPE.name, {"placement": placement, "ring": 9})
         assert Bench(question.cell).lab.parameters() == told
+
+
+def test_what_the_tester_takes_of_the_devices_cores_is_recorded_where_they_do_its_work() -> None:
+    assert with_receiver(record(CONDITIONS), 82e-9).place["receiver_ns"] == pytest.approx(82)
+    # Not measured is not nothing.
+    assert with_receiver(record(CONDITIONS), None).place["receiver_ns"] is None
+    assert "receiver_ns" not in with_receiver(record(replace(CONDITIONS, placement="shared")), None).flat()
 
 
 def test_a_device_that_is_not_ours_has_no_version_and_no_knobs() -> None:

@@ -202,6 +202,62 @@ def test_what_makes_a_figure_doubtful_is_found_from_the_facts(
     assert word is None or word in verdict(found)
 
 
+ON_DEVICE_CORES = {"placement": "isolated", "receiver_ns": 100.0, "device_cores": 2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "limited_by", "says"),
+    [
+        ({}, "device", "100 ns of 2,000 ns a frame: that alone makes the rate 5.0% too low"),
+        ({"device_cores": 1}, "time", "100 ns of 1,000 ns a frame: that alone makes the rate 10.0% too low"),
+        ({"receiver_ns": 20.0}, "device", "20 ns of 2,000 ns a frame: that alone makes the rate 1.0% too low"),
+        ({"receiver_ns": 19.9}, "device", None),
+        ({}, "tester", None),
+        ({}, "table", None),
+        ({"receiver_ns": None}, "device", "how much was not measured"),
+        ({"placement": "shared", "receiver_ns": None}, "device", None),
+        ({"placement": "external", "receiver_ns": None}, "device", None),
+    ],
+)
+def test_what_the_tester_takes_of_an_isolated_devices_cores_is_told(
+    changed: dict[str, Any], limited_by: str, says: str | None
+) -> None:
+    """`isolated` figures were called absolute while the device's cores did the tester's receive work unsaid."""
+    found = make(measured([1e6, 1e6], limited_by=limited_by), grouped({**ON_DEVICE_CORES, **changed}))
+    texts = [doubt.text for doubt in found.doubts if doubt.word == "tester on device cores"]
+    assert len(texts) == (says is not None)
+    if says is not None:
+        assert says in texts[0]
+        assert says in verdict(found)
+        assert says in table([found])
+        assert "tester on device cores" in csv_table.table([found])
+
+
+def test_all_directions_share_the_devices_cores() -> None:
+    one = Measurement(1e6, 1e6, "device", {"PASS": 1, "INVALID": 0}, figures={"frames_per_second_total": 2e6})
+    found = make(make_result("throughput", "frames/s", {}, [one, one]), grouped(ON_DEVICE_CORES))
+    assert "100 ns of 1,000 ns a frame" in verdict(found)
+
+
+@pytest.mark.parametrize("metric", sorted(procedures()))
+def test_a_rate_that_is_told_too_low_is_one_of_frames(metric: str) -> None:
+    one = Measurement(1e6, None, "device", {"PASS": 1, "INVALID": 0})
+    unit = procedures()[metric].unit
+    found = make(make_result(metric, unit, {}, [one, one]), grouped(ON_DEVICE_CORES))
+    # Connections that are forgotten at a rate need no frame.
+    rates = {"connections/s", "frames/s"} if metric not in ("tear-down-rate", "expiry") else set()
+    assert ("too low" in verdict(found)) is (unit in rates)
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"), [("latency", 1), ("frame-loss", 1), ("enumeration-orders", 1), ("tear-down-rate", 0)]
+)
+def test_where_the_figure_is_no_rate_of_frames_the_testers_time_alone_is_told(metric: str, told: int) -> None:
+    one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0})
+    found = make(make_result(metric, "us", {}, [one, one]), grouped(ON_DEVICE_CORES))
+    assert verdict(found).count("100 ns a frame, which is told as the device's") == told
+
+
 def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
     """200,000/s fails, 207,000/s passes: one repetition in three found the dip; before, nobody was told of it."""
     gateway = Gateway(passes=lambda rate: rate <= 208_000 and not 199_000 <= rate <= 200_400)

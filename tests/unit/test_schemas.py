@@ -172,6 +172,7 @@ def test_right_requests_are_accepted_by_schema_and_engine_alike(request_: Any) -
         ("limits", {"seconds": 0}),
         ("record_variation", "yes please"),
         ("record_loss_times", None),
+        ("record_receiver_time", 1),
         ("responder.destination_addresses", {"first": "198.18.0.2"}),
         ("responder.netns", 5),
     ],

@@ -134,7 +134,8 @@ def stateless(**others: Any) -> TrialRequest:
 
 
 STEPPED = {**EXAMPLE["phase2"], "step": {"share": 0.5, "seconds": 2.0}}
-EVERYTHING = {"record_delays": True, "record_variation": True, "record_loss_times": True, "phase2": STEPPED}
+RECORDED = ("record_delays", "record_variation", "record_loss_times", "record_receiver_time")
+EVERYTHING = {**dict.fromkeys(RECORDED, True), "phase2": STEPPED}
 MAPPED = {**EXAMPLE["responder"], "destination_addresses": {"first": "198.18.0.2", "last": "198.18.0.2"}}
 
 

@@ -296,6 +296,10 @@ pub struct Request {
     /// Tell when the last lost frame was due, and when nothing arrived for longest.
     #[serde(default)]
     pub record_loss_times: bool,
+    /// Tell how long the receivers' programs run. The kernel times every BPF program of the host meanwhile, which slows
+    /// each run by two clock readings. Needs CAP_SYS_ADMIN.
+    #[serde(default)]
+    pub record_receiver_time: bool,
     /// A frame with a larger one-way delay is late. Absent: no limit but the end of grace.
     #[serde(default, with = "Positive::<60_000>")]
     pub frame_timeout_ms: Option<f64>,

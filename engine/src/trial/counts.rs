@@ -59,6 +59,7 @@ impl Trial<'_> {
                 initiator: port_report(INITIATOR, &ports[INITIATOR], &received, offered[INITIATOR], drops[INITIATOR]),
                 responder: port_report(RESPONDER, &ports[RESPONDER], &received, offered[RESPONDER], drops[RESPONDER]),
             },
+            receiver_time: None,
             cpus: self.cpus(stolen, watched, [phase1, phase2].map(|phase| phase.map(|phase| phase.start_ns))),
             clock: Clock { source: host::clock_source(), steps: self.steps.steps },
             start_to_first_frame_ns: self.first_frame_ns.unwrap_or(0),

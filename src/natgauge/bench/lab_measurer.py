@@ -30,7 +30,16 @@ from natgauge.measurer import (
     TrialPlan,
     Verdict,
 )
-from natgauge.trials import PortCounters, Progress, StreamCounts, TrialRequest, TrialResult, phase1_of, run
+from natgauge.trials import (
+    PortCounters,
+    Progress,
+    ReceiverTime,
+    StreamCounts,
+    TrialRequest,
+    TrialResult,
+    phase1_of,
+    run,
+)
 
 #: Frames each way that prove that the device forwards at all, and their rate: slow enough for any device.
 _PROBES: Final = 8
@@ -79,6 +88,7 @@ class LabMeasurer(Measurer):
         number: of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
         collapsed: the device did not stand any more after the last trial.
+        passed: the plan of the last trial that passed.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
     """
 
@@ -93,6 +103,7 @@ class LabMeasurer(Measurer):
     number: int = 0
     own: OwnDelays | None = None
     collapsed: bool = False
+    passed: TrialPlan | None = None
     own_drops: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -140,11 +151,24 @@ class LabMeasurer(Measurer):
             outcome = self._judged(evidence, plan)
         outcome = replace(outcome, notes=(*notes, *outcome.notes))
         self.collapsed = outcome.verdict is Verdict.COLLAPSED
+        self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
         seconds = time.time() - began
         self.recorder.add_trial(
             evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
         )
         return outcome
+
+    def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
+        """How long the tester's receivers ran in a trial of this plan, which nobody judges; None = not told.
+
+        Raises:
+            NatgaugeError: it could not be run.
+        """
+        if self.collapsed:
+            self.restart()
+        self.number += 1
+        request = self.request(plan).model_copy(update={"record_receiver_time": True})
+        return self._perform(request).result.receiver_time
 
     def _judged(self, evidence: Evidence, plan: TrialPlan) -> TrialOutcome:
         return evidence.judged(plan, self.place.placement, self.settings.table_limit)

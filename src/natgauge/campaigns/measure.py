@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.question import Question, ask
+from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.recording import Conditions, record
+from natgauge.campaigns.recording import Conditions, record, with_receiver
 from natgauge.campaigns.store import TRACEBACK, Store
 from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import NatgaugeError, fault
@@ -84,6 +85,7 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
                 {"machine": facts, "device": None if bench.device is None else bench.device.as_dict()}
             )
             result = ready.run()
+            parameters = with_receiver(parameters, receiver_seconds(ready.measurer))
         return _keep(result, parameters, store)
     except Exception as error:
         if isinstance(error, (NatgaugeError, BrokenPipeError)):

@@ -71,6 +71,14 @@ def record(conditions: Conditions) -> Parameters:
     )
 
 
+def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:
+    """The same with what the tester's receiver took of an isolated device's cores, s a frame; None = not known."""
+    if parameters.get("placement") != "isolated":
+        return parameters
+    told = None if seconds is None else seconds * 1e9
+    return parameters.model_copy(update={"place": {**parameters.place, "receiver_ns": told}})
+
+
 def _traffic(conditions: Conditions) -> dict[str, Any]:
     traffic = conditions.traffic
     return {

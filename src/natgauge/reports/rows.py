@@ -145,6 +145,7 @@ _FIXED: Final = (
     _Described("1st percentile", lambda result: result.p1, text=number),
     _Described("99th percentile", lambda result: result.p99, text=number),
     _Described("limited by", lambda result: result.limited_by),
+    _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number),
     _Described("doubts", _doubts, text=_many),
 )
 #: Parameters that these rows, and that of the cores, show already.

@@ -27,7 +27,7 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
 }
 
 #: Doubts that are told whole: they say something of the device that its figure does not.
-_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread"})
+_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread", "tester on device cores"})
 
 #: One load or step of a series.
 SeriesRow = Mapping[str, float | str | None]
@@ -75,7 +75,7 @@ def verdict(result: Result) -> str:
     lines.append(f"  Trials: {_trials(result.trials)}.")
     if result.doubts:
         lines.append(f"  Doubts: {_doubts(result)}.")
-    lines += [f"  Finding: {doubt.text}." for doubt in result.doubts if doubt.word in _FINDINGS]
+    lines += [f"  Finding: {text}." for text in _findings(result)]
     lines += [f"  Note: {note}." for note in _notes(result.notes)]
     return "\n".join([*lines, *_series(result)])
 
@@ -160,6 +160,10 @@ def _doubts(result: Result) -> str:
     return ", ".join(doubt.word for doubt in result.doubts)
 
 
+def _findings(result: Result) -> list[str]:
+    return [doubt.text for doubt in result.doubts if doubt.word in _FINDINGS]
+
+
 def _trials(trials: Mapping[Verdict, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in trials.items() if count) or "none"
 
@@ -189,5 +193,6 @@ def _below(results: Sequence[Result]) -> Iterator[str]:
         where = f"Column {column + 1}, {result.dut}"
         if result.doubts:
             yield f"{where}: doubts: {_doubts(result)}."
+        yield from (f"{where}: {text}." for text in _findings(result))
         yield from (f"{where}: {why}." for why in uncompared(found, column))
     yield from (f"{note}." for note in references(found))

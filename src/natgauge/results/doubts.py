@@ -29,6 +29,12 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
 EXCUSED_TOO_OFTEN: Final = 1 / 3
 #: A rate above this share of the highest one that was tried may be the tester's.
 NEAR_TOP: Final = 0.8
+#: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
+LEAST_RECEIVER_SHARE: Final = 0.01
+#: Metrics whose figure is the rate of the frames that the device forwarded.
+_FRAME_RATES: Final = frozenset({"throughput", "connection-rate", "validated-connection-rate"})
+#: Metrics of what the device does while no frame comes.
+_WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
@@ -41,6 +47,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_queues(measured, parameters),
         *_foreign(parameters),
         *_unknown_tester(measured, parameters),
+        *_receiver(measured, parameters),
     )
 
 
@@ -134,8 +141,38 @@ def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iter
     top = parameters.get(f"search_top_phase{phase}_rate")
     if not isinstance(top, int | float):
         return
-    rate = measured.figures.get("frames_per_second_total", measured.summary.median)
+    rate = _frames_per_second(measured)
     near = measured.unit in ("connections/s", "frames/s") and rate >= NEAR_TOP * top
     said = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
     text = f"what the tester can do on these ports is not known; no more than {top:,.0f} frames/s were tried{said}"
     yield Doubt(word="tester unknown", text=text)
+
+
+def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
+    """The kernel receives a frame on the core that sent it: the tester works on an isolated device's cores, too."""
+    if parameters.get("placement") != "isolated" or measured.metric in _WITHOUT_FRAMES:
+        return
+    work, taken = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
+    if not isinstance(taken, int | float):
+        yield Doubt(word="tester on device cores", text=f"{work}; how much was not measured")
+        return
+    if measured.metric not in _FRAME_RATES:
+        text = f"{work}, {taken:.0f} ns a frame, which is told as the device's"
+        yield Doubt(word="tester on device cores", text=text)
+        return
+    cores, rate = parameters.get("device_cores"), _frames_per_second(measured)
+    # What another limited does not come later for that.
+    if measured.limited_by not in ("device", "time") or not isinstance(cores, int) or not rate:
+        return
+    share = taken * 1e-9 * rate / cores
+    if share >= LEAST_RECEIVER_SHARE:
+        text = (
+            f"{work}, {taken:.0f} ns of {1e9 * cores / rate:,.0f} ns a frame: "
+            f"that alone makes the rate {share:.1%} too low"
+        )
+        yield Doubt(word="tester on device cores", text=text)
+
+
+def _frames_per_second(measured: MeasurementResult) -> float:
+    """Of all directions together."""
+    return measured.figures.get("frames_per_second_total", measured.summary.median)

@@ -123,6 +123,8 @@ _DESCRIPTIONS: Final = (
     # Where the tester's own rates are not known: those of a cable of veths.
     _told("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
     _told("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
+    # Measured, not set: what the tester itself took of the device's cores.
+    _told("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
     Description("natgauge", "natgauge version", group="place"),
     Description("kernel", "kernel", group="place"),
     Description("cpu", "CPU", group="place"),

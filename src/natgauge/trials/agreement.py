@@ -191,6 +191,7 @@ class TrialRequest(_Model):
     delay_samples: DelaySamples | None = None
     record_variation: bool = False
     record_loss_times: bool = False
+    record_receiver_time: bool = False
     frame_timeout_ms: float | None = None
     senders: Senders
     watch_cpus: tuple[int, ...] = ()
@@ -336,6 +337,15 @@ class Cpu(_Model):
     waited_ns: Count | None = None
 
 
+class ReceiverTime(_Model):
+    """How long the receivers ran, by the kernel's statistics, and a program that does nothing beside them."""
+
+    runs: Count
+    runs_ns: Count
+    empty_runs: Count
+    empty_runs_ns: Count
+
+
 class Clock(_Model):
     """The kernel's clock source, and how often the wall clock was stepped during the trial."""
 
@@ -373,6 +383,7 @@ class TrialResult(_Model):
     phase2: Phase2Counts | None = None
     state_table: StateTable
     ports: Ports
+    receiver_time: ReceiverTime | None = None
     cpus: tuple[Cpu, ...]
     clock: Clock
     start_to_first_frame_ns: Count | None = None

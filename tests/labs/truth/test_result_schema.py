@@ -24,9 +24,10 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "trial" / "result-1.schema.json
     [
         {"phase2": False, "record_delays": True},
         {"phase2": True, "record_delays": True, "record_variation": True, "record_loss_times": True},
+        {"phase2": False, "record_receiver_time": True},
         {"phase2": True, "phase1": None, "stateless": True},
     ],
-    ids=["phase 1 alone", "everything recorded", "stateless"],
+    ids=["phase 1 alone", "everything recorded", "receivers timed", "stateless"],
 )
 def test_every_line_keeps_the_published_schema(choices: dict[str, Any]) -> None:
     if os.geteuid():

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the receivers run, by the kernel, and that a measurement on a device's own cores tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.labs.truth.test_tester import streams_of, trial_request
+
+import natgauge
+from natgauge import trials
+from natgauge.labs.netns import NetnsLab
+
+
+def test_every_frame_that_arrives_is_one_run_of_a_receiver_and_takes_longer_than_nothing() -> None:
+    with NetnsLab("truth-timed", initiator_family="ipv4", responder_family="ipv4", placement="isolated") as lab:
+        asked = trial_request(lab, phase2=True, translated=False, record_receiver_time=True)
+        result = trials.run(asked)
+        untimed = trials.run(asked.model_copy(update={"record_receiver_time": False}))
+    arrived = sum(stream.received_frames + stream.duplicates for stream in streams_of(result))
+    time = result.receiver_time
+    assert time is not None
+    assert 0 < arrived <= time.runs <= arrived + result.ports.initiator.foreign + result.ports.responder.foreign + 10
+    assert time.empty_runs > 0
+    assert time.runs_ns / time.runs > time.empty_runs_ns / time.empty_runs
+    assert untimed.receiver_time is None
+
+
+def test_a_rate_on_the_devices_own_cores_says_what_the_tester_took_of_them(tmp_path: Path) -> None:
+    choices: dict[str, Any] = {
+        "placement": "isolated",
+        "connections": 1000,
+        "repeat": 1,
+        "error": "30%",
+        "profile": "quick",
+    }
+    document = natgauge.measure("throughput", "linux-ipv4", results=tmp_path, placement="isolated", **choices).document
+    taken = document["parameters"]["place"]["receiver_ns"]
+    assert taken > 0
+    share = taken * 1e-9 * document["figures"]["frames_per_second_total"]
+    share /= document["parameters"]["place"]["device_cores"]
+    told = [doubt["text"] for doubt in document["doubts"] if doubt["word"] == "tester on device cores"]
+    if document["limited_by"] not in ("device", "time"):
+        pytest.skip(f"limited by {document['limited_by']}; is the host idle?")
+    assert len(told) == (share >= 0.01)
+    assert all(f"{taken:.0f} ns of " in text and f"{share:.1%} too low" in text for text in told)
