@@ -81,6 +81,7 @@ _DESCRIPTIONS: Final = (
     Description("connections", "connections", group="traffic"),
     Description("order", "order of four tuples", group="traffic"),
     Description("four_tuples", "four tuples", group="traffic"),
+    Description("reading_order", "reading order", group="traffic"),
     Description("directions", "directions", group="traffic"),
     Description("stateless", "stateless", group="traffic"),
     Description("foreground_share", "foreground share", "share", "traffic"),
