@@ -109,6 +109,7 @@ def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Para
             lab=lab.name,
             chosen={**lab.parameters(), **({} if lab.devices else bench.cell.wishes.named())},
             placement=lab.placement,
+            emulated=lab.emulated,
             sender_cpus=lab.sender_cpus,
             device_cpus=lab.device_cpus,
             grace_seconds=bench.grace_seconds,

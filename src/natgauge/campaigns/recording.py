@@ -36,6 +36,7 @@ class Conditions:
         lab: its name.
         chosen: what was chosen of it and may move a figure, by name.
         placement: of the device's work, as the lab says.
+        emulated: whether the device runs on an emulated machine, as the lab says.
         sender_cpus: the tester's.
         device_cpus: the device's; none where they are not known to us.
         grace_seconds: wait for the last frames of each phase.
@@ -53,6 +54,7 @@ class Conditions:
     lab: str
     chosen: Mapping[str, Any]
     placement: Placement
+    emulated: bool
     sender_cpus: tuple[int, ...]
     device_cpus: tuple[int, ...]
     grace_seconds: float
@@ -99,6 +101,7 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         "lab_kind": conditions.lab_kind,
         "lab": conditions.lab,
         "placement": conditions.placement,
+        "emulated": conditions.emulated,
         **conditions.chosen,
         "sender_cores": len(conditions.sender_cpus),
         "sender_cpus": conditions.sender_cpus,

@@ -39,6 +39,7 @@ class WireLab:
     device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS
     virtual = False
+    emulated = False
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
         self,

@@ -12,6 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import number, rows, uncompared, whole
+from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
 from natgauge.words import LimitedBy
 
@@ -26,7 +27,7 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
 }
 
 #: Doubts that are told whole: they say something of the device that its figure does not.
-_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread"})
+_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread", "functional"})
 
 #: One load or step of a series.
 SeriesRow = Mapping[str, float | str | None]
@@ -68,6 +69,8 @@ def verdict(result: Result) -> str:
     lines = [f"{result.dut}: {result.metric} {number(result.median)} {_unit(result)}"]
     if "frames_per_second_total" in result.figures:
         lines[0] += f", {number(result.figures['frames_per_second_total'])} frames/s all directions together"
+    if result.functional:
+        lines[0] += f" ({FUNCTIONAL})"
     lines.append(f"  {_certainty(result)}")
     lines.append(f"  {_conditions(result)}")
     lines.append(f"  Limited by {_LIMITS[result.limited_by]}.")

@@ -17,8 +17,10 @@ from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
 from natgauge.results.model import Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 
-#: Repetitions that lie farther from their median than this share of it are told.
+#: Repetitions are told whose lowest and highest value lie farther apart than this share of their median.
 WIDE: Final = 0.05
+#: What is stamped on results of an emulated device.
+FUNCTIONAL: Final = "functional, not performance"
 #: Notes of a measurement that are doubts, by how they begin.
 _NOTED: Final[Mapping[str, DoubtWord]] = {
     UNDECIDED: "undecided",
@@ -34,6 +36,7 @@ NEAR_TOP: Final = 0.8
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
     """Every doubt, the gravest first."""
     return (
+        *_functional(parameters),
         *_excused(measured),
         *_limits(measured),
         *_repetitions(measured),
@@ -42,6 +45,13 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_foreign(parameters),
         *_unknown_tester(measured, parameters),
     )
+
+
+def _functional(parameters: Parameters) -> Iterator[Doubt]:
+    """An emulated processor takes as long for an instruction as its emulator does."""
+    if parameters.get("emulated"):
+        text = f"{FUNCTIONAL}: the device ran on an emulated machine, which shows that it works, not how fast it is"
+        yield Doubt(word="functional", text=text)
 
 
 def _excused(measured: MeasurementResult) -> Iterator[Doubt]:
@@ -80,13 +90,13 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
     summary = measured.summary
     if len(summary.repetitions) == 1:
         yield Doubt(word="single repetition", text="a single repetition says nothing about spread")
-    widest = max(summary.maximum - summary.median, summary.median - summary.minimum)
+    spread = summary.maximum - summary.minimum
     disagree = _disagree(measured.measurements)
-    if disagree or widest > WIDE * abs(summary.median):
-        share = f"{widest / abs(summary.median):.1%}" if summary.median else "more than all"
+    if disagree or spread > WIDE * abs(summary.median):
+        share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
         values = ", ".join(f"{value:,.6g}" if value % 1 else f"{value:,.0f}" for value in summary.repetitions)
         beyond = f", farther from each other than the errors of their searches: {values}" if disagree else ""
-        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median{beyond}")
+        yield Doubt(word="wide spread", text=f"repetitions spread over {share} of their median{beyond}")
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:

@@ -20,7 +20,7 @@ SUMMARY_SCHEMA: Final = "natgauge-summary-2"
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
-    "table not emptied", "tester unknown",
+    "table not emptied", "tester unknown", "functional",
 ]  # fmt: skip
 
 #: No error line repeats more of a value than this many characters.
@@ -150,6 +150,11 @@ class Result(_Model):
     def values(self) -> tuple[float, ...]:
         """Of all repetitions."""
         return tuple(one.value for one in self.repetitions)
+
+    @property
+    def functional(self) -> bool:
+        """Whether it shows that the device works, not how fast it is."""
+        return any(doubt.word == "functional" for doubt in self.doubts)
 
     @property
     def dut(self) -> str:

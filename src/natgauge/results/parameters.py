@@ -109,6 +109,7 @@ _DESCRIPTIONS: Final = (
     _told("empty_command", "command that empties the device", "place"),
     _told("count_command", "command that counts its connections", "place"),
     Description("placement", "placement", group="place"),
+    Description("emulated", "emulated device", group="place"),
     Description("ring", "ring", "frames", "place"),
     # Which cores is told; how many counts, for the idlest one is another every time.
     Description("sender_cores", "sender cores", group="place"),
