@@ -12,6 +12,7 @@ from natgauge.bench.traffic import TrafficPlan
 from natgauge.campaigns.store import plain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe
+from natgauge.labs.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.results.parameters import Parameters
 from natgauge.tester.highest import HighestRates
@@ -103,6 +104,7 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         "placement": conditions.placement,
         "emulated": conditions.emulated,
         **conditions.chosen,
+        **_link(conditions),
         "sender_cores": len(conditions.sender_cpus),
         "sender_cpus": conditions.sender_cpus,
         "device_cores": len(conditions.device_cpus) or None,
@@ -111,6 +113,16 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         **{name: machine.get(name) for name in _MACHINE},
         "cpu": cpu.get("model"),
     }
+
+
+def _link(conditions: Conditions) -> dict[str, Any]:
+    """What the slower link carries in one direction at most, where there are links; None where a speed is not known."""
+    if "link_speeds" not in conditions.chosen:
+        return {}
+    octets = conditions.frame_octets
+    links = tuple(zip(conditions.chosen["link_speeds"], (octets["initiator"], octets["responder"]), strict=True))
+    known = [theoretical_maximum(speed, size) for speed, size in links if speed is not None]
+    return {"theoretical_maximum": min(known) if len(known) == len(links) else None}
 
 
 def _rates(rates: HighestRates) -> dict[str, Any]:

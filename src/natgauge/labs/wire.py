@@ -18,6 +18,7 @@ from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
 from natgauge.labs.contract import Addresses, Device, Foreign, Ground, Link, Port
 from natgauge.labs.links import drop_counters
 from natgauge.labs.locks import Lock
+from natgauge.labs.media import Media, media_of
 from natgauge.labs.namespaces import exists, inside
 from natgauge.words import Address, Family, Placement
 
@@ -32,6 +33,7 @@ class WireLab:
 
     Attributes:
         notes: remarks on the ports that a reader of the result should see.
+        media: of the Initiator's and the Responder's port; not known before the `with` block.
     """
 
     placement: Placement = "external"
@@ -80,6 +82,7 @@ class WireLab:
         self.initiator = initiator
         self.responder = responder
         self.notes: tuple[str, ...] = ()
+        self.media: tuple[Media, Media] = (Media(), Media())
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
         self.foreign: Foreign | None = foreign or Foreign()
         self._pool = pool
@@ -107,9 +110,17 @@ class WireLab:
         raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
 
     def parameters(self) -> Mapping[str, Any]:
-        """Both ports, and what was told of the device."""
+        """Both ports with their links, and what was told of the device."""
         told = {} if self.foreign is None else self.foreign.told()
-        return {"ports": [self.initiator.interface, self.responder.interface], **told}
+        return {
+            "ports": [self.initiator.interface, self.responder.interface],
+            "port_drivers": [port.driver for port in self.media],
+            "port_firmware": [port.firmware for port in self.media],
+            "media": [port.medium for port in self.media],
+            "link_speeds": [port.megabits for port in self.media],
+            "flow_control": [port.flow_control for port in self.media],
+            **told,
+        }
 
     def up(self) -> Self:
         """Examine and lock both ports.
@@ -125,6 +136,7 @@ class WireLab:
                     raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')  # noqa: TRY301
                 self._lock(port)
                 self.notes += inside(port.netns, lambda port=port: self._examine(port))  # type: ignore[misc]
+            self.media = (_media(self.initiator), _media(self.responder))
         except BaseException:
             self.down()
             raise
@@ -187,6 +199,10 @@ def _link(side: LinkSide, port: Port) -> Link:
     """A link of which only the device's address is known, if at all."""
     device: Address = side.device.ip if port.gateway_address is None else ip_address(port.gateway_address)
     return Link(ip_network("0.0.0.0/0" if side.device.version == 4 else "::/0"), device, side.host(0))
+
+
+def _media(port: Port) -> Media:
+    return inside(port.netns, lambda: media_of(port.interface))
 
 
 def _mtu(port: Port) -> int:

@@ -14,7 +14,7 @@ from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.notes import excused_told
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
-from natgauge.results.model import Doubt, DoubtWord
+from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 
 #: Repetitions are told whose lowest and highest value lie farther apart than this share of their median.
@@ -31,6 +31,8 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
 EXCUSED_TOO_OFTEN: Final = 1 / 3
 #: A rate above this share of the highest one that was tried may be the tester's.
 NEAR_TOP: Final = 0.8
+#: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.
+NEAR_LINK: Final = 0.98
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
@@ -43,6 +45,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_trials(measured),
         *_queues(measured, parameters),
         *_foreign(parameters),
+        *_link(measured, parameters),
         *_unknown_tester(measured, parameters),
     )
 
@@ -136,6 +139,24 @@ def _foreign(parameters: Parameters) -> Iterator[Doubt]:
         )
         text = f"all connections were new, but the device's table held {held}{full}"
         yield Doubt(word="table not emptied", text=text)
+
+
+def _link(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
+    """A full link ends the search, and PAUSE frames (IEEE 802.3 annex 31B) turn a loss into a wait."""
+    most, rate = parameters.get("theoretical_maximum"), measured.summary.median
+    if measured.metric in FRAME_RATES and isinstance(most, int | float) and rate >= NEAR_LINK * most:
+        text = f"the link carries no more than {most:,.0f} frames/s of this size; the device may do more"
+        yield Doubt(word="link limited", text=text)
+    ports, flows = parameters.get("ports"), parameters.get("flow_control")
+    if not isinstance(ports, list) or not isinstance(flows, list):
+        return
+    for port, flow in zip(ports, flows, strict=False):
+        if flow not in ("off", "not known"):
+            text = (
+                f"flow control is on at {port} ({flow}): what the device has no room for waits instead of being lost; "
+                f"run: ethtool -A {port} autoneg off rx off tx off"
+            )
+            yield Doubt(word="flow control", text=text)
 
 
 def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:

@@ -21,8 +21,13 @@ DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
     "table not emptied", "tester unknown", "functional",
+    "link limited", "flow control",
 ]  # fmt: skip
 
+#: Metrics whose value is a rate of frames in one direction; in phase 1 a connection is a frame.
+FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", "enumeration-orders", "throughput"})
+#: The figure that says what part of the link's theoretical maximum the value is, 0 to 1.
+SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
 #: No error line repeats more of a value than this many characters.
 _MOST_SHOWN: Final = 60
 

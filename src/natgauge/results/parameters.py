@@ -104,6 +104,13 @@ _DESCRIPTIONS: Final = (
     Description("lab_kind", "lab", group="place"),
     _told("lab", "lab name", "place"),
     Description("ports", "tester ports", group="place"),
+    Description("port_drivers", "drivers of the ports", group="place"),
+    Description("port_firmware", "firmware of the ports", group="place"),
+    Description("media", "media of the links", group="place"),
+    Description("link_speeds", "speeds of the links", "Mbit/s", "place"),
+    Description("flow_control", "flow control of the ports", group="place"),
+    # Follows from the speeds of the links and the frame sizes.
+    _told("theoretical_maximum", "theoretical maximum of the link", "place", "frames/s"),
     Description("fresh_trials", "new connections of each trial", group="place"),
     _told("device_timeout", "time-out told of the device", "place", "s"),
     _told("empty_command", "command that empties the device", "place"),
