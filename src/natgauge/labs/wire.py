@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
-from pathlib import Path
 from typing import Any, Final, Self
 
 from pyroute2 import IPRoute
 
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import xdp
@@ -208,9 +207,16 @@ def _media(port: Port) -> Media:
 def _mtu(port: Port) -> int:
     """Ethernet's own where it cannot be read; a missing port is refused when the lab is entered."""
     try:
-        return int(Path(f"/sys/class/net/{port.interface}/mtu").read_text())
-    except (OSError, ValueError):
+        return inside(port.netns, lambda: _read_mtu(port.interface))
+    except BrokenError:
         return ETHERNET_MTU
+
+
+def _read_mtu(interface: str) -> int:
+    # Not of /sys, which shows the namespace it was mounted in.
+    with IPRoute() as routes:
+        found = routes.link_lookup(ifname=interface)
+        return int(routes.get_links(found[0])[0].get_attr("IFLA_MTU")) if found else ETHERNET_MTU
 
 
 def _refuse_down(interface: str, link: Any) -> None:
