@@ -11,6 +11,8 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import FakeTable, measurer
 from tests.unit.test_recording import result, settings
 
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures import get, procedures
@@ -101,6 +103,18 @@ def test_rfc_lets_the_device_settle_for_five_seconds(metric: str) -> None:
     assert make(metric, profile="rfc").phase1_plan(1e3).settle_seconds == 5.0
     assert make(metric).phase1_plan(1e3).settle_seconds == 0.0
     assert make(metric, profile="rfc", settle_seconds=0.0).settle_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("choices", "seconds"), [({}, 0.3), ({"profile": "rfc"}, 2.0), ({"profile": "rfc", "grace_seconds": 0.5}, 0.5)]
+)
+def test_rfc_waits_two_seconds_for_late_frames_in_any_lab(choices: dict[str, object], seconds: float) -> None:
+    """RFC 2544 section 23; before, 0.3 s in namespaces."""
+    question = ask("throughput", "nftables-nat44", {"connections": 1000, **choices})
+    bench = Bench(question.cell)
+    planned = bench.plan("throughput", question.settings)
+    assert bench.grace_of(planned.settings) == seconds
+    assert planned.facts.after_seconds == planned.settings.phase2_seconds + 2 * seconds
 
 
 def test_the_device_settles_with_its_table_empty_and_before_the_trial() -> None:

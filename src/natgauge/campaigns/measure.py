@@ -112,7 +112,7 @@ def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Para
             emulated=lab.emulated,
             sender_cpus=lab.sender_cpus,
             device_cpus=lab.device_cpus,
-            grace_seconds=bench.grace_seconds,
+            grace_seconds=bench.grace_of(ready.planned.settings),
             seed=bench.seed,
             rates=ready.rates,
             machine=facts,
