@@ -14,6 +14,9 @@ use crate::netns;
 use crate::request::{AddressRange, Gateway, Mac, Request, FCS};
 use crate::shared::{INITIATOR, RESPONDER, SIDES};
 
+/// The largest MTU with which a veth takes a program for frames in one page (Linux 6.18); cards differ by a few octets.
+const ONE_PAGE_MTU: u32 = 3504;
+
 /// Frames an interface counted as dropped.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Drops {
@@ -149,5 +152,29 @@ impl Port {
                 .unwrap_or_default();
             Ok(Drops { rx: *numbers.get(3).unwrap_or(&0), tx: *numbers.get(11).unwrap_or(&0) })
         })
+    }
+}
+
+/// What may be wrong with a port that takes no receiver: drivers want multi-buffer programs for jumbo frames.
+pub fn why_not_attached(interface: &str, mtu: Option<u32>) -> String {
+    match mtu {
+        Some(mtu) if mtu > ONE_PAGE_MTU => {
+            format!("frames of its MTU of {mtu} do not fit into one page: ip link set {interface} mtu 1500")
+        }
+        _ => "is an XDP program on it?".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_of_jumbo_frames_is_told_from_one_that_has_a_program() {
+        for plain in [None, Some(1500), Some(ONE_PAGE_MTU)] {
+            assert_eq!(why_not_attached("eth9", plain), "is an XDP program on it?");
+        }
+        let told = why_not_attached("eth9", Some(9000));
+        assert_eq!(told, "frames of its MTU of 9000 do not fit into one page: ip link set eth9 mtu 1500");
     }
 }

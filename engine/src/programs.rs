@@ -11,11 +11,11 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 
 use crate::failure::{Failure, Outcome};
 use crate::losses::Window;
-use crate::netns;
-use crate::port::Port;
+use crate::port::{why_not_attached, Port};
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
+use crate::{neighbour, netns};
 
 /// One word of the programs' shared memory, read and written while they run.
 #[derive(Clone, Copy)]
@@ -200,8 +200,10 @@ impl<'obj> Programs<'obj> {
             if side == 0 { &mut self.skel.progs.receive_initiator } else { &mut self.skel.progs.receive_responder };
         let link = program.attach_xdp(port.ifindex).map_err(|error| {
             Failure::Host(format!(
-                "{}: {}: the receiver cannot be attached ({error:#}); is an XDP program on it?",
-                port.name, port.interface
+                "{}: {}: the receiver cannot be attached ({error:#}); {}",
+                port.name,
+                port.interface,
+                why_not_attached(&port.interface, neighbour::mtu(&port.interface))
             ))
         })?;
         self.links.push(link);

@@ -106,6 +106,8 @@ class TrialPlan:
             (`Ability.LOSS_TIMES`).
         restart_at_seconds: the device is restarted this long after the start of phase 2 (RFC 6201 section 4); None =
             it is left alone (`Ability.RESTART_IN_TRIAL`).
+        settle_seconds: the device is left alone for so long before the first frame, its table empty (RFC 2544
+            section 23 wants 5 s between trials); >= 0.
     """
 
     connections: int
@@ -122,6 +124,7 @@ class TrialPlan:
     record_variation: bool = False
     record_loss_times: bool = False
     restart_at_seconds: float | None = None
+    settle_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

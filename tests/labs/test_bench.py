@@ -151,6 +151,12 @@ def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
     assert answer.document["median"] > 0
     assert answer.document["parameters"]["place"]["placement"] == "external"
     assert answer.document["parameters"]["place"]["hops"] == 30
+    assert answer.document["doubts"][0]["word"] != "functional"
+    emulated = natgauge.measure(
+        "connection-rate", "linux-ipv4", lab="plain", lab_name=NAME, emulated=True, results=tmp_path, **QUICK
+    )
+    assert emulated.document["parameters"]["place"]["emulated"] is True
+    assert emulated.document["doubts"][0]["word"] == "functional"
     with pytest.raises(UsageError, match="ring: lab plain has no such option, lab netns has"):
         natgauge.measure("connection-rate", "linux-ipv4", lab="plain", ring=5, results=tmp_path, **QUICK)
     assert capsys.readouterr().out == ""

@@ -456,6 +456,11 @@ def test_a_wire_uses_ports_as_they_are(cable: CableLab) -> None:
     with _wire(cable) as lab:
         assert (lab.placement, list(lab.devices), lab.notes) == ("external", [], ())
         assert lab.dropped()["responder port received"] == 0
+        # Read in the ports' namespace, where /sys is another's.
+        assert lab.ground.mtu == links.MTU
+        told = lab.parameters()
+        assert (told["port_drivers"], told["media"]) == (["veth", "veth"], ["virtual", "virtual"])
+        assert (told["link_speeds"], told["flow_control"]) == ([None, None], ["not known", "not known"])
         with pytest.raises(HostError, match=f"ng0i: in use by process {os.getpid()}"):
             _wire(cable, "ng0i", "ng0r").up()
     with _wire(cable):

@@ -23,6 +23,7 @@ from natgauge.reports.text import table
 from natgauge.results.comparing import comparable
 from natgauge.results.derived import percent_of_forwarding, relative_scale_up
 from natgauge.results.model import Result
+from natgauge.results.scalability import of_forwarding
 
 CORES = (1, 2, 4, 8, 16)
 
@@ -175,6 +176,19 @@ def test_what_differs_between_results_of_one_metric_has_a_row() -> None:
     assert row("device version", result("a", 1.0, 1), result("a", 1.0, 1, version=["y" * 99])) == [
         "x", "1", "y" * 29 + "...",
     ]  # fmt: skip
+
+
+def test_figures_that_show_only_that_it_works_are_held_against_none() -> None:
+    stamp = [{"word": "functional", "text": "x"}]
+    emulated = {"emulated": True}
+    router = made([9.0], parameters={"dut": "r", "kind": "routing", **emulated}, doubts=stamp)
+    gateway = made([5.0], parameters=emulated, doubts=stamp)
+    assert of_forwarding(gateway, [gateway, router]).value is None
+    shown = table([gateway, router])
+    assert "percent of forwarding not compared: functional, not performance" in shown
+    assert "Column 1, x: doubts: functional." in shown
+    real = made([5.0])
+    assert "emulated device" in of_forwarding(real, [real, router]).doubt
 
 
 def test_doubts_are_counted_in_the_table_and_told_below_it() -> None:

@@ -277,7 +277,10 @@ def test_with_commands_all_that_needs_an_empty_table_can_be_measured(metric: str
 
 
 def test_a_plain_router_needs_nothing_and_is_told_nothing() -> None:
-    assert check("connection-rate", "linux-ipv4", **WIRE)[0].lab.parameters() == {"ports": ["one", "two"]}
+    lab = check("connection-rate", "linux-ipv4", **WIRE)[0].lab
+    assert lab.parameters()["ports"] == ["one", "two"]
+    assert lab.foreign is not None
+    assert lab.foreign.told() == {}
     with pytest.raises(UsageError, match="device timeout: linux-ipv4 keeps no connections"):
         check("connection-rate", "linux-ipv4", **WIRE, device_timeout=5)
 

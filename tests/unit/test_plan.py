@@ -127,6 +127,7 @@ def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(s
         (TrafficOptions(frame_size=63), ("frame size", "63", "64")),
         (TrafficOptions(frame_size=0), ("frame size", "0 octets")),
         (TrafficOptions(frame_size=3413), ("frame size", "3413", "3412")),
+        (TrafficOptions(frame_size=9216), ("9216", "one page of memory", "no multi-buffer XDP", "the most is 3412")),
     ],
 )
 def test_each_wrong_wish_is_refused_in_one_line_that_names_it(options: TrafficOptions, words: tuple[str, ...]) -> None:
@@ -152,7 +153,11 @@ def test_the_size_of_a_nat64_frame_is_checked_on_both_sides() -> None:
 def test_a_frame_larger_than_the_labs_mtu_is_refused() -> None:
     narrow = Surroundings(INSIDE4, OUTSIDE4, mtu=1500)
     assert make_plan(TrafficOptions(frame_size=1518), narrow).frame_size == 1518
-    assert "1518" in refusal(TrafficOptions(frame_size=1519), narrow)
+    message = refusal(TrafficOptions(frame_size=9216), narrow)
+    assert "9216 octets on the initiator side is too large: the ports have an MTU of 1500; the most is 1518" in message
+    wide = Surroundings(INSIDE4, OUTSIDE4, mtu=9000)
+    assert "one page of memory" in refusal(TrafficOptions(frame_size=9216), wide)
+    assert make_plan(TrafficOptions(frame_size=3412), wide).frame_size == 3412
 
 
 def test_more_sources_than_the_outside_address_has_ports_are_refused() -> None:

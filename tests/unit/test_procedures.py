@@ -109,6 +109,7 @@ def test_an_inner_measurement_has_all_common_settings_but_is_done_once() -> None
         "loss_tolerance": 0.01,
         "frame_timeout_seconds": 0.5,
         "invalid_repeats": 3,
+        "settle_seconds": 4.0,
         "most_seconds": 77.0,
     }
     assert {*common, "repeat"} == {item.name for item in dataclasses.fields(TrialSettings)}

@@ -183,7 +183,8 @@ def test_a_result_without_doubts_has_none() -> None:
     ("values", "facts", "word", "says"),
     [
         ([100.0], {}, "single repetition", "single repetition"),
-        ([100.0, 94.0], {"error": 3.0}, None, ""),
+        ([100.0, 95.5], {"error": 3.0}, None, ""),
+        ([103.0, 100.0, 97.5], {"error": 3.0}, "wide spread", "spread over 5.5% of their median"),
         ([100.0, 94.0], {}, "wide spread", "farther from each other than the errors of their searches: 100, 94"),
         ([100.0, 106.0, 100.0], {}, "wide spread", "6.0%"),
         ([100.0, 93.0, 100.0], {}, "wide spread", "7.0%"),
@@ -256,6 +257,19 @@ def test_where_the_figure_is_no_rate_of_frames_the_testers_time_alone_is_told(me
     one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0})
     found = make(make_result(metric, "us", {}, [one, one]), grouped(ON_DEVICE_CORES))
     assert verdict(found).count("100 ns a frame, which is told as the device's") == told
+
+
+def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful() -> None:
+    plain = make(measured([100.0, 100.0]), Parameters.grouped(place={"emulated": False}))
+    assert not plain.functional
+    assert "functional" not in verdict(plain)
+    found = make(measured([100.0]), Parameters.grouped(place={"emulated": True}))
+    assert words(found) == ["functional", "single repetition"]
+    assert found.functional
+    first, *others = verdict(found).splitlines()
+    assert first.endswith("(functional, not performance)")
+    assert any("Finding: functional, not performance: the device ran on an emulated machine" in line for line in others)
+    assert found.document()["doubts"][0]["word"] == "functional"
 
 
 def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:

@@ -13,10 +13,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from natgauge import procedures
 from natgauge.bench import foreign
+from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder
 from natgauge.bench.question import Cell
 from natgauge.bench.requests import TrialConstants, refuse_stateless
@@ -40,8 +41,6 @@ from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.words import Family
-
-LONGEST_GRACE_SECONDS: Final = 60.0
 
 #: Makes what plays a recipe on a device with these wishes.
 Player = Callable[[Recipe, Device, Wishes], Gateway]
@@ -97,7 +96,6 @@ class Bench:
         around: what lab and device fix for the traffic.
         traffic: of every trial.
         seed: of all pseudorandom choices.
-        grace_seconds: wait for the last frames of each phase.
         device: the started devices; None before the `with` block, and when they are not ours.
     """
 
@@ -130,7 +128,7 @@ class Bench:
         self.around = surroundings(self.lab.ground, self.recipe)
         self.traffic = make_plan(cell.traffic, self.around)
         self.seed = _check_seed(cell.options.seed)
-        self.grace_seconds = _check_grace(cell.options.grace_seconds, self.lab)
+        checked(cell.options.grace_seconds)
         self.device: Chain | None = None
         self._watch = watch if watch is not None else Silent()
         self._play = play
@@ -209,6 +207,10 @@ class Bench:
                 check_rate(name.replace("_", " "), value)
         return settings.as_run()
 
+    def grace_of(self, settings: TrialSettings) -> float:
+        """Wait for the last frames of each phase, in seconds."""
+        return grace_of(self.cell.options.grace_seconds, self.lab.grace_seconds, settings.profile)
+
     def _facts(self, settings: TrialSettings) -> PlanFacts:
         """What the device must be fit for.
 
@@ -219,11 +221,11 @@ class Bench:
         longest = FIRST_TRIAL_SECONDS
         if "udp_timeout" not in self._told and not settings.waits_for_expiry:
             longest = 2 * LONGEST_TRIAL_SECONDS
-        phase2 = settings.phase2_seconds
+        phase2, grace = settings.phase2_seconds, self.grace_of(settings)
         return PlanFacts(
             connections=self.traffic.connections,
             phase1_seconds=longest,
-            after_seconds=phase2 + 2 * self.grace_seconds if phase2 else 0.0,
+            after_seconds=phase2 + 2 * grace if phase2 else 0.0,
             source_addresses=self.traffic.source_addresses.count,
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
             outside_addresses=1 if self.around.pool is None else self.around.pool.count,
@@ -276,7 +278,7 @@ class Bench:
                 watch_cpus=tuple(cpu for cpu in self.lab.device_cpus if cpu not in self.lab.sender_cpus),
                 seed=self.seed,
                 first_mark=secrets.randbelow(0xFFFF_FFFF) + 1,
-                grace_seconds=self.grace_seconds,
+                grace_seconds=self.grace_of(planned.settings),
                 table_limit=knobs.get("table_size"),
                 udp_timeout=knobs.get("udp_timeout"),
                 highest_phase1_rate=rates.phase1,
@@ -396,11 +398,3 @@ def _check_seed(seed: int | None) -> int:
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed: {seed} is outside of 0 to 2^64 - 1")
     return seed
-
-
-def _check_grace(seconds: float | None, lab: Lab) -> float:
-    if seconds is None:
-        return lab.grace_seconds
-    if not 0 <= seconds <= LONGEST_GRACE_SECONDS:
-        raise UsageError(f"grace: {seconds:g} is outside of 0 to {LONGEST_GRACE_SECONDS:g} s")
-    return seconds

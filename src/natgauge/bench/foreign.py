@@ -140,12 +140,12 @@ class ForeignMeasurer(LabMeasurer):
             self.traffic = self.fresh.next()
         return super().request(plan)
 
-    def _perform(self, request: TrialRequest, restart_at: float | None = None) -> Evidence:
+    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Evidence:
         if self.fresh is None:
-            return super()._perform(request, restart_at)
+            return super()._perform(request, restart_at, settle)
         ports = request.initiator.destination_ports
         with self.fresh.used(Range(ports.first, ports.last), request.connections, self.watch):
-            return super()._perform(request, restart_at)
+            return super()._perform(request, restart_at, settle)
 
 
 def abilities(foreign: Foreign | None) -> frozenset[Ability]:

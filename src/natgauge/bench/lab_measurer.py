@@ -89,6 +89,7 @@ class LabMeasurer(Measurer):
         own: measures the tester's own delays; None = it cannot be done here.
         collapsed: the device did not stand any more after the last trial.
         passed: the plan of the last trial that passed.
+        sleep: waits while a device settles; the tests hand in their own.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
     """
 
@@ -104,6 +105,7 @@ class LabMeasurer(Measurer):
     own: OwnDelays | None = None
     collapsed: bool = False
     passed: TrialPlan | None = None
+    sleep: Callable[[float], None] = time.sleep
     own_drops: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -143,7 +145,7 @@ class LabMeasurer(Measurer):
                 self.recorder.add_trial(record_of_none(plan, outcome, self.place.placement, began))
                 return outcome
             notes = ("the device had collapsed and was started anew before this trial",)
-        evidence = self._perform(request, plan.restart_at_seconds)
+        evidence = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
         outcome = self._judged(evidence, plan)
         last = _last_phase(evidence.result)
         if outcome.verdict is Verdict.FAIL and not received_in_all(last):
@@ -294,8 +296,10 @@ class LabMeasurer(Measurer):
         """
         return Requests(self.settings, self.traffic, self.place.initiator, self.place.responder).of(plan, self.number)
 
-    def _perform(self, request: TrialRequest, restart_at: float | None = None) -> Evidence:
+    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Evidence:
         count_before = self._empty()
+        if settle:
+            self.sleep(settle)
         faults_before = self._faults()
         dropped_before = self._dropped()
         if restart_at is None:

@@ -35,8 +35,10 @@ DEFAULT_CONNECTIONS = 100_000
 #: Octets with FCS. 64 is Ethernet's least; an IPv6 header is 20 octets longer than an IPv4 one, so the IPv6 frame with
 #: the same payload has 84 (RFC 8219 section 5.1.1 explains why 64 is impossible there).
 LEAST_FRAME: dict[Family, int] = {"ipv4": 64, "ipv6": 84}
-#: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS.
+#: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
+#: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
 LARGEST_FRAME = 3412
+_ONE_PAGE = "a frame is made in one page of memory, for the kernel's live-frames mode has no multi-buffer XDP"
 #: Ethernet header and FCS: what a frame has beyond its interface's MTU.
 FRAME_OVERHEAD = 18
 
@@ -307,7 +309,9 @@ def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:
     """
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     least = LEAST_FRAME[families[side]]
-    largest = min(LARGEST_FRAME, around.mtu + FRAME_OVERHEAD)
+    carried = around.mtu + FRAME_OVERHEAD
+    largest = min(LARGEST_FRAME, carried)
+    why = _ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
     if asked is None:
         return least
     if asked < least:
@@ -320,8 +324,8 @@ def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:
     for octets, where in ((asked, side), (on_other, other)):
         if octets > largest:
             raise UsageError(
-                f"frame size: {octets} octets on the {where} side is too large; the most this lab carries is "
-                f"{largest} (FCS included)"
+                f"frame size: {octets} octets on the {where} side is too large: {why}; the most is {largest} (FCS "
+                "included)"
             )
     return asked
 

@@ -11,6 +11,7 @@ from natgauge.bench.traffic import TrafficPlan
 from natgauge.campaigns.store import plain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe, digest
+from natgauge.labs.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.results.parameters import Parameters
 from natgauge.tester.highest import HighestRates
@@ -35,6 +36,7 @@ class Conditions:
         lab: its name.
         chosen: what was chosen of it and may move a figure, by name.
         placement: of the device's work, as the lab says.
+        emulated: whether the device runs on an emulated machine, as the lab says.
         sender_cpus: the tester's.
         device_cpus: the device's; none where they are not known to us.
         grace_seconds: wait for the last frames of each phase.
@@ -52,6 +54,7 @@ class Conditions:
     lab: str
     chosen: Mapping[str, Any]
     placement: Placement
+    emulated: bool
     sender_cpus: tuple[int, ...]
     device_cpus: tuple[int, ...]
     grace_seconds: float
@@ -106,7 +109,9 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         "lab_kind": conditions.lab_kind,
         "lab": conditions.lab,
         "placement": conditions.placement,
+        "emulated": conditions.emulated,
         **conditions.chosen,
+        **_link(conditions),
         "sender_cores": len(conditions.sender_cpus),
         "sender_cpus": conditions.sender_cpus,
         "device_cores": len(conditions.device_cpus) or None,
@@ -115,6 +120,16 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         **{name: machine.get(name) for name in _MACHINE},
         "cpu": cpu.get("model"),
     }
+
+
+def _link(conditions: Conditions) -> dict[str, Any]:
+    """What the slower link carries in one direction at most, where there are links; None where a speed is not known."""
+    if "link_speeds" not in conditions.chosen:
+        return {}
+    octets = conditions.frame_octets
+    links = tuple(zip(conditions.chosen["link_speeds"], (octets["initiator"], octets["responder"]), strict=True))
+    known = [theoretical_maximum(speed, size) for speed, size in links if speed is not None]
+    return {"theoretical_maximum": min(known) if len(known) == len(links) else None}
 
 
 def _rates(rates: HighestRates) -> dict[str, Any]:

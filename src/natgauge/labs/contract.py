@@ -279,6 +279,7 @@ class Lab(Protocol):
         device_cpus: the devices' cores; none when they are not known to us.
         grace_seconds: how long frames may still be on their way after the last one was sent, unless told otherwise.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
+        emulated: whether a device runs on a processor that software plays, so that its figures show only that it works.
         ground: what it fixes for the traffic.
     """
 
@@ -292,6 +293,7 @@ class Lab(Protocol):
     device_cpus: tuple[int, ...]
     grace_seconds: float
     virtual: bool
+    emulated: bool
 
     @property
     def ground(self) -> Ground:

@@ -75,6 +75,7 @@ class NetnsLab(MadeLab):
 
     kind = "netns"
     virtual = True
+    emulated = False
     grace_seconds = GRACE_SECONDS
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword

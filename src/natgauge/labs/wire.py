@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
-from pathlib import Path
 from typing import Any, Final, Self
 
 from pyroute2 import IPRoute
 
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs import xdp
@@ -18,6 +17,7 @@ from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
 from natgauge.labs.contract import Addresses, Device, Foreign, Ground, Link, Port
 from natgauge.labs.links import drop_counters
 from natgauge.labs.locks import Lock
+from natgauge.labs.media import Media, media_of
 from natgauge.labs.namespaces import exists, inside
 from natgauge.words import Address, Family, Placement
 
@@ -32,6 +32,7 @@ class WireLab:
 
     Attributes:
         notes: remarks on the ports that a reader of the result should see.
+        media: of the Initiator's and the Responder's port; not known before the `with` block.
     """
 
     placement: Placement = "external"
@@ -39,6 +40,7 @@ class WireLab:
     device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS
     virtual = False
+    emulated = False
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
         self,
@@ -79,6 +81,7 @@ class WireLab:
         self.initiator = initiator
         self.responder = responder
         self.notes: tuple[str, ...] = ()
+        self.media: tuple[Media, Media] = (Media(), Media())
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
         self.foreign: Foreign | None = foreign or Foreign()
         self._pool = pool
@@ -106,9 +109,17 @@ class WireLab:
         raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
 
     def parameters(self) -> Mapping[str, Any]:
-        """Both ports, and what was told of the device."""
+        """Both ports with their links, and what was told of the device."""
         told = {} if self.foreign is None else self.foreign.told()
-        return {"ports": [self.initiator.interface, self.responder.interface], **told}
+        return {
+            "ports": [self.initiator.interface, self.responder.interface],
+            "port_drivers": [port.driver for port in self.media],
+            "port_firmware": [port.firmware for port in self.media],
+            "media": [port.medium for port in self.media],
+            "link_speeds": [port.megabits for port in self.media],
+            "flow_control": [port.flow_control for port in self.media],
+            **told,
+        }
 
     def up(self) -> Self:
         """Examine and lock both ports.
@@ -124,6 +135,7 @@ class WireLab:
                     raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')  # noqa: TRY301
                 self._lock(port)
                 self.notes += inside(port.netns, lambda port=port: self._examine(port))  # type: ignore[misc]
+            self.media = (_media(self.initiator), _media(self.responder))
         except BaseException:
             self.down()
             raise
@@ -188,12 +200,23 @@ def _link(side: LinkSide, port: Port) -> Link:
     return Link(ip_network("0.0.0.0/0" if side.device.version == 4 else "::/0"), device, side.host(0))
 
 
+def _media(port: Port) -> Media:
+    return inside(port.netns, lambda: media_of(port.interface))
+
+
 def _mtu(port: Port) -> int:
     """Ethernet's own where it cannot be read; a missing port is refused when the lab is entered."""
     try:
-        return int(Path(f"/sys/class/net/{port.interface}/mtu").read_text())
-    except (OSError, ValueError):
+        return inside(port.netns, lambda: _read_mtu(port.interface))
+    except BrokenError:
         return ETHERNET_MTU
+
+
+def _read_mtu(interface: str) -> int:
+    # Not of /sys, which shows the namespace it was mounted in.
+    with IPRoute() as routes:
+        found = routes.link_lookup(ifname=interface)
+        return int(routes.get_links(found[0])[0].get_attr("IFLA_MTU")) if found else ETHERNET_MTU
 
 
 def _refuse_down(interface: str, link: Any) -> None:

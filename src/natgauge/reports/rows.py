@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from natgauge.errors import UsageError
 from natgauge.results import derived
 from natgauge.results.comparing import shown
-from natgauge.results.model import Result
+from natgauge.results.model import SHARE_OF_LINK, Result
 from natgauge.results.parameters import describe
 from natgauge.results.scalability import DerivedRow, derived_rows
 
@@ -144,6 +144,8 @@ _FIXED: Final = (
     _Described("median", lambda result: result.median, text=number),
     _Described("1st percentile", lambda result: result.p1, text=number),
     _Described("99th percentile", lambda result: result.p99, text=number),
+    _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s", text=number),
+    _Described("share of theoretical maximum", lambda result: result.figures.get(SHARE_OF_LINK), text=_decimals(3)),
     _Described("limited by", lambda result: result.limited_by),
     _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number),
     _Described("doubts", _doubts, text=_many),

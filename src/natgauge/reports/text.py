@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from pydantic import JsonValue
+
 from natgauge.campaigns.store import PLAN, SUMMARY, read_document
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import number, references, rows, uncompared, whole
-from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
+from natgauge.results.doubts import FUNCTIONAL
+from natgauge.results.model import SHARE_OF_LINK, SUMMARY_SCHEMA, DoubtWord, Result
 from natgauge.results.scalability import derived_rows
 from natgauge.words import LimitedBy
 
@@ -27,7 +30,12 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
 }
 
 #: Doubts that are told whole: they say something of the device that its figure does not.
-_FINDINGS: Final[frozenset[DoubtWord]] = frozenset({"wide spread", "tester on device cores"})
+_FINDINGS: Final[frozenset[DoubtWord]] = frozenset(
+    {"wide spread", "tester on device cores", "functional", "link limited", "flow control"}
+)
+
+#: What is told of each link.
+_OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
 
 #: One load or step of a series.
 SeriesRow = Mapping[str, float | str | None]
@@ -69,8 +77,11 @@ def verdict(result: Result) -> str:
     lines = [f"{result.dut}: {result.metric} {number(result.median)} {_unit(result)}"]
     if "frames_per_second_total" in result.figures:
         lines[0] += f", {number(result.figures['frames_per_second_total'])} frames/s all directions together"
+    if result.functional:
+        lines[0] += f" ({FUNCTIONAL})"
     lines.append(f"  {_certainty(result)}")
     lines.append(f"  {_conditions(result)}")
+    lines += [f"  {line}" for line in _link(result)]
     lines.append(f"  Limited by {_LIMITS[result.limited_by]}.")
     lines.append(f"  Trials: {_trials(result.trials)}.")
     if result.doubts:
@@ -154,6 +165,30 @@ def _conditions(result: Result) -> str:
         parts.append(f"device on CPU {', '.join(map(str, cpus))}")
     parts.append(f"placement {result.placement}")
     return ", ".join(parts) + "."
+
+
+def _link(result: Result) -> Iterator[str]:
+    """The links, where the lab has any, and what they carry at most (RFC 2544 section 26.1, RFC 8219 section 5.1)."""
+    media, speeds, drivers, flows = (_each(result, name) for name in _OF_LINKS)
+    if not media:
+        return
+    told = [
+        f"{medium}, {whole(speed) + ' Mbit/s' if isinstance(speed, int) else 'speed not known'}, driver {driver}, "
+        f"flow control {flow}"
+        for medium, speed, driver, flow in zip(media, speeds, drivers, flows, strict=False)
+    ]
+    yield f"Links: {'; '.join(dict.fromkeys(told))}."
+    most, share = result.number("theoretical_maximum"), result.figures.get(SHARE_OF_LINK)
+    if most is None:
+        yield "Their theoretical maximum is not known."
+    else:
+        part = "" if share is None else f"; the result is {share:.1%} of it"
+        yield f"Their theoretical maximum is {number(most)} frames/s in each direction{part}."
+
+
+def _each(result: Result, name: str) -> list[JsonValue]:
+    told = result.parameter(name)
+    return told if isinstance(told, list) else []
 
 
 def _doubts(result: Result) -> str:

@@ -14,11 +14,13 @@ from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.notes import excused_told
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
-from natgauge.results.model import Doubt, DoubtWord
+from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 
-#: Repetitions that lie farther from their median than this share of it are told.
+#: Repetitions are told whose lowest and highest value lie farther apart than this share of their median.
 WIDE: Final = 0.05
+#: What is stamped on results of an emulated device.
+FUNCTIONAL: Final = "functional, not performance"
 #: Notes of a measurement that are doubts, by how they begin.
 _NOTED: Final[Mapping[str, DoubtWord]] = {
     UNDECIDED: "undecided",
@@ -31,24 +33,33 @@ EXCUSED_TOO_OFTEN: Final = 1 / 3
 NEAR_TOP: Final = 0.8
 #: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
 LEAST_RECEIVER_SHARE: Final = 0.01
-#: Metrics whose figure is the rate of the frames that the device forwarded.
-_FRAME_RATES: Final = frozenset({"throughput", "connection-rate", "validated-connection-rate"})
 #: Metrics of what the device does while no frame comes.
 _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
+#: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.
+NEAR_LINK: Final = 0.98
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
     """Every doubt, the gravest first."""
     return (
+        *_functional(parameters),
         *_excused(measured),
         *_limits(measured),
         *_repetitions(measured),
         *_trials(measured),
         *_queues(measured, parameters),
         *_foreign(parameters),
+        *_link(measured, parameters),
         *_unknown_tester(measured, parameters),
         *_receiver(measured, parameters),
     )
+
+
+def _functional(parameters: Parameters) -> Iterator[Doubt]:
+    """An emulated processor takes as long for an instruction as its emulator does."""
+    if parameters.get("emulated"):
+        text = f"{FUNCTIONAL}: the device ran on an emulated machine, which shows that it works, not how fast it is"
+        yield Doubt(word="functional", text=text)
 
 
 def _excused(measured: MeasurementResult) -> Iterator[Doubt]:
@@ -87,13 +98,13 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
     summary = measured.summary
     if len(summary.repetitions) == 1:
         yield Doubt(word="single repetition", text="a single repetition says nothing about spread")
-    widest = max(summary.maximum - summary.median, summary.median - summary.minimum)
+    spread = summary.maximum - summary.minimum
     disagree = _disagree(measured.measurements)
-    if disagree or widest > WIDE * abs(summary.median):
-        share = f"{widest / abs(summary.median):.1%}" if summary.median else "more than all"
+    if disagree or spread > WIDE * abs(summary.median):
+        share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
         values = ", ".join(f"{value:,.6g}" if value % 1 else f"{value:,.0f}" for value in summary.repetitions)
         beyond = f", farther from each other than the errors of their searches: {values}" if disagree else ""
-        yield Doubt(word="wide spread", text=f"repetitions lie up to {share} from their median{beyond}")
+        yield Doubt(word="wide spread", text=f"repetitions spread over {share} of their median{beyond}")
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:
@@ -135,6 +146,24 @@ def _foreign(parameters: Parameters) -> Iterator[Doubt]:
         yield Doubt(word="table not emptied", text=text)
 
 
+def _link(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
+    """A full link ends the search, and PAUSE frames (IEEE 802.3 annex 31B) turn a loss into a wait."""
+    most, rate = parameters.get("theoretical_maximum"), measured.summary.median
+    if measured.metric in FRAME_RATES and isinstance(most, int | float) and rate >= NEAR_LINK * most:
+        text = f"the link carries no more than {most:,.0f} frames/s of this size; the device may do more"
+        yield Doubt(word="link limited", text=text)
+    ports, flows = parameters.get("ports"), parameters.get("flow_control")
+    if not isinstance(ports, list) or not isinstance(flows, list):
+        return
+    for port, flow in zip(ports, flows, strict=False):
+        if flow not in ("off", "not known"):
+            text = (
+                f"flow control is on at {port} ({flow}): what the device has no room for waits instead of being lost; "
+                f"run: ethtool -A {port} autoneg off rx off tx off"
+            )
+            yield Doubt(word="flow control", text=text)
+
+
 def _unknown_tester(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
     """A cable of veths ends the search, but says nothing of what the tester can do on a card."""
     phase = 1 if measured.unit == "connections/s" else 2
@@ -156,7 +185,7 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[D
     if not isinstance(taken, int | float):
         yield Doubt(word="tester on device cores", text=f"{work}; how much was not measured")
         return
-    if measured.metric not in _FRAME_RATES:
+    if measured.metric not in FRAME_RATES:
         text = f"{work}, {taken:.0f} ns a frame, which is told as the device's"
         yield Doubt(word="tester on device cores", text=text)
         return

@@ -8,7 +8,7 @@ from typing import Any
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.results import doubts
-from natgauge.results.model import Interval, Repetition, Result
+from natgauge.results.model import FRAME_RATES, SHARE_OF_LINK, Interval, Repetition, Result
 from natgauge.results.parameters import Parameters
 
 
@@ -41,12 +41,20 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         doubts=doubts.find(measured, parameters),
         trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
         disturbed=measured.disturbed,
-        figures=measured.figures,
+        figures={**measured.figures, **_share_of_link(measured, parameters)},
         repetitions=tuple(_repetition(one) for one in measured.measurements),
         parameters=parameters,
         notes=measured.notes,
         results=folder,
     )
+
+
+def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> dict[str, float]:
+    """RFC 2544 section 26.1: what part it is of the rate that the link carries at most, where that is known."""
+    most = parameters.get("theoretical_maximum")
+    if measured.metric not in FRAME_RATES or not isinstance(most, int | float):
+        return {}
+    return {SHARE_OF_LINK: measured.summary.median / most}
 
 
 def _limit(word: str) -> Any:

@@ -20,9 +20,13 @@ SUMMARY_SCHEMA: Final = "natgauge-summary-2"
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
-    "table not emptied", "tester unknown", "tester on device cores",
+    "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
 ]  # fmt: skip
 
+#: Metrics whose value is a rate of frames in one direction; in phase 1 a connection is a frame.
+FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", "throughput"})
+#: The figure that says what part of the link's theoretical maximum the value is, 0 to 1.
+SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
 #: No error line repeats more of a value than this many characters.
 _MOST_SHOWN: Final = 60
 
@@ -150,6 +154,11 @@ class Result(_Model):
     def values(self) -> tuple[float, ...]:
         """Of all repetitions."""
         return tuple(one.value for one in self.repetitions)
+
+    @property
+    def functional(self) -> bool:
+        """Whether it shows that the device works, not how fast it is."""
+        return any(doubt.word == "functional" for doubt in self.doubts)
 
     @property
     def dut(self) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 from natgauge.results import derived
 from natgauge.results.comparing import Difference, comparable
 from natgauge.results.derived import Better
+from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import Result
 
 #: What a scale-up is about; a device on the senders' cores has as many as they have.
@@ -234,6 +235,8 @@ def _compare(
     ]
     if not candidates:
         return Comparison()
+    if result.functional:
+        return Comparison(doubt=f"not compared: {FUNCTIONAL}")
     number, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if not differences and other.median > 0:
         return Comparison(compute(other.median))

@@ -21,6 +21,7 @@ class Options:
     """What may be chosen."""
 
     hops: int = field(default=64, metadata=choice("Hop limit of the router", "N"))
+    emulated: bool = field(default=False, metadata=choice("The router is said to be emulated"))
 
 
 class PlainLab:
@@ -36,6 +37,7 @@ class PlainLab:
 
     def __init__(self, name: str, options: Options, _need: Need) -> None:
         self.name, self.hops, self.router = name, options.hops, f"ng-{name}-router"
+        self.emulated = options.emulated
         sides = (INSIDE["ipv4"], OUTSIDE["ipv4"])
         self.cables: list[Cable] = []
         ports: list[Port] = []

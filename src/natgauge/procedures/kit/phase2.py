@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal, get_args
 
+from natgauge.errors import UsageError
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.values import in_range, one_of
 
 Directions = Literal["both", "up", "down"]
+#: What of `ReadingOrder` may be chosen; "once" belongs to validation.
+Reading = Literal["pseudorandom", "increasing"]
 
 #: RFC 2544 section 24.
 RFC_TRIAL_SECONDS = 60.0
@@ -30,6 +33,8 @@ class Phase2Settings(TrialSettings):
     Attributes:
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 wants 60.
         directions: who sends in phase 2: both, up (Initiator only) or down (Responder only).
+        reading_order: how the Responder reads its state table: pseudorandom, or increasing, which is round robin
+            (RFC 9693 section 4.10).
         stateless: no phase 1; for routing and stateless translation.
         foreground_share: share of the frames of phase 2 that are under test, 0.001 to 1; the others are native IPv6.
             RFC 8219 section 5.3 wants 1, 0.9, 0.5 and 0.1.
@@ -40,6 +45,13 @@ class Phase2Settings(TrialSettings):
         default="both",
         metadata=about("who sends in phase 2: both, up or down", check=partial(one_of, allowed=get_args(Directions))),
     )
+    reading_order: Reading = field(
+        default="pseudorandom",
+        metadata=about(
+            "order in which the Responder reads its state table: pseudorandom or increasing",
+            check=partial(one_of, allowed=get_args(Reading)),
+        ),
+    )
     stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
     foreground_share: float = field(
         default=1.0,
@@ -49,6 +61,16 @@ class Phase2Settings(TrialSettings):
             partial(in_range, lowest=LEAST_FOREGROUND, highest=1),
         ),
     )
+
+    def __post_init__(self) -> None:
+        """Refuse an order for a table that nobody reads."""
+        super().__post_init__()
+        if self.reading_order == "pseudorandom":
+            return
+        if self.stateless:
+            raise UsageError("reading order: a stateless trial has no state table to read; leave it out")
+        if self.directions == "up":
+            raise UsageError("reading order: with directions up the Responder sends nothing; leave it out")
 
     def needs(self) -> frozenset[Ability]:
         """As the settings say."""
@@ -86,6 +108,7 @@ class Phase2Settings(TrialSettings):
             initiator_rate=rate if self.directions in {"both", "up"} else 0.0,
             responder_rate=rate if self.directions in {"both", "down"} else 0.0,
             seconds=seconds,
+            reading_order=self.reading_order,
         )
 
     def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:

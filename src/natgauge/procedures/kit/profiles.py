@@ -41,6 +41,8 @@ COMMON: Final[Defaults] = {
         "repeat": 20,
         "trial_seconds": 60.0,
         "error": SearchError(share=0.001),
+        # RFC 2544 section 23: so long the device settles before the next trial.
+        "settle_seconds": 5.0,
         "most_seconds": None,
     },
 }

@@ -34,6 +34,8 @@ MOST_REPETITIONS = 1000
 MOST_AUTO_REPETITIONS = 20
 #: Longest time of a measurement, unless its profile has another.
 MOST_SECONDS = 600.0
+#: Nobody waits longer for a device to settle.
+LONGEST_SETTLE_SECONDS = 600.0
 #: A per-frame limit longer than this is no limit: the receivers close before.
 LONGEST_TIMEOUT_SECONDS = 60.0
 
@@ -84,6 +86,8 @@ class TrialSettings:
         loss_tolerance: share of frames a passing trial may lose; 0 <= share <= 0.5.
         frame_timeout_seconds: a frame later than this is lost; None = no limit of its own.
         invalid_repeats: how often an INVALID trial is repeated before its load is given up; 0 to 1000.
+        settle_seconds: the device is left alone for so long before each trial, its table empty; 0 to 600. RFC 2544
+            section 23 wants 5.
         most_seconds: the measurement ends after so long with what it has, > 0; None = no end.
     """
 
@@ -122,6 +126,14 @@ class TrialSettings:
             "repeats of an INVALID trial before its load is given up",
             "trials",
             partial(whole, lowest=0, highest=1000, unit="trials"),
+        ),
+    )
+    settle_seconds: float = field(
+        default=0.0,
+        metadata=about(
+            "the device is left alone for so long before each trial",
+            "s",
+            partial(in_range, lowest=0.0, highest=LONGEST_SETTLE_SECONDS, unit="s"),
         ),
     )
 
@@ -188,6 +200,7 @@ class TrialSettings:
             order=self.order,
             frame_timeout_seconds=self.frame_timeout_seconds,
             loss_tolerance=self.loss_tolerance,
+            settle_seconds=self.settle_seconds,
         )
 
     def parameters(self) -> dict[str, Any]:

@@ -75,11 +75,11 @@ class TimeBudget:
 
 
 def nominal_seconds(plan: TrialPlan) -> float:
-    """How long a trial sends, in seconds."""
-    phase1 = 0.0 if plan.stateless else plan.connections / plan.phase1_rate
+    """How long the device settles and a trial sends, in seconds."""
+    before = plan.settle_seconds + (0.0 if plan.stateless else plan.connections / plan.phase1_rate)
     if plan.phase2 is None:
-        return phase1
-    return phase1 + plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
+        return before
+    return before + plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
 
 
 def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> str:

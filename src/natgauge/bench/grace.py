@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long receivers stay open for the last frames of a phase (RFC 2544 section 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from natgauge.errors import UsageError
+from natgauge.procedures.kit.profiles import Profile
+
+LONGEST_SECONDS: Final = 60.0
+#: What a profile wants at least, whatever the lab could do with.
+_LEAST: Final[Mapping[Profile, float]] = {"rfc": 2.0}
+
+
+def checked(asked: float | None) -> float | None:
+    """What the user asked for, in seconds.
+
+    Raises:
+        UsageError: it is outside of 0 to 60.
+    """
+    if asked is not None and not 0 <= asked <= LONGEST_SECONDS:
+        raise UsageError(f"grace: {asked:g} is outside of 0 to {LONGEST_SECONDS:g} s")
+    return asked
+
+
+def grace_of(asked: float | None, labs: float, profile: Profile) -> float:
+    """The wait in seconds: as asked for, else the lab's, and not less than the profile wants."""
+    return max(labs, _LEAST.get(profile, 0.0)) if asked is None else asked

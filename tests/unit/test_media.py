@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told of a wire's links: medium, speed, theoretical maximum, flow control; and what a result's share is."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyroute2.ethtool.ioctl import NotSupportedError
+from tests.unit.made_results import made
+from tests.unit.test_recording import CONDITIONS, result
+
+from natgauge.campaigns.recording import record
+from natgauge.labs import media
+from natgauge.labs.contract import Port
+from natgauge.labs.media import Media, media_of, theoretical_maximum
+from natgauge.labs.wire import WireLab
+from natgauge.measurer import Verdict
+from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.reports import csv_table
+from natgauge.reports.text import table, verdict
+from natgauge.results.comparing import comparable
+from natgauge.results.making import make
+from natgauge.results.model import Result
+from natgauge.results.parameters import Parameters
+
+SPEEDS = (10, 100, 1000, 10_000)
+#: RFC 5180 appendix A.1, whose figures are cut off to whole frames. Three of them do not come of its formula, which
+#: stands here: 30,396 (4096, digits swapped), 303,691 (4096; 303,692.9) and 13,534 (9216, rounded up from 13,533.9).
+TABLE = {
+    64: (14_880, 148_809, 1_488_095, 14_880_952),
+    128: (8_445, 84_459, 844_594, 8_445_945),
+    256: (4_528, 45_289, 452_898, 4_528_985),
+    512: (2_349, 23_496, 234_962, 2_349_624),
+    1024: (1_197, 11_973, 119_731, 1_197_318),
+    1280: (961, 9_615, 96_153, 961_538),
+    1518: (812, 8_127, 81_274, 812_743),
+    1522: (810, 8_106, 81_063, 810_635),
+    2048: (604, 6_044, 60_444, 604_448),
+    4096: (303, 3_036, 30_369, 303_692),
+    8192: (152, 1_522, 15_221, 152_216),
+    9216: (135, 1_353, 13_533, 135_339),
+}
+
+
+@pytest.mark.parametrize("octets", TABLE)
+def test_the_theoretical_maximum_is_that_of_the_rfcs_table(octets: int) -> None:
+    assert tuple(int(theoretical_maximum(speed, octets)) for speed in SPEEDS) == TABLE[octets]
+
+
+def port(
+    monkeypatch: pytest.MonkeyPatch, *, card: bool = True, pause: tuple[int, int] | None, speed: int, kind: int
+) -> None:
+    """A port whose driver answers so."""
+
+    def ask(_interface: str, command: int, octets: int) -> bytes | None:
+        if command == media._GET_DRIVER:
+            told = struct.pack("I32s32s32s96x", command, b"ixgbe", b"6.18", b"0x800003df\0junk")
+            assert len(told) == octets == 196
+            return told
+        return None if pause is None else struct.pack("4I", command, 1, *pause)
+
+    class Tool:
+        def __init__(self, _interface: str) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
+
+        def get_link_settings(self) -> Any:
+            if speed < 0:
+                raise NotSupportedError
+            return SimpleNamespace(port=kind, speed=speed)
+
+    monkeypatch.setattr(media, "_ask", ask)
+    monkeypatch.setattr(media, "_has_card", lambda _interface: card)
+    monkeypatch.setattr(media, "IoctlEthtool", Tool)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ((10_000, 3, (0, 0)), ("FIBRE", 10_000, "off")),
+        ((1000, 0, (1, 0)), ("Twisted Pair", 1000, "received")),
+        ((25_000, 5, (0, 1)), ("Direct Attach Copper", 25_000, "sent")),
+        ((0xFFFF_FFFF, 0xFF, (1, 1)), ("not known", None, "received and sent")),
+        ((0xFFFF, 0xEF, None), ("not known", None, "not known")),
+        ((0, 77, None), ("not known", None, "not known")),
+        ((-1, 0, None), ("not known", None, "not known")),
+    ],
+)
+def test_a_card_tells_its_medium_its_speed_and_its_flow_control(
+    monkeypatch: pytest.MonkeyPatch, said: tuple[int, int, tuple[int, int] | None], read: tuple[str, int | None, Any]
+) -> None:
+    port(monkeypatch, speed=said[0], kind=said[1], pause=said[2])
+    assert media_of("eth9") == Media("ixgbe", "0x800003df", *read)
+
+
+def test_what_a_port_without_a_card_says_of_its_link_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A veth says 10 Gbit/s and Twisted Pair."""
+    port(monkeypatch, card=False, pause=None, speed=10_000, kind=0)
+    assert media_of("veth9") == Media("ixgbe", "0x800003df", "virtual", None, "not known")
+
+
+def test_the_kernel_is_really_asked() -> None:
+    assert media_of("lo") == Media("not known", None, "virtual", None, "not known")
+
+
+def wired(*links: Media) -> dict[str, Any]:
+    """What a wire of two such links tells."""
+    lab = WireLab(Port("a", None, "02:00:00:00:00:01", None), Port("b", None, "02:00:00:00:00:02", None))
+    assert lab.parameters()["link_speeds"] == [None, None]
+    lab.media = (links[0], links[-1])
+    return dict(lab.parameters())
+
+
+FIBRE = Media("ixgbe", "1", "FIBRE", 10_000, "off")
+COPPER = Media("igb", "1", "Twisted Pair", 1000, "off")
+
+
+@pytest.mark.parametrize(
+    ("links", "octets", "most"),
+    [
+        ((FIBRE,), {"initiator": 64, "responder": 64}, 14_880_952),
+        ((FIBRE,), {"initiator": 84, "responder": 64}, 12_019_230),
+        ((FIBRE, COPPER), {"initiator": 1518, "responder": 1518}, 81_274),
+        ((FIBRE, replace(FIBRE, megabits=None)), {"initiator": 64, "responder": 64}, None),
+    ],
+)
+def test_the_slower_link_and_the_larger_frame_decide(links: tuple[Media, ...], octets: Any, most: float | None) -> None:
+    told = record(replace(CONDITIONS, chosen=wired(*links), frame_octets=octets)).place["theoretical_maximum"]
+    assert told == most if most is None else int(told) == most  # type: ignore[arg-type]
+
+
+def test_a_lab_without_links_has_no_theoretical_maximum() -> None:
+    assert "theoretical_maximum" not in record(CONDITIONS).place
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"driver": "ice"}, {"port_drivers"}),
+        ({"firmware": "2"}, {"port_firmware"}),
+        ({"medium": "Direct Attach Copper"}, {"media"}),
+        ({"megabits": 25_000}, {"link_speeds"}),
+        ({"flow_control": "sent"}, {"flow_control"}),
+    ],
+)
+def test_whatever_a_link_is_moves_the_figure(changed: dict[str, Any], named: set[str]) -> None:
+    other = result(chosen=wired(replace(FIBRE, **changed)))
+    assert {one.name for one in comparable(result(chosen=wired(FIBRE)), other)} == named
+
+
+def measured(value: float, links: tuple[Media, ...], metric: str = "throughput", unit: str = "frames/s") -> Result:
+    one = Measurement(value, value * 1.01, "device", {Verdict.PASS: 1, Verdict.INVALID: 0})
+    parameters: Parameters = record(replace(CONDITIONS, lab_kind="wire", placement="external", chosen=wired(*links)))
+    return make(make_result(metric, unit, {}, [one, one]), parameters)
+
+
+def test_the_share_of_the_link_is_told_in_text_json_table_and_csv() -> None:
+    found = measured(3_720_238.0, (FIBRE,))
+    assert found.document()["figures"]["share_of_theoretical_maximum"] == pytest.approx(0.25)
+    text = verdict(found)
+    assert "  Links: FIBRE, 10,000 Mbit/s, driver ixgbe, flow control off.\n" in text
+    assert "  Their theoretical maximum is 14,880,952 frames/s in each direction; the result is 25.0% of it." in text
+    assert "0.250" in table([found])
+    assert "14,880,952" in table([found])
+    assert "share of theoretical maximum" in csv_table.table([found])
+    assert [doubt.word for doubt in found.doubts] == []
+
+
+def test_each_link_is_told_where_they_differ_and_none_where_there_are_none() -> None:
+    text = verdict(measured(1000.0, (FIBRE, replace(COPPER, megabits=None))))
+    assert "; Twisted Pair, speed not known, driver igb, flow control off." in text
+    assert "  Their theoretical maximum is not known.\n" in text
+    assert "Links" not in verdict(made())
+
+
+@pytest.mark.parametrize(("metric", "unit"), [("latency", "us"), ("tear-down-rate", "connections/s")])
+def test_what_is_no_rate_of_frames_has_no_share_of_the_link(metric: str, unit: str) -> None:
+    found = measured(14_880_952.0, (FIBRE,), metric, unit)
+    assert "share_of_theoretical_maximum" not in found.figures
+    assert found.doubts == ()
+    assert "14,880,952 frames/s in each direction.\n" in verdict(found)
+
+
+def test_a_full_link_is_not_the_devices_limit() -> None:
+    (doubt,) = measured(1_487_000.0, (COPPER,)).doubts
+    assert doubt.word == "link limited"
+    assert "the link carries no more than 1,488,095 frames/s of this size; the device may do more" in doubt.text
+    assert measured(1_450_000.0, (COPPER,)).doubts == ()
+
+
+def test_flow_control_is_a_doubt_of_each_port_with_the_command_that_ends_it() -> None:
+    found = measured(1000.0, (replace(FIBRE, flow_control="received"), FIBRE))
+    (doubt,) = found.doubts
+    assert doubt.word == "flow control"
+    assert doubt.text.startswith("flow control is on at a (received): ")
+    assert doubt.text.endswith("run: ethtool -A a autoneg off rx off tx off")
+    assert doubt.text in verdict(found)
+    assert [one.word for one in measured(1000.0, (replace(FIBRE, flow_control="sent"),)).doubts] == ["flow control"] * 2
+    assert measured(1000.0, (replace(FIBRE, flow_control="not known"),)).doubts == ()

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which the Responder reads its state table, and the time a device settles before each trial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.simulated import Gateway
+from tests.unit.test_measurer import FakeTable, measurer
+from tests.unit.test_recording import result, settings
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.errors import UsageError
+from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.procedures import get, procedures
+from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.results.comparing import comparable
+
+READERS = [
+    "throughput", "frame-loss", "latency", "pdv", "ipdv", "back-to-back", "system-recovery", "reset",
+]  # fmt: skip
+
+
+class Seen(Gateway):
+    """Keeps the plans of all trials."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.plans: list[TrialPlan] = []
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """As the gateway does."""
+        self.plans.append(plan)
+        return super().measure(plan)
+
+
+def make(metric: str, **asked: object) -> Any:
+    return get(metric).make_settings(
+        asked, connections=1000, placement="isolated", order="permutation", four_tuples=1000
+    )
+
+
+def test_all_metrics_over_standing_connections_let_the_order_be_chosen() -> None:
+    found = {name for name, one in procedures().items() if "reading_order" in {each.name for each in one.parameters()}}
+    assert found == set(READERS)
+
+
+@pytest.mark.parametrize("metric", READERS)
+@pytest.mark.parametrize("order", ["pseudorandom", "increasing"])
+def test_the_order_reaches_the_trial(metric: str, order: str) -> None:
+    phase2 = make(metric, reading_order=order).plan(1e3, 1e4, 2.0).phase2
+    assert phase2.reading_order == order
+
+
+def test_what_is_measured_first_reads_in_the_same_order() -> None:
+    gateway = Seen(forwards=300_000)
+    get("latency").measure(gateway, make("latency", reading_order="increasing", repeat=1))
+    assert {plan.phase2.reading_order for plan in gateway.plans if plan.phase2} == {"increasing"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked", "says"),
+    [
+        ("throughput", {"reading_order": "once"}, "reading order: 'once' is unknown; choose one of pseudorandom, incr"),
+        ("throughput", {"reading_order": "increasing", "stateless": True}, "reading order: a stateless trial has no"),
+        ("latency", {"reading_order": "increasing", "directions": "up"}, "with directions up the Responder sends noth"),
+        (
+            "validated-connection-rate",
+            {"reading_order": "increasing"},
+            "reading order: the metric validated-conn",
+        ),
+        ("connection-rate", {"reading_order": "increasing"}, "reading order: the metric connection-rate has no such"),
+        ("throughput", {"settle_seconds": -1.0}, "settle seconds: -1.0 is outside of 0 to 600 s"),
+        ("connection-rate", {"settle_seconds": 601.0}, "settle seconds: 601.0 is outside of 0 to 600 s"),
+    ],
+)
+def test_what_cannot_be_is_refused(metric: str, asked: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        make(metric, **asked)
+
+
+def test_the_engine_is_asked_for_that_order() -> None:
+    engine = FakeEngine()
+    measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(0.0, 3000.0, 1.0, reading_order="increasing")))
+    responder = engine.requests[0].phase2.responder  # type: ignore[union-attr]
+    assert responder is not None
+    assert (responder.frames, responder.reading_order) == (3000, "increasing")
+
+
+@pytest.mark.parametrize("name", ["reading_order", "settle_seconds"])
+def test_both_move_a_figure(name: str) -> None:
+    other = {"reading_order": "increasing", "settle_seconds": 5.0}[name]
+    (difference,) = comparable(result(), result(settings=settings(**{name: other})))
+    assert difference.name == name
+
+
+@pytest.mark.parametrize("metric", sorted(procedures()))
+def test_rfc_lets_the_device_settle_for_five_seconds(metric: str) -> None:
+    """RFC 2544 section 23."""
+    assert make(metric, profile="rfc").phase1_plan(1e3).settle_seconds == 5.0
+    assert make(metric).phase1_plan(1e3).settle_seconds == 0.0
+    assert make(metric, profile="rfc", settle_seconds=0.0).settle_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("choices", "seconds"), [({}, 0.3), ({"profile": "rfc"}, 2.0), ({"profile": "rfc", "grace_seconds": 0.5}, 0.5)]
+)
+def test_rfc_waits_two_seconds_for_late_frames_in_any_lab(choices: dict[str, object], seconds: float) -> None:
+    """RFC 2544 section 23; before, 0.3 s in namespaces."""
+    question = ask("throughput", "nftables-nat44", {"connections": 1000, **choices})
+    bench = Bench(question.cell)
+    planned = bench.plan("throughput", question.settings)
+    assert bench.grace_of(planned.settings) == seconds
+    assert planned.facts.after_seconds == planned.settings.phase2_seconds + 2 * seconds
+
+
+def test_the_device_settles_with_its_table_empty_and_before_the_trial() -> None:
+    engine = FakeEngine()
+    table = FakeTable(engine)
+    seen: list[tuple[float, int, int]] = []
+    tester = measurer(engine, device=table, sleep=lambda s: seen.append((s, table.emptied, len(engine.requests))))
+    for _ in range(2):
+        tester.measure(TrialPlan(1000, 500.0, settle_seconds=5.0))
+    assert seen == [(5.0, 1, 0), (5.0, 2, 1)]
+
+
+def test_the_time_in_which_a_device_settles_is_part_of_the_trials() -> None:
+    assert nominal_seconds(TrialPlan(1000, 500.0, Phase2Plan(1e3, 1e3, 3.0), settle_seconds=5.0)) == 10.0
+    assert nominal_seconds(TrialPlan(1000, 500.0, settle_seconds=5.0)) == 7.0
