@@ -309,3 +309,33 @@ def test_forwarding_is_proved_with_a_handful_of_frames_each_way() -> None:
 def test_a_device_that_does_not_forward_is_told_with_direction_and_figures() -> None:
     with pytest.raises(BrokenError, match=r"does not forward: phase 1.*0 of 8 frames"):
         measurer(FakeEngine(lost=100)).check_forwarding()
+
+
+@pytest.mark.parametrize("spoilt", [1, 2])
+def test_a_device_that_loses_a_frame_now_and_then_forwards_all_the_same(spoilt: int) -> None:
+    """Seen: "does not forward: 7 of 8 frames came back" of a router whose counter drops its first frame of 1,000."""
+    engine = FakeEngine(lost=1)
+    meter = measurer(engine)
+
+    def trial(*arguments: Any) -> Any:
+        engine.lost = int(len(engine.requests) < spoilt)
+        return engine(*arguments)
+
+    meter.runner = trial
+    meter.check_forwarding()
+    marks = [request.mark for request in engine.requests]
+    assert len(marks) == len(set(marks)) == spoilt + 1
+
+
+def test_a_device_that_loses_frames_of_every_handful_is_refused() -> None:
+    engine = FakeEngine(lost=1)
+    with pytest.raises(BrokenError, match=r"does not forward: phase 1.*7 of 8 frames"):
+        measurer(engine).check_forwarding()
+    assert len(engine.requests) == 3
+
+
+def test_a_device_that_forwards_nothing_is_asked_once() -> None:
+    engine = FakeEngine(lost=8)
+    with pytest.raises(BrokenError, match="0 of 8 frames"):
+        measurer(engine).check_forwarding()
+    assert len(engine.requests) == 1
