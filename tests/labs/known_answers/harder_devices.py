@@ -11,7 +11,17 @@ from typing import Literal
 
 from tests.labs.burner import burning
 from tests.labs.foreign import count_new, foreign_nat, opened_by
-from tests.labs.known_answers.devices import RECIPES, Changing, Device, Home, Known, Logbook, NotOnTimeError, Standing
+from tests.labs.known_answers.devices import (
+    RECIPES,
+    RING,
+    Changing,
+    Device,
+    Home,
+    Known,
+    Logbook,
+    NotOnTimeError,
+    Standing,
+)
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
@@ -93,7 +103,8 @@ class Interrupted(Changing):
 
             def tell() -> Known:
                 trial = home.logbook.trials[-1]
-                _refuse_bursts(trial["result"])
+                if self.ring < RING:
+                    _refuse_bursts(trial["result"])
                 lost = sum(count for place, count in trial["dropped"].items() if place.endswith(RING_PLACE))
                 return {**standing.tell(), "ring_frames": float(lost)}
 

@@ -73,17 +73,17 @@ DEEP = tuple(
 
 # A rate behind a deep queue: within the doubt that the result tells
 
-RATE, IN_HAND, OPENED, SECONDS, ERROR = 20_000, 50, 8_000, 0.5, 0.02
+RATE, IN_HAND, OPENED, SECONDS, ERROR, DEEP_QUEUE = 20_000, 50, 6_000, 0.3, 0.05, 8_000
 QUEUE = Queueing(
-    words=f"forwards {RATE:,} frames/s, {IN_HAND} at once, behind a queue of 16,000",
+    words=f"forwards {RATE:,} frames/s, {IN_HAND} at once, behind a queue of {DEEP_QUEUE:,}",
     rate=RATE,
     burst=IN_HAND,
-    queue=16_000,
+    queue=DEEP_QUEUE,
     placement="isolated",
     connections=OPENED,
     highest_rate=100_000.0,
     # What a trial of a rate far too high leaves in the queue has to leave it before the next.
-    grace_seconds=0.9,
+    grace_seconds=DEEP_QUEUE / RATE + 0.05,
 )
 
 
