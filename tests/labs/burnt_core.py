@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -107,6 +108,8 @@ def main() -> int:
     if os.geteuid() != 0 or len(cpus) < 2:
         click.echo("burnt core: network namespaces and BPF need root, and the device a core of its own", err=True)
         return 3
+    # Ended from outside, it undoes what it made.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     answers = []
     with (
         tempfile.TemporaryDirectory(prefix="natgauge-burnt-core-") as folder,

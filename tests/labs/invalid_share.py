@@ -13,6 +13,7 @@ import argparse
 import itertools
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -125,13 +126,16 @@ def main() -> int:
         click.echo("invalid share: network namespaces and BPF need root", err=True)
         return 3
     good = True
+    # Ended from outside, it undoes what it made.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="natgauge-invalid-share-") as folder:
         for run in range(1, runs + 1):
-            began = time.monotonic()
-            found = [measured(recipe, metric, Path(folder)) for recipe, metric in MEASUREMENTS]
-            click.echo(f"Run {run}, {time.monotonic() - began:.0f} s")
-            click.echo("\n".join(line for one in found for line in one.lines()))
-            good = good and all(one.good for one in found)
+            click.echo(f"Run {run}")
+            for recipe, metric in MEASUREMENTS:
+                began = time.monotonic()
+                found = measured(recipe, metric, Path(folder))
+                click.echo("\n".join([*found.lines(), f"      took {time.monotonic() - began:.0f} s"]))
+                good = good and found.good
     click.echo("All good." if good else "Not good: see the lines with a !")
     return 0 if good else 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -41,6 +42,8 @@ def main() -> int:
     if os.geteuid() != 0:
         click.echo("known answers: network namespaces and BPF need root", err=True)
         return 3
+    # Ended from outside, it undoes what it made.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     described = machine.describe()
     findings: list[table.Finding] = []
     missing: list[str] = []
