@@ -29,7 +29,7 @@ from tests.labs.known_answers.rows import (
 from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.incurable import SHARE_FIGURE
-from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS, TRIAL_SECONDS, most_share
+from natgauge.procedures.kit.queues import TRIAL_SECONDS, most_share, wait_limit
 from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import SearchError
 from natgauge.verdicts import LAG_SHARE
@@ -74,6 +74,7 @@ DEEP = tuple(
 # A rate behind a deep queue: within the doubt that the result tells
 
 RATE, IN_HAND, OPENED, SECONDS, ERROR, DEEP_QUEUE = 20_000, 50, 6_000, 0.3, 0.05, 8_000
+SEARCHED = SearchError(share=ERROR)
 QUEUE = Queueing(
     words=f"forwards {RATE:,} frames/s, {IN_HAND} at once, behind a queue of {DEEP_QUEUE:,}",
     rate=RATE,
@@ -87,29 +88,33 @@ QUEUE = Queueing(
 )
 
 
-def queued(metric: str, unit: str, settings: Mapping[str, object]) -> Row:
-    """The device's own rate, that of its queue not among it."""
+def queued(metric: str, unit: str, settings: Mapping[str, object], wait_seconds: float) -> Row:
+    """The device's own rate, that of its queue not among it; no frame may wait longer than W seconds in it."""
 
     def margins(evidence: Evidence) -> Margins:
         seconds = evidence.measured.figures[TRIAL_SECONDS]
-        told_share = most_share(LONGEST_WAIT_SECONDS, seconds) + IN_HAND / (RATE * seconds) + LAG_SHARE
+        told_share = most_share(wait_seconds, seconds) + IN_HAND / (RATE * seconds) + LAG_SHARE
         return (RATE * (ERROR + STALL_BOUND_SECONDS["watched"] / seconds), RATE * told_share)
 
     reason = f"below: error of the search ({ERROR:.0%}), 5 ms unnoticed; above: the doubt told, what leaves at once"
-    error = SearchError(share=ERROR)
     return Row(
         f"{metric} behind a deep queue",
         QUEUE,
         metric,
         (Look("", unit, value, float(RATE), margins, reason),),
-        {"confirm": False, "error": error, **settings},
+        {"confirm": False, "error": SEARCHED, **settings},
     )
 
 
 QUEUED = (
-    queued("connection-rate", "connections/s", {}),
-    queued("validated-connection-rate", "connections/s", {}),
-    queued("throughput", "frames/s", {**UPWARD, "connection_rate": 10_000.0, "trial_seconds": SECONDS}),
+    queued("connection-rate", "connections/s", {}, wait_limit()),
+    queued("validated-connection-rate", "connections/s", {}, wait_limit()),
+    queued(
+        "throughput",
+        "frames/s",
+        {**UPWARD, "connection_rate": 10_000.0, "trial_seconds": SECONDS},
+        wait_limit(SECONDS, SEARCHED),
+    ),
 )
 
 # Stalls: what they lose is excused, to the frame, and nothing else
