@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labs.foreign import count_new, foreign_nat, opened_by
 
 import natgauge
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
-from natgauge.duts.recipe import load
 from natgauge.labs.contract import Device
-from natgauge.labs.netns import NetnsLab
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,44 +28,8 @@ QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "10%"
 @pytest.fixture
 def wire() -> Iterator[tuple[Device, dict[str, Any]]]:
     """Three namespaces, a NAT44 with short time-outs in the middle; its device, and the ports as a user names them."""
-    with NetnsLab("foreign", initiator_family="ipv4", responder_family="ipv4", placement="isolated") as lab:
-        device = lab.devices[0]
-        for piece in load(NAT).verbs.pieces("start"):
-            assert device.run(piece, environment={"NFT_FAMILY": "ip"}).status == 0
-        timeouts = "for one in '' _stream; do echo 10 > /proc/sys/net/netfilter/nf_conntrack_udp_timeout$one; done"
-        assert device.run(timeouts).status == 0
-        ports: dict[str, Any] = {"lab": "wire", "sender_cores": str(lab.sender_cpus[0])}
-        for side, port in (("initiator", lab.initiator), ("responder", lab.responder)):
-            ports[f"{side}_port"] = port.interface
-            ports[f"{side}_gateway"] = port.gateway_address
-            ports[f"{side}_netns"] = port.netns
-        yield device, ports
-
-
-#: Counts, by destination port, the first packet of each entry of the device's own table: the others bear its mark.
-#: `ct state new` would not do, for it holds until the first answer, and events get lost when nobody has time to read.
-COUNTER = """
-table ip counted {
-    set opened { type inet_service; flags dynamic; counter; size 65535; }
-    chain forward {
-        type filter hook forward priority 0; policy accept;
-        iifname inside ct mark 0 update @opened { udp dport } ct mark set 1
-    }
-}
-"""
-
-
-def count_new(device: Device) -> None:
-    """Begin to count."""
-    assert device.run(f"nft -f - <<'RULES'\n{COUNTER}\nRULES").status == 0
-
-
-def opened_by(device: Device) -> dict[int, int]:
-    """Connections that were new to the device, by destination port."""
-    found = device.run("nft -j list set ip counted opened")
-    assert found.status == 0, found.stderr
-    elements = json.loads(found.stdout)["nftables"][1]["set"]["elem"]
-    return {element["elem"]["val"]: element["elem"]["counter"]["packets"] for element in elements}
+    with foreign_nat("foreign", NAT, TIMEOUT) as (lab, ports):
+        yield lab.devices[0], ports
 
 
 def trials_of(answer: natgauge.Answer) -> list[dict[str, Any]]:

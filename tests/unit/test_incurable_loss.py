@@ -12,7 +12,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
-from natgauge.procedures.kit.incurable import INCURABLE
+from natgauge.procedures.kit.incurable import INCURABLE, SHARE_FIGURE
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
 from natgauge.results.parameters import Parameters
@@ -97,6 +97,7 @@ def test_phase_2_of_a_stateless_measurement_is_judged_likewise() -> None:
     result = measure(throughput, gateway, stateless=True)
     assert result.summary.median == 0
     assert "0.1" in told(result)[0]
+    assert result.figures[SHARE_FIGURE] == pytest.approx(0.001, rel=0.05)
 
 
 def test_where_another_metric_prepares_itself_it_is_said_too() -> None:

@@ -334,3 +334,33 @@ def test_a_device_that_spoils_every_frame_is_refused_before_the_first_trial(how:
     with pytest.raises(BrokenError, match=r"spoils every frame: phase 1.*8 of 8 frames came back, 8 "):
         measurer(engine, runner=Spoiling(engine, how, 8)).check_forwarding()
     measurer(engine, runner=Spoiling(engine, how, 1)).check_forwarding()  # is measured: a finding
+
+
+@pytest.mark.parametrize("spoilt", [1, 2])
+def test_a_device_that_loses_a_frame_now_and_then_forwards_all_the_same(spoilt: int) -> None:
+    """Seen: "does not forward: 7 of 8 frames came back" of a router whose counter drops its first frame of 1,000."""
+    engine = FakeEngine(lost=1)
+    meter = measurer(engine)
+
+    def trial(*arguments: Any) -> Any:
+        engine.lost = int(len(engine.requests) < spoilt)
+        return engine(*arguments)
+
+    meter.runner = trial
+    meter.check_forwarding()
+    marks = [request.mark for request in engine.requests]
+    assert len(marks) == len(set(marks)) == spoilt + 1
+
+
+def test_a_device_that_loses_frames_of_every_handful_is_refused() -> None:
+    engine = FakeEngine(lost=1)
+    with pytest.raises(BrokenError, match=r"does not forward: phase 1.*7 of 8 frames"):
+        measurer(engine).check_forwarding()
+    assert len(engine.requests) == 3
+
+
+def test_a_device_that_forwards_nothing_is_asked_once() -> None:
+    engine = FakeEngine(lost=8)
+    with pytest.raises(BrokenError, match="0 of 8 frames"):
+        measurer(engine).check_forwarding()
+    assert len(engine.requests) == 1

@@ -30,7 +30,7 @@ from typing import Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures.kit import queues, validation
-from natgauge.procedures.kit.capacity_trials import LEAST_RATE, CapacityTrials, CollapsedError, UndecidedError
+from natgauge.procedures.kit.capacity_trials import LEAST_RATE, SLOWER, CapacityTrials, CollapsedError, UndecidedError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.procedure import Procedure
@@ -248,7 +248,13 @@ class _Capacity:
     def _binary(self) -> None:
         """Narrow the interval; both its ends were tried."""
         while self._decided and self._unsafe is not None and self._unsafe - self._safe > self._settings.capacity_error:
-            self._decide("binary", (self._safe + self._unsafe) // 2, self._settings.gamma)
+            self._decide("binary", self._between(self._safe, self._unsafe), self._settings.gamma)
+
+    def _between(self, safe: int, unsafe: int) -> int:
+        """What to try next: the middle, and where the number is quick to find what a full table kept, and one more."""
+        kept = self._trials.full_at if self._settings.method == "quick" else None
+        likely = () if kept is None else (kept, kept + 1)
+        return next((count for count in likely if safe < count < unsafe), (safe + unsafe) // 2)
 
     # Rates
 
@@ -285,7 +291,7 @@ class _Capacity:
             found = self._quick(count, needed) if self._settings.method == "quick" else self._full(count, needed)
             decided = "safe" if found else "unsafe"
             if not found:
-                fault = self._trials.fault(count, needed)
+                fault = self._trials.fault(count)
                 self._limit, why = fault
         except CollapsedError as error:
             decided, why, self._limit = "collapsed", str(error), "device"
@@ -306,15 +312,21 @@ class _Capacity:
         """A rate, no lower than needed, at which so many are kept; 0 when they are not.
 
         A comfortable rate is tried first, as it is over sooner: to pass it proves more than is needed. To fail it
-        proves nothing, unless the table was full.
+        proves nothing, unless the table was full; one so much slower that it tells the table from the rate does.
         """
         comfortable = COMFORTABLE_SHARE * self._rate.least
-        if comfortable > needed:
-            if self._passes_if_sent(count, comfortable):
-                return comfortable
-            if self._trials.last.limited_by == "table":
-                return 0.0
+        for rate in (comfortable, comfortable / SLOWER):
+            if rate > needed:
+                if self._passes_if_sent(count, rate):
+                    return rate
+                if self._is_full(count):
+                    return 0.0
         return needed if self._trials.passes(count, needed) else 0.0
+
+    def _is_full(self, count: int) -> bool:
+        """Whether the last trial failed because the table was full, as far as it and those before it tell."""
+        trials = self._trials
+        return trials.last.limited_by == "table" or trials.surely_full(count) or trials.slowness_kept_no_more(count)
 
     def _full(self, count: int, needed: float) -> float:
         """The searched rate of so many, which further shares refer to; 0 when it is below what is needed."""

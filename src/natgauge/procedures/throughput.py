@@ -127,7 +127,7 @@ class _Throughput(Repetitions[Settings]):
             found = search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
         except UnpreparableError as failure:
             found = _given_up(failure.outcome, self.judged, self.preparation)
-        return replace(found, figures=_figures(found.value, settings))
+        return replace(found, figures={**_figures(found.value, settings), **found.figures})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
         queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")

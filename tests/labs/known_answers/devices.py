@@ -142,6 +142,7 @@ class Device:
         wishes: its knobs.
         highest_rate: what the tester is told to be its own highest, in frames/s.
         grace_seconds: how long the tester waits for the last frames of a phase.
+        ring: frames that wait before an isolated device's core.
     """
 
     words: str
@@ -152,6 +153,7 @@ class Device:
     wishes: Wishes = field(default_factory=Wishes)
     highest_rate: float = 200_000.0
     grace_seconds: float = 0.1
+    ring: int = RING
 
     @contextmanager
     def stand(self, metric: str, settings: Mapping[str, object]) -> Iterator[Standing]:
@@ -164,7 +166,7 @@ class Device:
                 "source_ports": self.source_ports,
                 "lab_name": LAB_NAME,
                 "placement": self.placement,
-                "ring": RING,
+                "ring": self.ring,
                 "seed": 1,
                 "grace_seconds": self.grace_seconds,
                 **self.wishes.named(),

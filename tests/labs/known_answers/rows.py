@@ -102,6 +102,7 @@ class Row:
         looks: at its figures.
         settings: of the procedure, beside what all have.
         trial: instead of a procedure.
+        answer: what that trial has to be; an INVALID one where it was not asked for was disturbed.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Row:
     looks: tuple[Look, ...]
     settings: Mapping[str, object] = field(default_factory=dict)
     trial: TrialPlan | None = None
+    answer: Verdict | None = None
 
 
 # How figures are read

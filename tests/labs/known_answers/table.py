@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tests.labs.known_answers import starved
 from tests.labs.known_answers.devices import ANY_METRIC, NotOnTimeError, Standing
 from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
 
@@ -57,7 +58,8 @@ def run(row: Row) -> list[Finding]:
     """Measure, and hold every figure against the truth.
 
     What was disturbed is measured again: a device that was not on time itself, a single trial that is INVALID, a
-    procedure that gives up because all trials are, and a wrong figure that is told to be limited by the host.
+    procedure that gives up because all trials are, and a wrong figure that is told to be limited by the host, or of a
+    device whose core others had.
 
     Raises:
         NotOnTimeError: it was disturbed however often it was tried.
@@ -76,16 +78,22 @@ def _once(row: Row) -> list[Finding]:
     metric = ANY_METRIC if row.trial is not None else row.metric.partition(",")[0]
     common = {} if row.trial is not None else {"repeat": 1, "invalid_repeats": INVALID_REPEATS}
     with row.device.stand(metric, {**common, **row.settings}) as standing:
-        evidence = _measured(standing) if row.trial is None else _single(row.trial, standing)
+        waited = starved.watch()
+        evidence = _measured(standing) if row.trial is None else _single(row.trial, row.answer, standing)
+        share = waited()
     findings = [_finding(row, look, evidence) for look in row.looks]
-    if not all(one.within for one in findings) and evidence.limited_by in LIMITS_OF_THE_HOST:
-        raise NotOnTimeError(f"limited by the {evidence.limited_by}: {'; '.join(map(str, findings))}")
+    if not all(one.within for one in findings):
+        figures = "; ".join(map(str, findings))
+        if evidence.limited_by in LIMITS_OF_THE_HOST:
+            raise NotOnTimeError(f"limited by the {evidence.limited_by}: {figures}")
+        if share > starved.MOST_WAITED:
+            raise NotOnTimeError(f"the device waited for its core for {share:.0%} of the time it wanted it: {figures}")
     return findings
 
 
-def _single(trial: TrialPlan, standing: Standing) -> Evidence:
+def _single(trial: TrialPlan, answer: Verdict | None, standing: Standing) -> Evidence:
     outcome = standing.measurer.measure(trial)
-    if outcome.verdict is Verdict.INVALID:
+    if outcome.verdict is Verdict.INVALID and answer is not Verdict.INVALID:
         raise NotOnTimeError(outcome.reason)
     return Evidence(outcome, standing.tell())
 

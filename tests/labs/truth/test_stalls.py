@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
+from tests.labs.burner import burning
 from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
 
 from natgauge import trials
@@ -40,18 +38,6 @@ table ip loss {{
 }}
 END
 """
-BURNER = """
-import os, sys, time
-cpu, burnt, pause = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
-os.sched_setaffinity(0, {cpu})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-print("burning", flush=True)
-while True:
-    end = time.monotonic() + burnt
-    while time.monotonic() < end:
-        pass
-    time.sleep(pause)
-"""
 
 
 @pytest.fixture
@@ -69,20 +55,6 @@ def lab() -> Iterator[NetnsLab]:
         yield made
 
 
-@contextmanager
-def burning(cpu: int) -> Iterator[None]:
-    """Something else takes this core again and again."""
-    times = [str(BURNT_MS / 1000), str((EVERY_MS - BURNT_MS) / 1000)]
-    burner = subprocess.Popen([sys.executable, "-c", BURNER, str(cpu), *times], stdout=subprocess.PIPE)
-    try:
-        assert burner.stdout is not None
-        assert burner.stdout.readline()
-        yield
-    finally:
-        burner.kill()
-        burner.communicate()
-
-
 def trial(lab: NetnsLab) -> TrialResult:
     """One in which the sender, at least, was left in peace for most of the time."""
     for _ in range(ATTEMPTS):
@@ -98,7 +70,7 @@ def attempt(lab: NetnsLab) -> TrialResult:
     stream = InitiatorStream(rate=RATE, frames=int(RATE * SECONDS))
     request = trial_request(lab, phase2=False, watch_cpus=lab.device_cpus)
     request = request.model_copy(update={"phase2": Phase2(initiator=stream, grace_ms=300)})
-    with burning(lab.device_cpus[0]):
+    with burning(lab.device_cpus[0], BURNT_MS, EVERY_MS):
         return trials.run(request)
 
 

@@ -3,7 +3,8 @@
 
 A frame that is lost before the device has opened its connection looks like one that a full table refused. The rate is
 told from the table by opening the same connections much slower: a table keeps as many as before, however fast they
-came, a queue or a slow device loses fewer.
+came, a queue or a slow device loses fewer. A table that is proved full that way keeps that number of any more
+connections, too, so it is not proved again.
 """
 
 from __future__ import annotations
@@ -49,6 +50,18 @@ class Fault(NamedTuple):
     figures: str
 
 
+class _Proved(NamedTuple):
+    """A table that kept so many of `connections`, however slowly they were opened."""
+
+    connections: int
+    kept: int
+
+    def keeps(self, kept: int, of: int) -> bool:
+        """Whether so many of another number are the same table's, and clearly fewer than all."""
+        off = abs(kept - self.kept)
+        return off <= max(1.0, SAME_SHARE * self.kept) and of - self.kept > 2 * off
+
+
 class CapacityTrials:
     """Trials that open connections and ask each once.
 
@@ -56,6 +69,7 @@ class CapacityTrials:
         attempts: every trial so far.
         notes: what a reader must know.
         bounds: what is known of the capacity, for the observer.
+        full_at: connections that a full table kept last; None = none was full yet.
     """
 
     def __init__(self, runner: TrialRunner, settings: validation.ValidationSettings) -> None:
@@ -65,6 +79,8 @@ class CapacityTrials:
         self.attempts: list[Attempt] = []
         self.notes: list[str] = []
         self.bounds = Bounds()
+        self.full_at: int | None = None
+        self._proved: _Proved | None = None
 
     @property
     def last(self) -> TrialOutcome:
@@ -77,7 +93,14 @@ class CapacityTrials:
         A table counts as full from a little below its limit on, so it also seems to be where connections that just fit
         came too fast, and a few of them were lost.
         """
+        if self._proved is not None and self._proved.keeps(_kept(self.last, count), count):
+            return True
         return self.last.limited_by == "table" and _kept(self.last, count) < (1 - 2 * SAME_SHARE) * count
+
+    def slowness_kept_no_more(self, count: int) -> bool:
+        """Whether the last trial, though much slower than an earlier one of the same number, kept no more of them."""
+        before = self._kept_faster(count, self.attempts[-1].load)
+        return before is not None and _as_few(before, _kept(self.last, count), count)
 
     def passes(self, count: int, rate: float) -> bool:
         """Whether all are established at this rate and answer afterwards; the asking slows down where it is at fault.
@@ -108,27 +131,51 @@ class CapacityTrials:
         self.notes.append(f"asking at more than {most:.0f} frames/s loses frames, so nothing is asked faster")
         return True
 
-    def fault(self, count: int, rate: float) -> Fault:
-        """Whose fault it is that so many were not kept at this rate, in the last trial.
+    def fault(self, count: int) -> Fault:
+        """Whose fault it is that so many were not kept in the last trial.
 
         Raises:
             CollapsedError: as `passes` does.
             UndecidedError: ever more are kept, the slower they are opened, but never all; or as `passes` does.
             BrokenError: as `passes` does.
         """
-        kept = _kept(self.last, count)
-        for _ in range(MOST_SLOWER):
+        found = self._fault(count)
+        if found.limited_by == "table":
+            self.full_at = _kept(self.last, count)
+        return found
+
+    def _fault(self, count: int) -> Fault:
+        rate = self.attempts[-1].load
+        before, kept = self._kept_faster(count, rate), _kept(self.last, count)
+        for slower in range(MOST_SLOWER + 1):
+            if slower:
+                rate = max(rate / SLOWER, LEAST_RATE)
+                if self.passes(count, rate):
+                    return Fault("device", f"kept when opened at {rate:.0f}/s, but not faster")
+                before, kept = kept, _kept(self.last, count)
             if self.last.limited_by in {"table", "port pool"}:
                 return Fault("table", self.last.reason)
-            rate = max(rate / SLOWER, LEAST_RATE)
-            if self.passes(count, rate):
-                return Fault("device", f"kept when opened at {rate:.0f}/s, but not faster")
-            before, kept = kept, _kept(self.last, count)
-            if _as_few(before, kept, count):
-                limit: Literal["table", "device"] = "device" if _holds_all(self.last, count) else "table"
-                return Fault(limit, f"{kept} kept, no more by opening them at {rate:.0f}/s")
+            if self._proved is not None and self._proved.keeps(kept, count):
+                proved = f"as many as of {self._proved.connections}, which was no more by opening them slower"
+                return Fault("table", f"{kept} kept, {proved}")
+            if before is not None and _as_few(before, kept, count):
+                told = f"{kept} kept, no more by opening them at {rate:.0f}/s"
+                if _holds_all(self.last, count):
+                    return Fault("device", told)
+                self._proved = _Proved(count, kept)
+                return Fault("table", told)
         reason = f"of {count} connections {kept} were kept when opened at {rate:.0f}/s, and fewer the faster"
         raise UndecidedError(reason, "device")
+
+    def _kept_faster(self, count: int, rate: float) -> int | None:
+        """How many of the same number an earlier trial kept whose rate was higher by as much as proves something."""
+        for attempt in reversed(self.attempts):
+            outcome = attempt.outcome
+            if outcome.phase1.intended != count:
+                return None
+            if outcome.verdict is Verdict.FAIL and attempt.load >= SLOWER * rate:
+                return _kept(outcome, count)
+        return None
 
     def _asked_again(self, plan: TrialPlan, failed: TrialOutcome) -> TrialOutcome:
         """The last of further trials; a frame that the device spoils now and then must not pass for a full table."""

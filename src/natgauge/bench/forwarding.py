@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a device forwards at all: a handful of frames each way, slow enough for any device, and what came back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from natgauge.errors import BrokenError
+from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.trials import StreamCounts, TrialResult, phase1_of
+
+#: So many handfuls are sent where frames of one are missing: a device that loses 1 % of them gets by in 99 % of cases.
+HANDFULS: Final = 3
+_FRAMES: Final = 8
+_RATE: Final = 100.0
+
+
+def probe(connections: int) -> TrialPlan:
+    """One handful: frames of a few connections, of as many as there may be."""
+    few = min(_FRAMES, connections)
+    return TrialPlan(few, _RATE, Phase2Plan(_RATE, _RATE, few / _RATE))
+
+
+def whole(result: TrialResult, *, last: bool) -> bool:
+    """Whether every frame of a handful came back.
+
+    Args:
+        result: of a trial of `probe`.
+        last: there is no other handful, so that missing frames are an error.
+
+    Raises:
+        BrokenError: no frame of a stream came back, or every one comes back wrong, too, or some are missing in the last
+            handful; the message says which way and how many.
+    """
+    for name, counts in _streams(result).items():
+        if counts is None:
+            continue
+        # One that spoils some frames can be measured: that is a finding. One that spoils each would only fail.
+        if counts.received_frames and sum(_wrong(counts).values()) >= counts.offered_frames:
+            raise BrokenError(f"device spoils every frame: {name}: {_received_of(counts)}; look at its rules")
+        if counts.received_frames < counts.offered_frames:
+            if last or not counts.received_frames:
+                raise BrokenError(f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}")
+            return False
+    return True
+
+
+def _streams(result: TrialResult) -> dict[str, StreamCounts | None]:
+    phase2 = result.phase2
+    return {
+        "phase 1, Initiator to Responder": phase1_of(result),
+        "phase 2, Initiator to Responder": phase2.initiator if phase2 else None,
+        "phase 2, Responder to Initiator": phase2.responder if phase2 else None,
+    }
+
+
+def _wrong(counts: StreamCounts) -> dict[str, int]:
+    """Frames that came back as they should not, also beside those that came back right."""
+    return {
+        "damaged": counts.damaged,
+        "untranslated": counts.untranslated,
+        "mistranslated": counts.mistranslated,
+        "duplicated": counts.duplicates,
+    }
+
+
+def _received_of(counts: StreamCounts) -> str:
+    found = "".join(f", {number} {name}" for name, number in {"late": counts.late, **_wrong(counts)}.items() if number)
+    return f"{counts.received_frames} of {counts.offered_frames} frames came back{found}"
+
+
+def _port_facts(result: TrialResult) -> str:
+    sides = (("Initiator", result.ports.initiator), ("Responder", result.ports.responder))
+    return "; ".join(
+        f"{name} port: {port.refused} refused, {port.redirect_errors} redirect errors, {port.foreign} foreign frames"
+        for name, port in sides
+    )

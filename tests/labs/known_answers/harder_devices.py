@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Further devices of known truth: that do not tell their limit, miscount, stand still, or are not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tests.labs.burner import burning
+from tests.labs.foreign import count_new, foreign_nat, opened_by
+from tests.labs.known_answers.devices import (
+    RECIPES,
+    RING,
+    Changing,
+    Device,
+    Home,
+    Known,
+    Logbook,
+    NotOnTimeError,
+    Standing,
+)
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.question import ask
+from natgauge.counts import phase2_counts
+from natgauge.labs.netns import NetnsLab
+from natgauge.measurer import Direction, Verdict
+from natgauge.tester.highest import HighestRates
+from natgauge.trials import TrialRequest, TrialResult
+
+WIRE_NAME = "known-wire"
+#: How a lab names the rings before a device's cores.
+RING_PLACE = "card ring"
+#: A sender that stood still for a larger share of a trial sends the rest in bursts, which a short ring may lose.
+MOST_STALLED = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusing(Device):
+    """Keeps so many connections and refuses every further one; nobody is told how many.
+
+    Attributes:
+        limit: so many.
+        work: rules that match nothing and that only the first frame of a connection goes through, so that opening one
+            takes the device's core some time.
+    """
+
+    recipe: str | Path = RECIPES / "refuses-new.toml"
+    placement: Literal["shared", "isolated"] = "isolated"
+    limit: int
+    work: int = 0
+
+    @contextmanager
+    def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
+        """Tells nothing: the limit says it."""
+        home.must(f"""
+{{
+    echo 'table ip known {{
+        set held {{ typeof ip saddr . udp sport . udp dport; flags dynamic; size {self.limit}; }}
+        chain working {{'
+    yes 'udp sport 1 drop' | head -n {self.work}
+    echo '}}
+        chain opening {{
+            jump working
+            add @held {{ ip saddr . udp sport . udp dport }} accept
+            drop
+        }}
+        chain forward {{
+            type filter hook forward priority filter;
+            ct state new jump opening
+        }}
+    }}'
+}} | nft -f -
+""")
+        yield home.standing(measurer, dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupted(Changing):
+    """A core that something else takes again and again, at real-time priority, beside what is done to every k-th frame.
+
+    Attributes:
+        burnt_ms: for so long.
+        period_ms: once in so many milliseconds.
+    """
+
+    placement: Literal["shared", "isolated"] = "isolated"
+    burnt_ms: float
+    period_ms: float
+
+    @contextmanager
+    def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
+        """Tells "acted_frames", and "ring_frames", those of the last trial that found the ring before its core full."""
+        assert isinstance(home.lab, NetnsLab)
+        with (
+            super().acting(home, measurer) as standing,
+            burning(home.lab.device_cpus[0], self.burnt_ms, self.period_ms),
+        ):
+
+            def tell() -> Known:
+                trial = home.logbook.trials[-1]
+                if self.ring < RING:
+                    _refuse_bursts(trial["result"])
+                lost = sum(count for place, count in trial["dropped"].items() if place.endswith(RING_PLACE))
+                return {**standing.tell(), "ring_frames": float(lost)}
+
+            yield home.standing(measurer, tell)
+
+
+def _refuse_bursts(result: TrialResult) -> None:
+    """Refuse a trial whose sender stood still for long: it sends the rest in bursts, which a short ring may lose."""
+    counts = phase2_counts(result)[Direction.INITIATOR]
+    stalled = counts.stalled_seconds or 0.0
+    if stalled > MOST_STALLED * counts.nominal_seconds:
+        raise NotOnTimeError(f"the sender stood still for {stalled:.3f} s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere(Device):
+    """A NAT44 that is not ours, behind ports that the tester was told: it forgets connections after a time only.
+
+    Attributes:
+        timeout: after which it does, in seconds.
+    """
+
+    timeout: int = 10
+
+    @contextmanager
+    def stand(self, metric: str, settings: Mapping[str, object]) -> Iterator[Standing]:
+        """Tells "opened_connections", those new to the device in all trials that passed, by its own count."""
+        with foreign_nat(WIRE_NAME, str(self.recipe), self.timeout) as (lab, ports):
+            choices = {"connections": self.connections, "seed": 1, "device_timeout": self.timeout, **ports, **settings}
+            question = ask(metric, self.recipe, choices)
+            logbook = Logbook()
+            bench = Bench(question.cell, logbook, rates=HighestRates(self.highest_rate, self.highest_rate))
+            planned = bench.plan(question.metric, question.settings)
+            (device,) = lab.devices
+            count_new(device)
+
+            def tell() -> Known:
+                opened = opened_by(device)
+                passed = [trial["request"] for trial in logbook.trials if trial["verdict"] is Verdict.PASS]
+                return {"opened_connections": float(sum(opened[_port_of(request)] for request in passed))}
+
+            with bench:
+                yield Standing(planned, bench.ready(planned, logbook).measurer, logbook, tell)
+
+
+def _port_of(request: TrialRequest) -> int:
+    """The destination port that a trial has for itself."""
+    ports = request.initiator.destination_ports
+    assert ports.first == ports.last
+    return ports.first

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Further rows of the known-answer table: deep queues, stalls, loss that no rate cures, counts, and a wire.
+
+A queue that takes everything up lets N frames at R pass when the last of them waits no longer than W: a device of rate
+L, of which B frames may leave at once, seems to do N / ((N - B) / L - W). The result says by how much that may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.labs.known_answers.devices import RECIPES, Changing, Device, Queueing
+from tests.labs.known_answers.harder_devices import Elsewhere, Interrupted, Refusing
+from tests.labs.known_answers.rows import (
+    ROWS,
+    UPWARD,
+    Evidence,
+    Look,
+    Margins,
+    Row,
+    both,
+    figure,
+    frames,
+    told,
+    value,
+    verdict,
+)
+
+from natgauge.facts import STALL_BOUND_SECONDS
+from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.procedures.kit.incurable import SHARE_FIGURE
+from natgauge.procedures.kit.queues import TRIAL_SECONDS, most_share, wait_limit
+from natgauge.procedures.kit.time_budget import UNDECIDED
+from natgauge.procedures.kit.values import SearchError
+from natgauge.verdicts import LAG_SHARE
+
+# A deep queue before the device, and a limit that nobody is told
+
+CAPACITIES = {"refuses from the first": (6_543, 0), "slow": (10_000, 300), "slower": (25_000, 1000)}
+
+
+def decided_within(limit: int, margin: float) -> tuple[Look, ...]:
+    """The capacity, or an interval that has it in it."""
+
+    def undecided(evidence: Evidence) -> bool:
+        return any(note.startswith(UNDECIDED) for note in evidence.measured.notes)
+
+    def margins(evidence: Evidence) -> Margins:
+        if not undecided(evidence):
+            return both(margin)
+        (one,) = evidence.measured.measurements
+        return (limit - one.value, 0.0)
+
+    return (Look("", "connections", value, float(limit), margins, "two entries; undecided: the interval told"),)
+
+
+DEEP = tuple(
+    Row(
+        f"capacity of {limit} behind a deep queue",
+        Refusing(
+            words=f"refuses beyond {limit:,} connections, limit not told, {work:,} rules for each, ring of 16,384",
+            limit=limit,
+            work=work,
+            connections=60_000,
+            highest_rate=1_000_000.0,
+        ),
+        "table-capacity",
+        decided_within(limit, 2.0),
+        {"profile": "quick"},
+    )
+    for limit, work in CAPACITIES.values()
+)
+
+# A rate behind a deep queue: within the doubt that the result tells
+
+RATE, IN_HAND, OPENED, SECONDS, ERROR, DEEP_QUEUE = 20_000, 50, 6_000, 0.3, 0.05, 8_000
+SEARCHED = SearchError(share=ERROR)
+QUEUE = Queueing(
+    words=f"forwards {RATE:,} frames/s, {IN_HAND} at once, behind a queue of {DEEP_QUEUE:,}",
+    rate=RATE,
+    burst=IN_HAND,
+    queue=DEEP_QUEUE,
+    placement="isolated",
+    connections=OPENED,
+    highest_rate=100_000.0,
+    # What a trial of a rate far too high leaves in the queue has to leave it before the next.
+    grace_seconds=DEEP_QUEUE / RATE + 0.05,
+)
+
+
+def queued(metric: str, unit: str, settings: Mapping[str, object], wait_seconds: float) -> Row:
+    """The device's own rate, that of its queue not among it; no frame may wait longer than W seconds in it."""
+
+    def margins(evidence: Evidence) -> Margins:
+        seconds = evidence.measured.figures[TRIAL_SECONDS]
+        told_share = most_share(wait_seconds, seconds) + IN_HAND / (RATE * seconds) + LAG_SHARE
+        return (RATE * (ERROR + STALL_BOUND_SECONDS["watched"] / seconds), RATE * told_share)
+
+    reason = f"below: error of the search ({ERROR:.0%}), 5 ms unnoticed; above: the doubt told, what leaves at once"
+    return Row(
+        f"{metric} behind a deep queue",
+        QUEUE,
+        metric,
+        (Look("", unit, value, float(RATE), margins, reason),),
+        {"confirm": False, "error": SEARCHED, **settings},
+    )
+
+
+QUEUED = (
+    queued("connection-rate", "connections/s", {}, wait_limit()),
+    queued("validated-connection-rate", "connections/s", {}, wait_limit()),
+    queued(
+        "throughput",
+        "frames/s",
+        {**UPWARD, "connection_rate": 10_000.0, "trial_seconds": SECONDS},
+        wait_limit(SECONDS, SEARCHED),
+    ),
+)
+
+# Stalls: what they lose is excused, to the frame, and nothing else
+
+SENT, SENDING_RATE, EVERY = 60_000, 20_000.0, 1000
+LONG_TRIAL = TrialPlan(500, 10_000.0, Phase2Plan(SENDING_RATE, 0.0, SENT / SENDING_RATE))
+
+
+def excused(evidence: Evidence) -> float:
+    """Frames that stalls explain, by the tester."""
+    return float(evidence.outcome.excused_frames)
+
+
+STALLS = (
+    Row(
+        "loss beside stalls",
+        Interrupted(
+            words=f"drops every {EVERY:,}th frame, its core taken for 6 ms of every 200 ms",
+            mode="drop",
+            every=EVERY,
+            side="outside",
+            offset=LONG_TRIAL.connections,
+            burnt_ms=6,
+            period_ms=200,
+        ),
+        "single trial",
+        (
+            Look("lost", "frames", frames(lambda counts: counts.lost), told("acted_frames")),
+            Look("verdict", "", verdict, str(Verdict.FAIL)),
+        ),
+        trial=LONG_TRIAL,
+    ),
+    Row(
+        "loss in stalls",
+        Interrupted(
+            words="loses what its ring of 256 cannot hold while its core is taken for 20 ms of every 250 ms",
+            mode="drop",
+            every=10 * SENT,
+            side="outside",
+            ring=256,
+            burnt_ms=20,
+            period_ms=250,
+        ),
+        "single trial",
+        (
+            Look("lost", "frames", frames(lambda counts: counts.lost), told("ring_frames")),
+            Look("excused", "frames", excused, told("ring_frames")),
+            Look("verdict", "", verdict, str(Verdict.INVALID)),
+        ),
+        trial=LONG_TRIAL,
+        answer=Verdict.INVALID,
+    ),
+)
+
+# Loss that no rate cures
+
+LOSING = 200
+
+
+def one_frame_each(evidence: Evidence) -> Margins:
+    """A trial may begin at any frame of the k, so each is off by one frame at most."""
+    attempts = [one.outcome for one in evidence.measured.measurements[0].attempts]
+    sent = sum(counts.offered for one in attempts for counts in one.phase2.values())
+    return both(100 * len(attempts) / sent)
+
+
+INCURABLE = (
+    Row(
+        "loss at every rate",
+        Changing(
+            words=f"router, drops every {LOSING}th frame up",
+            recipe="linux-ipv4",
+            mode="drop",
+            every=LOSING,
+            side="outside",
+            placement="isolated",
+        ),
+        "throughput, stateless",
+        (
+            Look("", "frames/s", value, 0.0),
+            Look(
+                "lost at every rate",
+                "%",
+                lambda evidence: 100 * figure(SHARE_FIGURE)(evidence),
+                100 / LOSING,
+                one_frame_each,
+                "one frame of each trial",
+            ),
+        ),
+        {"directions": "up", "stateless": True, "trial_seconds": 0.5, "confirm": False},
+    ),
+)
+
+# A count that traffic contradicts
+
+CONTRADICTED = "count and traffic contradict each other"
+COUNTING = (
+    Row(
+        "count that traffic contradicts",
+        Device(words="says it has no connection, whatever it has", recipe=RECIPES / "miscounts.toml"),
+        "single trial",
+        (
+            Look("verdict", "", verdict, str(Verdict.INVALID)),
+            Look("reason", "", lambda evidence: evidence.outcome.reason.rpartition(": ")[2], CONTRADICTED),
+        ),
+        trial=TrialPlan(500, 10_000.0),
+        answer=Verdict.INVALID,
+    ),
+)
+
+# A wire: each trial's connections are new to the device
+
+
+def claimed(evidence: Evidence) -> float:
+    """Connections that the trials which passed say they opened."""
+    attempts = evidence.measured.measurements[0].attempts
+    return float(sum(one.outcome.stored for one in attempts if one.outcome.verdict is Verdict.PASS))
+
+
+WIRE = (
+    Row(
+        "new connections on a wire",
+        Elsewhere(words="NAT44 on a wire that forgets after 10 s; counts what is new to it", connections=2000),
+        "connection-rate",
+        (Look("opened in trials that passed", "connections", claimed, told("opened_connections")),),
+        {"error": SearchError(share=0.1), "most_seconds": 30.0},
+    ),
+)
+
+EVERY_ROW: tuple[Row, ...] = (*ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *WIRE)
