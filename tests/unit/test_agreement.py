@@ -45,6 +45,7 @@ RIGHT = [
         "record_variation": True,
         "record_loss_times": True,
         "frame_timeout_ms": 10.0,
+        "senders": {**EXAMPLE["senders"], "stall_ns": 500_000},
         "limits": {"seconds": 60},
         "stateless": False,
     },

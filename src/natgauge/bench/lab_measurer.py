@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from natgauge.bench.evidence import Evidence, record_of_none
 from natgauge.bench.needs import DeviceControl, OwnDelays, Place
+from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.restart import RestartInTrial
 from natgauge.bench.traffic import TrafficPlan
@@ -80,6 +81,7 @@ class LabMeasurer(Measurer):
         own: measures the tester's own delays; None = it cannot be done here.
         collapsed: the device did not stand any more after the last trial.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
+        known_rate: what the device did when it was asked for more, in `shared` placement; None = not known.
     """
 
     place: Place
@@ -94,6 +96,7 @@ class LabMeasurer(Measurer):
     own: OwnDelays | None = None
     collapsed: bool = False
     own_drops: Mapping[str, int] = field(default_factory=dict)
+    known_rate: float | None = None
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -140,6 +143,8 @@ class LabMeasurer(Measurer):
             outcome = self._judged(evidence, plan)
         outcome = replace(outcome, notes=(*notes, *outcome.notes))
         self.collapsed = outcome.verdict is Verdict.COLLAPSED
+        if self.place.placement == "shared":
+            self.known_rate = learned(self.known_rate, plan, outcome)
         seconds = time.time() - began
         self.recorder.add_trial(
             evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
@@ -263,7 +268,9 @@ class LabMeasurer(Measurer):
         Raises:
             UsageError: it is stateless, and the device is not.
         """
-        return Requests(self.settings, self.traffic, self.place.initiator, self.place.responder).of(plan, self.number)
+        pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rate)
+        requests = Requests(self.settings, self.traffic, self.place.initiator, self.place.responder)
+        return requests.of(plan, self.number, pace)
 
     def _perform(self, request: TrialRequest, restart_at: float | None = None) -> Evidence:
         count_before = self._empty()

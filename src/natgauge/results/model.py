@@ -20,7 +20,7 @@ SUMMARY_SCHEMA: Final = "natgauge-summary-2"
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
-    "table not emptied", "tester unknown",
+    "table not emptied", "tester unknown", "short trials", "batches",
 ]  # fmt: skip
 
 #: No error line repeats more of a value than this many characters.
