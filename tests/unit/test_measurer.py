@@ -309,3 +309,14 @@ def test_forwarding_is_proved_with_a_handful_of_frames_each_way() -> None:
 def test_a_device_that_does_not_forward_is_told_with_direction_and_figures() -> None:
     with pytest.raises(BrokenError, match=r"does not forward: phase 1.*0 of 8 frames"):
         measurer(FakeEngine(lost=100)).check_forwarding()
+
+
+def test_batches_of_an_overloaded_device_get_smaller_in_shared_placement() -> None:
+    engine = FakeEngine(fastest=50_000.0)
+    meter = measurer(engine)
+    meter.measure(TrialPlan(1000, 5e6))
+    meter.measure(TrialPlan(1000, 5e6))
+    meter.measure(TrialPlan(1000, 1000.0, Phase2Plan(5e6, 0.0, 0.01)))
+    # 20 us a frame: 64 frames would look like a stall. What phase 1 takes says nothing of phase 2.
+    assert [request.senders.batch for request in engine.requests] == [64, 5, 64]
+    assert [request.senders.stall_ns for request in engine.requests] == [1_000_000] * 3

@@ -81,7 +81,8 @@ class LabMeasurer(Measurer):
         own: measures the tester's own delays; None = it cannot be done here.
         collapsed: the device did not stand any more after the last trial.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
-        known_rate: what the device did when it was asked for more, in `shared` placement; None = not known.
+        known_rates: what the device did when it was asked for more, in `shared` placement, by whether that was phase 1
+            alone: opening a connection costs it more than forwarding.
     """
 
     place: Place
@@ -96,7 +97,7 @@ class LabMeasurer(Measurer):
     own: OwnDelays | None = None
     collapsed: bool = False
     own_drops: Mapping[str, int] = field(default_factory=dict)
-    known_rate: float | None = None
+    known_rates: dict[bool, float | None] = field(default_factory=dict)
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -144,7 +145,8 @@ class LabMeasurer(Measurer):
         outcome = replace(outcome, notes=(*notes, *outcome.notes))
         self.collapsed = outcome.verdict is Verdict.COLLAPSED
         if self.place.placement == "shared":
-            self.known_rate = learned(self.known_rate, plan, outcome)
+            alone = plan.phase2 is None
+            self.known_rates[alone] = learned(self.known_rates.get(alone), plan, outcome)
         seconds = time.time() - began
         self.recorder.add_trial(
             evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
@@ -268,7 +270,7 @@ class LabMeasurer(Measurer):
         Raises:
             UsageError: it is stateless, and the device is not.
         """
-        pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rate)
+        pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
         requests = Requests(self.settings, self.traffic, self.place.initiator, self.place.responder)
         return requests.of(plan, self.number, pace)
 
