@@ -3,10 +3,9 @@
 #ifndef NATGAUGE_GENERATE_H
 #define NATGAUGE_GENERATE_H
 
-#define CREDIT	      16	    /* frames between two readings of the clock while behind schedule */
-#define SPIN	      60	    /* clock readings inside the program before its turn is given back */
-#define STALL_NS      (1000 * 1000) /* between two readings of the clock */
-#define READING_TRIES 8		    /* draws of a stored connection before a turn is skipped */
+#define CREDIT	      16 /* frames between two readings of the clock while behind schedule */
+#define SPIN	      60 /* clock readings inside the program before its turn is given back */
+#define READING_TRIES 8	 /* draws of a stored connection before a turn is skipped */
 
 struct flow {
 	struct address source, destination;
@@ -183,7 +182,7 @@ static __always_inline bool read_clock(struct sender *s)
 	if ((__s64)now < 0)
 		return false;
 	/* The first reading tells how late the thread came to its schedule. */
-	if ((__s64)gap > STALL_NS) {
+	if ((__s64)gap > (__s64)plan.stall_ns) {
 		note_stall(s, s->now_ns, now);
 		s->stalls++;
 		s->stalled_ns += gap;
@@ -225,7 +224,7 @@ static __always_inline bool due(struct sender *s, struct schedule *schedule)
 	}
 	if (!read_clock(s))
 		return false;
-	if (plan.single_frames)
+	if (plan.batch == 1)
 		for (int i = 0; i < SPIN && when > s->now_ns; i++)
 			read_clock(s);
 	if (when > s->now_ns)
@@ -311,6 +310,14 @@ int generate(struct xdp_md *ctx)
 	initiator_done = finished(initiator);
 	responder_done = finished(responder);
 	if (initiator_done && responder_done) {
+		/*
+		 * What a batch redirected leaves when it ends, and between namespaces the device works on it before the
+		 * next batch begins: so many turns later the last frame's work is done.
+		 */
+		if (++s->idle < plan.batch)
+			return XDP_DROP;
+		if (read_clock(s))
+			s->settled_ns = s->now_ns;
 		s->active = 0;
 		control.done[s->number & (MAX_SENDERS - 1)] = 1;
 		return XDP_DROP;

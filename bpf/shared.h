@@ -126,10 +126,10 @@ struct plan {
 	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;
 	__u32 pool_checked;
-	__u32 single_frames; /* 1: batches of one, so waiting is done inside the program */
-	__u32 stateless;     /* 1: no phase 1, nothing is learned */
-	__u32 stepped;	     /* 1: the rates change within phase 2 */
-	__u32 sampled;	     /* 1: only the frames that sampling names are timed */
+	__u32 batch;	 /* turns of a sender whose frames leave together; 1: waiting is done inside the program */
+	__u32 stateless; /* 1: no phase 1, nothing is learned */
+	__u32 stepped;	 /* 1: the rates change within phase 2 */
+	__u32 sampled;	 /* 1: only the frames that sampling names are timed */
 	__u32 record_variation;
 	__u32 record_loss_times;
 	__u32 senders;
@@ -140,6 +140,7 @@ struct plan {
 	__u32 mix_foreground;
 	__u32 longest;		/* octets of the longest of all frames */
 	__u64 frame_timeout_ns; /* 0: none */
+	__u64 stall_ns;		/* a sender that did nothing for longer stood still */
 	__u64 connections;
 	__u64 draw_key;
 	__u32 source_port_first;
@@ -199,6 +200,9 @@ struct sender {
 	__u32 number;
 	__u32 senders;
 	__u32 active;
+	__u32 idle; /* turns since the last frame of all was made */
+	__u32 unused;
+	__u64 settled_ns;	   /* since start, when the batch of the last frame had been worked off */
 	enum stream stream[SIDES]; /* which stream each side's schedule feeds */
 	struct schedule schedule[SIDES];
 };

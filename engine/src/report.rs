@@ -83,8 +83,12 @@ pub struct Counts {
     pub sending_ns: u64,
     pub worst_lag_ns: u64,
     pub mean_lag_ns: u64,
+    /// Of the last frame when it was made.
     pub final_lag_ns: u64,
-    /// The most any sender stood still for more than 1 ms at a time, summed over this phase.
+    /// From when the phase's last frame was due to when the batch that held it had been handed to its port; between
+    /// namespaces without cores of the device's own: when the device had worked it off. Of all directions alike.
+    pub settled_lag_ns: u64,
+    /// The most any sender stood still for more than senders.stall_ns at a time, summed over this phase.
     pub stalled_ns: u64,
     /// Part of offered - received: due during a stall, up to 1 ms before it, or as long again behind it. Stalls of a
     /// sender in which no more than a batch of frames was due do not count. Absent: the stalls or the lost frames were
@@ -182,7 +186,7 @@ pub struct Stall {
 pub struct Cpu {
     pub cpu: usize,
     pub role: Role,
-    /// Times this CPU did nothing of its task for more than 1 ms (watched CPUs: 5 ms).
+    /// Times this CPU did nothing of its task for more than senders.stall_ns (watched CPUs: 5 ms).
     pub stalls: u64,
     pub stalled_ns: u64,
     pub worst_stall_ns: u64,

@@ -30,6 +30,7 @@ def counts_of(stream: StreamCounts) -> Counts:
         sending_seconds=(stream.sending_ns or 0) / 1e9,
         worst_lag_seconds=(stream.worst_lag_ns or 0) / 1e9,
         final_lag_seconds=(stream.final_lag_ns or 0) / 1e9,
+        settled_lag_seconds=_seconds(stream.settled_lag_ns),
         stalled_seconds=_seconds(stream.stalled_ns),
         lost_in_stalls=stream.lost_in_stalls,
         last_lost_seconds=_seconds(stream.last_lost_ns),

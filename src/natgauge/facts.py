@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from natgauge.measurer import Counts, Direction
+from natgauge.measurer import LAG_SHARE, Counts, Direction
 from natgauge.words import Placement
 
 Role = Literal["sender", "watched"]
 
 #: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
-#: at: a sender is never without work, a watched CPU is sampled more coarsely.
+#: at: a sender is never without work, a watched CPU is sampled more coarsely. Where a ring before the device would be
+#: full sooner, or the device needs longer for a single frame, the sender's follows (`bench/pacing.py`).
 STALL_BOUND_SECONDS: Mapping[Role, float] = {"sender": 0.001, "watched": 0.005}
 #: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
 STOLEN_BOUND_SECONDS = 0.010
@@ -32,9 +33,8 @@ class CpuStalls:
 
     @property
     def disturbed(self) -> bool:
-        """Whether the CPU was taken away for longer than the bounds allow."""
-        stalled = self.stalls > 0 and self.worst_stall_seconds > STALL_BOUND_SECONDS[self.role]
-        return stalled or self.stolen_seconds >= STOLEN_BOUND_SECONDS
+        """Whether the CPU was taken away: the engine counts only what is longer than the trial's bound."""
+        return self.stalls > 0 or self.stolen_seconds >= STOLEN_BOUND_SECONDS
 
     @property
     def lost_seconds(self) -> float:
@@ -73,6 +73,7 @@ class TrialEvidence:
         dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
             tester's own ports are in `ports`.
         dropped_after: the same after the trial.
+        lag_share: share of a phase's nominal length by which its sending may be behind at the end.
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         device_alive: whether the device still answers its controls; None where it has none.
         device_error: what it said instead of answering; empty when it did.
@@ -96,6 +97,7 @@ class TrialEvidence:
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
     dropped_before: Mapping[str, int] = field(default_factory=dict)
     dropped_after: Mapping[str, int] = field(default_factory=dict)
+    lag_share: float = LAG_SHARE
     loss_tolerance: float = 0.0
     device_alive: bool | None = None
     device_error: str = ""

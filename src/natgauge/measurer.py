@@ -15,6 +15,16 @@ from typing import Literal
 from natgauge.errors import UsageError
 from natgauge.words import Order, ReadingOrder
 
+#: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a
+#: search (1 %), so it does not blur the answer; far above the few batches a healthy sender is ever behind.
+LAG_SHARE = 0.001
+#: Floor of the lag that is tolerated, in seconds: two batches.
+LEAST_LAG_SECONDS = 200e-6
+#: The most frames that leave together, and the most seconds that a device in `shared` placement may need for them at
+#: the rate asked for.
+MOST_TOGETHER = 64
+BATCH_SECONDS = 100e-6
+
 
 class Verdict(StrEnum):
     """How one trial ended.
@@ -108,6 +118,8 @@ class TrialPlan:
             it is left alone (`Ability.RESTART_IN_TRIAL`).
         settle_seconds: the device is left alone for so long before the first frame, its table empty (RFC 2544
             section 23 wants 5 s between trials); >= 0.
+        single_frames: in `shared` placement each frame leaves alone, so none waits for another; costs the tester speed.
+        lag_share: share of a phase's nominal length by which its sending may be behind at the end; > 0.
     """
 
     connections: int
@@ -125,6 +137,8 @@ class TrialPlan:
     record_loss_times: bool = False
     restart_at_seconds: float | None = None
     settle_seconds: float = 0.0
+    single_frames: bool = False
+    lag_share: float = LAG_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +146,9 @@ class Counts:
     """Raw frame counts of one direction of one phase; all >= 0.
 
     `received` holds each expected frame once; `reordered` is a part of `received`; the others are not in it.
-    `stalled_seconds`: how long a sender stood still in this phase, more than 1 ms at a time; None = not known.
+    `final_lag_seconds`: how late the last frame was made. `settled_lag_seconds`: how late its batch had been handed
+    over, and in `shared` placement worked off by the device; None = not known.
+    `stalled_seconds`: how long a sender stood still in this phase, longer than its bound each time; None = not known.
     `lost_in_stalls`: those of `lost` that were due while a core of the tester or the device stood still, or right
     behind; None = not known.
     `background` and `background_received` are those of `offered` and `received` that were native IPv6.
@@ -159,6 +175,7 @@ class Counts:
     sending_seconds: float = 0.0
     worst_lag_seconds: float = 0.0
     final_lag_seconds: float = 0.0
+    settled_lag_seconds: float | None = None
     stalled_seconds: float | None = None
     lost_in_stalls: int | None = None
     last_lost_seconds: float | None = None
@@ -168,6 +185,12 @@ class Counts:
     def lost(self) -> int:
         """Frames that the port accepted and that did not come back as they should: offered - received."""
         return self.offered - self.received
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long the sending took; in `shared` placement the device's work, too."""
+        settled = self.nominal_seconds + (self.settled_lag_seconds or 0.0)
+        return max(self.nominal_seconds, self.sending_seconds, settled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Pure: no clock, no lab, no engine. RFC 9693 sections 4.5 and 4.7 pass a trial wh
 added is whose fault it is when that did not happen, and what "came back" is worth where the device cannot lose frames:
 
 * `shared` placement: the device runs in the sender's context, so an overloaded device slows the sending down and loses
-  nothing. It fails when the schedule is not held by the end of the phase, once the time in which the CPU was taken away
-  is set aside.
+  nothing. It fails when the schedule is not held by the end of the phase, read when the device has done its work, once
+  the time in which the CPU was taken away is set aside.
 * `isolated` and `external` placement: an overloaded device loses frames. A late sender is the tester's own fault there.
 """
 
@@ -17,13 +17,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from natgauge.facts import TrialEvidence
-from natgauge.measurer import Counts, Verdict
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Verdict
 
-#: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a
-#: search (1 %), so it does not blur the answer; far above the few batches a healthy sender is ever behind.
-LAG_SHARE = 0.001
-#: Floor of the same in seconds: three batches of 64 frames at 1 M frames/s; below it lag is the batch, not the device.
-LEAST_LAG_SECONDS = 200e-6
 #: Share of the nominal sending time by which a phase may be over too early: sent faster is not what was asked.
 HASTE_SHARE = 0.01
 #: Loss that stalls can explain where it is not known when the lost frames were due, in multiples of the frames due
@@ -79,9 +74,9 @@ def judge(evidence: TrialEvidence) -> Judgement:
     )
 
 
-def lag_tolerance(nominal_seconds: float) -> float:
+def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
     """Seconds a sender may be behind its schedule at the end of a phase of this nominal length."""
-    return max(LAG_SHARE * nominal_seconds, LEAST_LAG_SECONDS)
+    return max(lag_share * nominal_seconds, LEAST_LAG_SECONDS)
 
 
 def _streams(evidence: TrialEvidence) -> Iterable[_Stream]:
@@ -284,15 +279,23 @@ def _stalled(evidence: TrialEvidence, counts: Counts) -> float:
     return counts.stalled_seconds
 
 
+def _lag(evidence: TrialEvidence, counts: Counts) -> float:
+    """How late the phase ended: the device's own work belongs to it where the sender waits for that."""
+    if evidence.placement != "shared" or counts.settled_lag_seconds is None:
+        return counts.final_lag_seconds
+    return max(counts.final_lag_seconds, counts.settled_lag_seconds)
+
+
 def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     counts = stream.counts
-    tolerance = lag_tolerance(counts.nominal_seconds)
-    if not stream.lag_matters or counts.final_lag_seconds <= tolerance:
+    tolerance = lag_tolerance(counts.nominal_seconds, evidence.lag_share)
+    lag = _lag(evidence, counts)
+    if not stream.lag_matters or lag <= tolerance:
         return None
     stalled = _stalled(evidence, counts)
-    own_lag = counts.final_lag_seconds - stalled
+    own_lag = lag - stalled
     figures = (
-        f"{stream.name}: {counts.final_lag_seconds * 1000:.2f} ms behind the schedule at the end "
+        f"{stream.name}: {lag * 1000:.2f} ms behind the schedule at the end "
         f"(tolerated {tolerance * 1000:.2f} ms, nominal {counts.nominal_seconds:.3f} s)"
     )
     if own_lag <= tolerance:

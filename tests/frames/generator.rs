@@ -218,3 +218,23 @@ fn a_thread_that_comes_late_to_its_schedule_stood_still_until_then() {
     assert_eq!(sender.stalls, 1);
     assert!((1_000_000_000..60_000_000_000).contains(&sender.worst_stall_ns), "{}", sender.worst_stall_ns);
 }
+
+#[test]
+fn a_phase_is_settled_a_whole_batch_behind_its_last_frame() {
+    const FRAMES: u64 = 10;
+    for batch in [1, 7, 64] {
+        let mut place = MaybeUninit::uninit();
+        let senders = format!(r#"{{"cpus":[0],"batch":{batch}}}"#);
+        let loaded = Loaded::new(&mut place, request(&[("/senders", &senders)]));
+        loaded.generate(&[Flow { frames: FRAMES, ..FIRST }]);
+        let sender = || loaded.programs.senders()[0];
+        let idle = || loaded.run(loaded.programs.generator(), &[0; 60], 1);
+        for turn in 1..batch {
+            idle();
+            assert!(!loaded.programs.control.done(0) && sender().settled_ns == 0, "turn {turn} of {batch}");
+        }
+        idle();
+        let last = sender().schedule[0].last_ns;
+        assert!(loaded.programs.control.done(0) && sender().settled_ns >= last && last > 0, "batch {batch}");
+    }
+}

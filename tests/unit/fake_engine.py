@@ -107,6 +107,7 @@ class FakeEngine:
             "worst_lag_ns": sending - nominal,
             "mean_lag_ns": (sending - nominal) // 2,
             "final_lag_ns": sending - nominal,
+            "settled_lag_ns": sending - nominal,
             **({} if self.lost_in_stalls is None else {"lost_in_stalls": self.lost_in_stalls}),
             **self._times(request, frames - received, nominal),
             **self._delays(request, received),

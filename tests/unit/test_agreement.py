@@ -46,6 +46,7 @@ RIGHT = [
         "record_loss_times": True,
         "record_receiver_time": True,
         "frame_timeout_ms": 10.0,
+        "senders": {**EXAMPLE["senders"], "stall_ns": 500_000},
         "limits": {"seconds": 60},
         "stateless": False,
     },

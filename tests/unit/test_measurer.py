@@ -364,3 +364,14 @@ def test_a_device_that_forwards_nothing_is_asked_once() -> None:
     with pytest.raises(BrokenError, match="0 of 8 frames"):
         measurer(engine).check_forwarding()
     assert len(engine.requests) == 1
+
+
+def test_batches_of_an_overloaded_device_get_smaller_in_shared_placement() -> None:
+    engine = FakeEngine(fastest=50_000.0)
+    meter = measurer(engine)
+    meter.measure(TrialPlan(1000, 5e6))
+    meter.measure(TrialPlan(1000, 5e6))
+    meter.measure(TrialPlan(1000, 1000.0, Phase2Plan(5e6, 0.0, 0.01)))
+    # 20 us a frame: 64 frames would look like a stall. What phase 1 takes says nothing of phase 2.
+    assert [request.senders.batch for request in engine.requests] == [64, 5, 64]
+    assert [request.senders.stall_ns for request in engine.requests] == [1_000_000] * 3

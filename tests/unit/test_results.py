@@ -325,7 +325,7 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
 
 @pytest.mark.parametrize(
     ("placement", "limit", "connections", "doubtful"),
-    [("isolated", None, 1000, True), ("isolated", 0.0001, 100_000, False), ("shared", 0.02, 1000, False)],
+    [("isolated", None, 1000, True), ("isolated", 0.0001, 100_000, False), ("shared", 0.02, 100_000, False)],
 )
 def test_short_trials_behind_a_queue_are_doubted(
     placement: Any, limit: float | None, connections: int, *, doubtful: bool

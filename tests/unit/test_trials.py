@@ -41,6 +41,7 @@ STREAM = {
     "worst_lag_ns": 100,
     "mean_lag_ns": 50,
     "final_lag_ns": 100,
+    "settled_lag_ns": 2_100,
     "stalled_ns": 0,
 }
 PORT = {

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
-from natgauge.measurer import Counts, Direction, Verdict
-from natgauge.verdicts import LAG_SHARE, LEAST_LAG_SECONDS, judge, lag_tolerance
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
+from natgauge.verdicts import judge, lag_tolerance
 from natgauge.words import Placement
 
 N = 100_000
@@ -59,11 +59,35 @@ class Row:
 
 
 LATE = replace(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
+#: 64 frames in 64 us, all made in time; the device needs 2 us for each.
+ONE_BATCH = replace(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settled_lag_seconds=300e-6)
 ROWS = [
     Row("all came back", evidence(), Verdict.PASS),
     Row("all came back, both phases", both_phases(SECOND), Verdict.PASS),
     Row("all came back in spite of stalls", evidence(cpus=(stall(),)), Verdict.PASS),
     Row("the device cannot count", evidence(table_count_before=None, table_count_after=None), Verdict.PASS),
+    Row(
+        "a device is behind when its last batch is worked off",
+        evidence(phase1=ONE_BATCH, placement="shared"),
+        Verdict.FAIL,
+        "device",
+        1,
+        "0.30 ms behind",
+    ),
+    Row("elsewhere the device is not what the sender waits for", evidence(phase1=ONE_BATCH), Verdict.PASS),
+    Row(
+        "a lag within a tenth of the error",
+        evidence(phase1=replace(SECOND, settled_lag_seconds=0.0009), placement="shared"),
+        Verdict.PASS,
+    ),
+    Row(
+        "the same beyond a tenth of a smaller error",
+        evidence(phase1=replace(SECOND, settled_lag_seconds=0.0009), placement="shared", lag_share=0.0001),
+        Verdict.FAIL,
+        "device",
+        1,
+        "tolerated 0.20 ms",
+    ),
     # Loss
     Row("one frame lost", both_phases(lossy(1)), Verdict.FAIL, "device", 2, "Responder: 1 of 100000 frames lost"),
     Row("one lost in phase 1", evidence(phase1=lossy(1), stored=N - 1), Verdict.FAIL, "device", 1),
@@ -104,7 +128,12 @@ ROWS = [
         "device",
         2,
     ),
-    Row("a gap too short to count", both_phases(lossy(9), cpus=(stall(seconds=0.0009),)), Verdict.FAIL, "device", 2),
+    Row(
+        "a gap shorter than 1 ms that the engine counted: the device's ring was full sooner",
+        both_phases(lossy(9, lost_in_stalls=9), cpus=(stall(seconds=0.0009),)),
+        Verdict.INVALID,
+        "host",
+    ),
     Row(
         "loss in `shared` is no stall's",
         both_phases(lossy(9), placement="shared", cpus=(stall(),)),

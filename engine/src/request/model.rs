@@ -19,6 +19,8 @@ const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
 const HIGHEST_RATE: u64 = 200_000_000;
 const MOST_FRAMES: u64 = (1 << 40) - 1;
 const LONGEST_GRACE_MS: u64 = 60_000;
+const LEAST_STALL_NS: u64 = 10_000;
+const MOST_STALL_NS: u64 = 10_000_000_000;
 
 /// A trial's rate, frames/s.
 pub type Rate = Positive<HIGHEST_RATE>;
@@ -238,10 +240,17 @@ pub struct Senders {
     /// Frames that leave together; 1 for the least delay.
     #[serde(default = "default_batch", with = "Whole::<1, 128>")]
     pub batch: u32,
+    /// A sender that did nothing for longer than this stood still.
+    #[serde(default = "one_millisecond", with = "Whole::<LEAST_STALL_NS, MOST_STALL_NS>")]
+    pub stall_ns: u64,
 }
 
 fn default_batch() -> u32 {
     64
+}
+
+fn one_millisecond() -> u64 {
+    1_000_000
 }
 
 /// When to give up.

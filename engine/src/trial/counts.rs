@@ -130,6 +130,7 @@ impl Trial<'_> {
             worst_lag_ns: worst(|part| part.lag_worst),
             mean_lag_ns: parts.iter().map(|part| part.lag_sum).sum::<u64>() / samples.max(1),
             final_lag_ns: worst(|part| part.lag_final),
+            settled_lag_ns: phase.senders.iter().map(settled_lag_ns).max().unwrap_or(0),
             stalled_ns: phase.senders.iter().map(|sender| sender.stalled_ns).max().unwrap_or(0),
             lost_in_stalls: excuses.and_then(|excuses| {
                 let lost = phase.offered[flow.side].accepted.checked_sub(tally.received)?;
@@ -219,6 +220,13 @@ impl Trial<'_> {
             buckets: Buckets(buckets),
         }
     }
+}
+
+/// From when a sender's last frame was due to when its batch had been worked off; 0 of a sender without frames.
+fn settled_lag_ns(sender: &types::sender) -> u64 {
+    let parts = sender.schedule.iter().filter(|part| part.frames > 0);
+    let due = parts.map(|part| part.last_ns.saturating_sub(part.lag_final)).max();
+    due.map_or(0, |due| sender.settled_ns.saturating_sub(due))
 }
 
 /// Told beside their number, so that a disturbed trial's line stays short.

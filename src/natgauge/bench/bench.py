@@ -266,6 +266,7 @@ class Bench:
         device = self._fit(planned.facts)
         knobs: Mapping[str, int] = self._told if device is None else device.knobs
         ground, around = self.lab.ground, self.around
+        ring = self.lab.parameters().get("ring")
         measurer = self._measurer(
             place=self.lab,
             traffic=self.traffic,
@@ -283,6 +284,7 @@ class Bench:
                 udp_timeout=knobs.get("udp_timeout"),
                 highest_phase1_rate=rates.phase1,
                 highest_phase2_rate=rates.phase2,
+                ring=ring if isinstance(ring, int) else None,
                 background=ground.background if Ability.BACKGROUND in planned.settings.needs() else None,
             ),
             recorder=recorder,

@@ -85,6 +85,7 @@ class Evidence:
                 },
                 dropped_before=self.dropped_before,
                 dropped_after=self.dropped_after,
+                lag_share=plan.lag_share,
                 loss_tolerance=plan.loss_tolerance,
                 device_alive=None if self.device_error is None else not self.device_error,
                 device_error=self.device_error or "",

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from natgauge.bench import forwarding
 from natgauge.bench.evidence import Evidence, record_of_none
 from natgauge.bench.needs import DeviceControl, OwnDelays, Place
+from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.restart import RestartInTrial
 from natgauge.bench.traffic import TrafficPlan
@@ -86,6 +87,8 @@ class LabMeasurer(Measurer):
         passed: the plan of the last trial that passed.
         sleep: waits while a device settles; the tests hand in their own.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
+        known_rates: what the device did when it was asked for more, in `shared` placement, by whether that was phase 1
+            alone: opening a connection costs it more than forwarding.
     """
 
     place: Place
@@ -102,6 +105,7 @@ class LabMeasurer(Measurer):
     passed: TrialPlan | None = None
     sleep: Callable[[float], None] = time.sleep
     own_drops: Mapping[str, int] = field(default_factory=dict)
+    known_rates: dict[bool, float | None] = field(default_factory=dict)
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -149,6 +153,9 @@ class LabMeasurer(Measurer):
         outcome = replace(outcome, notes=(*notes, *outcome.notes))
         self.collapsed = outcome.verdict is Verdict.COLLAPSED
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
+        if self.place.placement == "shared":
+            alone = plan.phase2 is None
+            self.known_rates[alone] = learned(self.known_rates.get(alone), plan, outcome)
         seconds = time.time() - began
         self.recorder.add_trial(
             evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
@@ -281,7 +288,9 @@ class LabMeasurer(Measurer):
         Raises:
             UsageError: it is stateless, and the device is not.
         """
-        return Requests(self.settings, self.traffic, self.place.initiator, self.place.responder).of(plan, self.number)
+        pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
+        requests = Requests(self.settings, self.traffic, self.place.initiator, self.place.responder)
+        return requests.of(plan, self.number, pace)
 
     def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Evidence:
         count_before = self._empty()

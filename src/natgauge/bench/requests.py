@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from natgauge.bench.pacing import Pacing
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Port
@@ -57,7 +58,7 @@ class TrialConstants:
         udp_timeout: seconds after which the device forgets a connection; None where unknown.
         highest_phase1_rate: the tester's own, frames/s.
         highest_phase2_rate: the tester's own, frames/s, all directions together.
-        batch: frames that leave together; None = the engine's choice.
+        ring: frames that wait before each core of the device; None = not known.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
             does not route it.
     """
@@ -75,7 +76,7 @@ class TrialConstants:
     udp_timeout: int | None
     highest_phase1_rate: float
     highest_phase2_rate: float
-    batch: int | None = None
+    ring: int | None = None
     background: tuple[Addresses, Addresses] | None = None
 
 
@@ -95,7 +96,7 @@ class Requests:
     initiator: Port
     responder: Port
 
-    def of(self, plan: TrialPlan, number: int) -> TrialRequest:
+    def of(self, plan: TrialPlan, number: int, pace: Pacing) -> TrialRequest:
         """The request for a trial of this plan; trials of different numbers, from 1, have different run marks.
 
         Raises:
@@ -132,7 +133,7 @@ class Requests:
             record_variation=plan.record_variation,
             record_loss_times=plan.record_loss_times,
             frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
-            senders=Senders(cpus=settings.sender_cpus, batch=settings.batch),
+            senders=Senders(cpus=settings.sender_cpus, batch=pace.batch, stall_ns=round(pace.stall_seconds * 1e9)),
             watch_cpus=settings.watch_cpus,
         )
         return request.model_copy(update={"limits": Limits(seconds=longest_seconds(request))})

@@ -7,7 +7,8 @@ all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search f
 That a frame was forwarded is taken as "its connection was established" (RFC 9693 section 4.6); where the device can
 tell its own count, the trial's verdict holds the two against each other.
 
-A short trial flatters a device with queues before it; `kit.queues` bounds by how much.
+A short trial flatters a device with queues before it; `kit.queues` bounds by how much. In `shared` placement the lag
+that is tolerated does the same; `kit.lateness` bounds it, and refuses what would be no answer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome
-from natgauge.procedures.kit import queues
+from natgauge.procedures.kit import lateness, queues
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
@@ -49,12 +50,16 @@ class _ConnectionRate(Repetitions[Settings]):
         span = establishing_span(self.runner.measurer, self.settings.connections)
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
+        if found.value and not queues.waits(self.settings.placement):
+            lateness.refuse_short(self.settings.connections, found.value, self.settings.error)
         seconds = {queues.TRIAL_SECONDS: self.settings.connections / found.value} if found.value else {}
         return replace(found, figures={**found.figures, **seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        queued = queues.queue_note(measurements, self.settings, "N/R", "use more connections")
-        return [*tolerance_note(self.settings), *queued]
+        advice = "use more connections"
+        queued = queues.queue_note(measurements, self.settings, "N/R", advice)
+        short = lateness.short_note(measurements, self.settings.placement, self.settings.error, advice)
+        return [*tolerance_note(self.settings), *queued, *short]
 
 
 PROCEDURE = Procedure(

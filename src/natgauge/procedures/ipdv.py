@@ -25,9 +25,9 @@ class Settings(DelaySettings):
         """Differences can only be told where the frames arrive."""
         return super().needs() | {Ability.VARIATION}
 
-    def timed_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
+    def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:
         """A trial whose delays and their differences are recorded."""
-        return replace(super().timed_plan(phase1_rate, rate), record_variation=True)
+        return replace(super().timed_plan(phase1_rate, rate, share), record_variation=True)
 
 
 def read(delays: Delays) -> dict[str, float]:

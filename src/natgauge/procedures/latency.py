@@ -68,9 +68,9 @@ class Settings(DelaySettings):
         """Tags for the literal way."""
         return super().needs() | (frozenset({Ability.TAGGED_DELAYS}) if self.way == "rfc8219" else frozenset())
 
-    def timed_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
+    def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:
         """A trial whose delays are recorded, of every frame or of the tags."""
-        plan = super().timed_plan(phase1_rate, rate)
+        plan = super().timed_plan(phase1_rate, rate, share)
         if self.way == "every-frame":
             return plan
         return replace(plan, delays_from_seconds=RFC_TAGS_FROM_SECONDS, delay_samples=self.tags)

@@ -10,7 +10,9 @@ from typing import Final
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.procedures.kit.delay_metrics import TOGETHER
 from natgauge.procedures.kit.incurable import INCURABLE
+from natgauge.procedures.kit.lateness import SHORT
 from natgauge.procedures.kit.notes import excused_told
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
@@ -26,6 +28,8 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
     UNDECIDED: "undecided",
     INCURABLE: "loss at every rate",
     LEFT_OUT: "time used up",
+    SHORT: "short trials",
+    TOGETHER: "batches",
 }
 #: Above this share of excused trials among those that would have decided, what is left decides nothing.
 EXCUSED_TOO_OFTEN: Final = 1 / 3

@@ -155,10 +155,14 @@ class DelaySamples(_Model):
 
 
 class Senders(_Model):
-    """The tester's sending CPUs, one pinned thread each, and how many frames leave together."""
+    """The tester's sending CPUs, one pinned thread each, and how many frames leave together.
+
+    One that did nothing for longer than `stall_ns` stood still.
+    """
 
     cpus: tuple[int, ...]
     batch: int | None = None
+    stall_ns: int | None = None
 
 
 class Limits(_Model):
@@ -274,6 +278,7 @@ class StreamCounts(_Model):
     worst_lag_ns: Count | None = None
     mean_lag_ns: Count | None = None
     final_lag_ns: Count | None = None
+    settled_lag_ns: Count | None = None
     stalled_ns: Count | None = None
     lost_in_stalls: Count | None = None
     last_lost_ns: Count | None = None

@@ -27,12 +27,11 @@ from tests.labs.known_answers.rows import (
 )
 
 from natgauge.facts import STALL_BOUND_SECONDS
-from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.incurable import SHARE_FIGURE
 from natgauge.procedures.kit.queues import TRIAL_SECONDS, most_share, wait_limit
 from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import SearchError
-from natgauge.verdicts import LAG_SHARE
 
 # A deep queue before the device, and a limit that nobody is told
 

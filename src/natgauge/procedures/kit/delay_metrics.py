@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Delays, TrialOutcome, TrialPlan
+from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.frame_counts import lost_share, worst
 from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings
@@ -22,6 +22,10 @@ from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
 from natgauge.procedures.kit.values import shares
 
 UNIT = "us"
+#: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
+ALONE_SHARE: Final = 0.5
+#: How a note begins that delays hold the wait for other frames that left together with theirs.
+TOGETHER: Final = "in batches: "
 #: RFC 8219 sections 7.2 and 7.3 want so many repetitions.
 RFC_REPETITIONS = 20
 
@@ -52,9 +56,10 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         """Always."""
         return True
 
-    def timed_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
-        """A trial whose delays are recorded."""
-        return replace(self.plan(phase1_rate, rate, self.trial_seconds), record_delays=True)
+    def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:
+        """A trial whose delays are recorded; `share` is that of the throughput."""
+        plan = self.plan(phase1_rate, rate, self.trial_seconds)
+        return replace(plan, record_delays=True, single_frames=share <= ALONE_SHARE)
 
 
 DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
@@ -102,7 +107,7 @@ class _TimedTrials(Standing[DelaySettingsT]):
         every = shares("loads", self.settings.loads)
         for number, share in enumerate(every):
             rate = self.throughput * share
-            plan = self.settings.timed_plan(self.preparation.rate, rate)
+            plan = self.settings.timed_plan(self.preparation.rate, rate, share)
             left = len(every) - number
             # The value is of the first load; any later one may stay undecided, or be left out.
             try:
@@ -125,16 +130,32 @@ class _TimedTrials(Standing[DelaySettingsT]):
         return [
             f"100 % is {self.throughput:.0f} frames/s in each direction",
             self._own_note(),
+            *self._together_note(),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 8219 section 7"),
             *tolerance_note(self.settings),
         ]
+
+    def _together_note(self) -> list[str]:
+        """What a device that works in the sender's context cannot be blamed for."""
+        loads = [share for share in shares("loads", self.settings.loads) if share > ALONE_SHARE]
+        if self.settings.placement != "shared" or not loads:
+            return []
+        each = 1 / (self.throughput * self.settings.active)
+        wait = min(MOST_TOGETHER * each, max(BATCH_SECONDS, each))
+        named = ", ".join(f"{share:.4g}" for share in (100 * one for one in loads))
+        note = (
+            f"{TOGETHER}in shared placement frames that left together wait for each other, {each * 1e6:.3g} us each: "
+            f"at {named} % of the throughput up to {wait * 1e6:.3g} us of a delay are that wait, not the device's own; "
+            f"at {ALONE_SHARE:.0%} and less they leave one by one"
+        )
+        return [note]
 
     def _own_note(self) -> str:
         """The tester's own part, which is never subtracted silently."""
         measurer = self.runner.measurer
         if Ability.OWN_DELAYS not in measurer.abilities:
             return "the tester's own delay was not measured; it is part of the figures"
-        own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput))
+        own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput, 1.0))
         largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
         return f"the tester's own part, its ports joined without a device, is {largest:.3g} us; it is not subtracted"
 

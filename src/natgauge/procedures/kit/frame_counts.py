@@ -10,11 +10,7 @@ from natgauge.measurer import Counts, Direction
 
 def forwarding_rate(streams: Iterable[Counts]) -> float | None:
     """The slowest direction's rate in frames/s: what came back over the time that the sending took."""
-    rates = [
-        counts.received / seconds
-        for counts in streams
-        if (seconds := max(counts.nominal_seconds, counts.sending_seconds)) > 0
-    ]
+    rates = [counts.received / counts.busy_seconds for counts in streams if counts.busy_seconds > 0]
     return min(rates, default=None)
 
 

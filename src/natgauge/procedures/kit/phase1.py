@@ -19,6 +19,7 @@ from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import FULL
 from natgauge.procedures.kit.incurable import HIGHEST_FIGURE, INCURABLE, SHARE_FIGURE, no_more_than
 from natgauge.procedures.kit.inner import inner, measure_first
+from natgauge.procedures.kit.lateness import ShortTrialsError
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings, about
@@ -149,7 +150,11 @@ def prepare(runner: TrialRunner, settings: Phase1Settings) -> Preparation:
         return Preparation(NO_PHASE_1, NO_PHASE_1)
     if settings.connection_rate:
         return safely_below(settings.connection_rate)
-    rough = measure_first(CONNECTION_RATE, runner, settings, error=ROUGH_ERROR, confirm=False)
+    try:
+        rough = measure_first(CONNECTION_RATE, runner, settings, error=ROUGH_ERROR, confirm=False)
+    except ShortTrialsError as error:
+        # Where nothing is lost but time, what the device surely did is safe enough.
+        return safely_below(error.least_rate)
     if settings.measures_loss and SHARE_FIGURE in rough.figures:
         found = safely_below(rough.figures[HIGHEST_FIGURE])
         return replace(found, rough=rough, unavoidable=rough.figures[SHARE_FIGURE])

@@ -9,6 +9,7 @@ from functools import partial
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Measurer
+from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.binary_search import NEAR, SearchPlan
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.values import SearchError, whole
@@ -46,6 +47,11 @@ class SearchSettings(TrialSettings):
         ),
     )
     confirm: bool = field(default=True, metadata=about("try both final bounds again"))
+
+    @property
+    def lag_share(self) -> float:
+        """No more than a tenth of the error."""
+        return lateness.lag_share(self.error)
 
 
 def top_rate(measurer: Measurer) -> float:

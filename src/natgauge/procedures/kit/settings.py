@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, Literal, Self, get_args
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Ability, TrialPlan
+from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.procedures.kit.profiles import Profile
 from natgauge.procedures.kit.values import SearchError, in_range, one_of, positive, spoken, whole
 from natgauge.words import MAXIMUM_CONNECTIONS, Order, Placement
@@ -192,6 +192,11 @@ class TrialSettings:
         """What a reader must know of these settings, whatever was measured."""
         return []
 
+    @property
+    def lag_share(self) -> float:
+        """Share of a phase's nominal length by which its sending may be behind at the end."""
+        return LAG_SHARE
+
     def phase1_plan(self, rate: float) -> TrialPlan:
         """A trial that establishes the connections at this rate and leaves them in the device's table."""
         return TrialPlan(
@@ -201,6 +206,7 @@ class TrialSettings:
             frame_timeout_seconds=self.frame_timeout_seconds,
             loss_tolerance=self.loss_tolerance,
             settle_seconds=self.settle_seconds,
+            lag_share=self.lag_share,
         )
 
     def parameters(self) -> dict[str, Any]:

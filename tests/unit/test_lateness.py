@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tolerated lag does to a rate in `shared` placement: refused, told, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.measurer import LAG_SHARE
+from natgauge.procedures import connection_rate, latency, throughput
+from natgauge.procedures.kit.delay_metrics import TOGETHER
+from natgauge.procedures.kit.lateness import SHORT, ShortTrialsError
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.values import SearchError
+from natgauge.results.doubts import find
+from natgauge.results.parameters import Parameters
+from natgauge.words import Placement
+
+RATE = 354_000.0
+
+
+def opened(connections: int, error: float = 0.01) -> MeasurementResult:
+    settings = connection_rate.Settings(
+        connections=connections, placement="shared", repeat=1, error=SearchError(share=error)
+    )
+    return connection_rate.PROCEDURE.measure(Gateway(establishes=RATE, placement="shared"), settings)
+
+
+@pytest.mark.parametrize("connections", [64, 100, 1000])
+def test_too_few_connections_are_refused_in_one_line_that_says_how_many_it_takes(connections: int) -> None:
+    wanted = rf"^connections: {connections} .*at least \d[\d,]+ connections$"
+    with pytest.raises(ShortTrialsError, match=wanted) as said:
+        opened(connections)
+    assert "\n" not in str(said.value)
+
+
+def test_the_number_that_a_refusal_asks_for_is_neither_refused_nor_doubted() -> None:
+    with pytest.raises(ShortTrialsError) as said:
+        opened(1000)
+    wanted = int(str(said.value).rsplit("at least ", 1)[1].split()[0].replace(",", ""))
+    assert not [note for note in opened(wanted).notes if note.startswith(SHORT)]
+
+
+def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
+    found = opened(5000)
+    (note,) = (note for note in found.notes if note.startswith(SHORT))
+    assert "1.4%" in note
+    assert "short trials" in {doubt.word for doubt in find(found, Parameters())}
+    assert "short trials" not in {doubt.word for doubt in find(opened(100_000), Parameters())}
+
+
+@pytest.mark.parametrize(("error", "share"), [(0.1, LAG_SHARE), (0.01, LAG_SHARE), (0.001, 0.0001)])
+def test_the_lag_is_at_most_a_tenth_of_the_error(error: float, share: float) -> None:
+    settings = throughput.Settings(connections=100, placement="shared", error=SearchError(share=error))
+    assert settings.plan(1000.0, 1000.0, 1.0).lag_share == pytest.approx(share)
+
+
+def test_what_needs_few_connections_first_is_not_refused() -> None:
+    settings = throughput.Settings(connections=64, placement="shared", repeat=1, trial_seconds=0.5)
+    gateway = Gateway(establishes=RATE, forwards=200_000.0, placement="shared")
+    assert throughput.PROCEDURE.measure(gateway, settings).summary.median == pytest.approx(200_000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("placement", "loads", "told"),
+    [("shared", "100%,50%", True), ("shared", "50%,10%", False), ("isolated", "100%", False)],
+)
+def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Placement, loads: str, *, told: bool) -> None:
+    settings = latency.Settings(
+        connections=100, placement=placement, repeat=1, loads=loads, connection_rate=1000.0, throughput_rate=200_000.0
+    )
+    gateway = Gateway(establishes=RATE, forwards=1e6, placement=placement)
+    result = latency.PROCEDURE.measure(gateway, settings)
+    notes = [note for note in result.notes if note.startswith(TOGETHER)]
+    # 2.5 us a frame, and no more than 0.1 ms of them together.
+    assert [("at 100 %" in note, "up to 100 us" in note) for note in notes] == [(True, True)] * told
+    assert ("batches" in {doubt.word for doubt in find(result, Parameters())}) is told
+
+
+def test_up_to_half_of_the_throughput_timed_frames_leave_alone() -> None:
+    settings = latency.Settings(connections=100, placement="shared")
+    alone = [settings.timed_plan(1000.0, 1000.0, share).single_frames for share in (0.1, 0.5, 0.51, 1.0)]
+    assert alone == [True, True, False, False]
