@@ -105,6 +105,7 @@ fn attach(place: &Place, cpus: &[u32], ring: u32) -> Outcome<()> {
         ))
     })?;
     fill_rings(&skeleton, cpus, ring)?;
+    go_first(&skeleton, cpus)?;
     let program = skeleton.progs.natgauge_front.as_fd();
     Xdp::new(program).attach(index, XdpFlags::DRV_MODE | XdpFlags::UPDATE_IF_NOEXIST).map_err(|error| {
         Failure::Host(format!("interface {}: its driver takes no XDP program ({error:#})", place.interface))
@@ -175,6 +176,33 @@ fn fill_rings(skeleton: &FrontSkel<'_>, cpus: &[u32], ring: u32) -> Outcome<()> 
             .map_err(|error| Failure::Host(format!("CPU {cpu}: cannot have a ring of {ring} frames ({error:#})")))?;
     }
     Ok(())
+}
+
+/// Let the threads that empty the rings go before whatever else runs on their CPUs, as a card's interrupts do.
+fn go_first(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
+    const FIRST: i32 = -20;
+    let id = skeleton.maps.rings.info().map_err(unreadable)?.info.id;
+    // The kernel's names for them (kernel/bpf/cpumap.c).
+    let names: BTreeSet<String> = cpus.iter().map(|cpu| format!("cpumap/{cpu}/map:{id}")).collect();
+    let listing = std::fs::read_dir("/proc").map_err(|error| Failure::Host(format!("/proc: {error}")))?;
+    let mut found = 0;
+    for entry in listing.flatten() {
+        let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        if !names.contains(name.trim_end()) {
+            continue;
+        }
+        // SAFETY: no memory is handed over.
+        if unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, FIRST) } != 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(Failure::Host(format!("{}: its priority cannot be raised ({error})", name.trim_end())));
+        }
+        found += 1;
+    }
+    if found == names.len() {
+        return Ok(());
+    }
+    Err(Failure::Broke(format!("{found} of {} threads that empty the rings were found in /proc", names.len())))
 }
 
 /// The XDP program on an interface, native or generic.

@@ -28,6 +28,7 @@ class NamespaceDevice:
     Attributes:
         netns: the namespace's name.
         machine: what it runs on: ours.
+        nice: of what its snippets start, -20 (first) to 19.
     """
 
     name: str
@@ -36,6 +37,7 @@ class NamespaceDevice:
     outside: str
     environment: Mapping[str, str]
     machine: ThisMachine = field(default_factory=ThisMachine, compare=False)
+    nice: int = 0
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
@@ -68,6 +70,8 @@ class NamespaceDevice:
     ) -> subprocess.Popen[bytes]:
         """Start the shell from a thread that is in the namespace: the child inherits it."""
         _see_own_sysfs()
+        # Of the calling thread alone; the child inherits it.
+        os.setpriority(os.PRIO_PROCESS, 0, self.nice)
         return subprocess.Popen(
             ["/bin/sh", "-eu", "-c", snippet],
             stdin=subprocess.DEVNULL,

@@ -41,6 +41,8 @@ FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
 MAXIMUM_RING: Final = 16384
 DEFAULT_RING: Final = 512
+#: Nice value of what works on the cores of an isolated device, so that nothing else of this machine slows it down.
+FIRST: Final = -20
 
 #: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
 #: different flows would overtake each other. A queue for each CPU keeps the device's order
@@ -229,8 +231,10 @@ class NetnsLab(MadeLab):
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
             **_plain_addresses("NG_OUTSIDE_PEER", after[1]),
         }
+        # Beside the threads that empty its rings, which go first too: of the two none pushes the other aside.
+        nice = FIRST if self.placement == "isolated" else 0
         return NamespaceDevice(
-            name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self)
+            name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self), nice
         )
 
     def _fit(self) -> None:
