@@ -17,7 +17,7 @@ from natgauge.bench.question import Cell, ask
 from natgauge.campaigns import keys
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import Plan, PlanError
-from natgauge.duts.recipe import Recipe
+from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
@@ -167,15 +167,22 @@ def _evaluated(plan: Plan, device: str, given: Mapping[str, Any]) -> dict[str, A
     """The choices with the values of formulas, and names of cores, in their places."""
     cores = {name: keys.so_many(value) for name, value in given.items() if name in keys.CORES and type(value) is int}
     given = {**given, **cores}
+    recipe = load(device)
+    # What is a knob of one device may be none of another, which is then measured as it is.
+    spared = {
+        name for name in plan.device if not _has(recipe, name) and any(_has(load(one), name) for one in plan.devices)
+    }
     formulas = {name: text for name, text in given.items() if name in keys.FORMULAS and isinstance(text, str)}
-    plainly = {name: value for name, value in given.items() if name not in formulas}
-    if not formulas:
+    plainly = {name: value for name, value in given.items() if name not in {*formulas, *spared}}
+    if formulas.keys() <= spared:
         return plainly
-    bench = Bench(ask(plan.measure[0]["metric"], device, plainly).cell)
-    known = bench.recipe.knobs.named()
-    # A device without such a knob is measured as it is: what is a knob of one may be none of another.
-    wanted = {name: text for name, text in formulas.items() if name in known and known[name].settable}
-    return {**plainly, **{name: evaluate(text, bench.traffic.connections) for name, text in wanted.items()}}
+    connections = Bench(ask(plan.measure[0]["metric"], device, plainly).cell).traffic.connections
+    return {**plainly, **{name: evaluate(text, connections) for name, text in formulas.items() if name not in spared}}
+
+
+def _has(recipe: Recipe, name: str) -> bool:
+    knob = recipe.knobs.named().get(name)
+    return knob is not None and knob.settable
 
 
 def _asked(plan: Plan) -> Iterator[tuple[str, str, dict[str, Any], str]]:

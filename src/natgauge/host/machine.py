@@ -74,7 +74,7 @@ def moving_parameters(command_line: str) -> list[str]:
     words = re.findall(r'(?:[^\s"]|"[^"]*")+', command_line)
     words = words[: words.index("--")] if "--" in words else words
     # The kernel takes "-" and "_" in names for the same.
-    names = [(word.split("=", 1)[0].replace("-", "_"), word) for word in words]
+    names = [(word.strip('"').split("=", 1)[0].replace("-", "_"), word) for word in words]
     return [word for name, word in names if any(fnmatchcase(name, pattern) for pattern in _MOVING)]
 
 
