@@ -24,6 +24,7 @@ JOURNAL_SCHEMA: Final = "natgauge-journal-1"
 JOURNAL: Final = "journal.jsonl"
 #: The evidence in a line, which only a results folder wants; most of the journal's length.
 EVIDENCE: Final = "evidence"
+_PATIENCE_SECONDS: Final = 0.3
 
 Entry = Mapping[str, Any]
 
@@ -45,7 +46,7 @@ class Journal:
         """
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND, 0o644)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._file)
             self._length = _whole_lines(self.path)
             os.ftruncate(self._file, self._length)
         except BlockingIOError:
@@ -98,6 +99,20 @@ class Journal:
         left = memoryview(line)
         while left:
             left = left[os.write(self._file, left) :]
+
+
+def _lock(file: int) -> None:
+    """Whoever asks for the status holds it for a moment; only a lasting holder measures."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _unwritable(path: Path, error: OSError) -> HostError:

@@ -41,6 +41,13 @@ def command(plan: Path, out: Path | None, resume: bool, only: Sequence[str], hos
             folder, _ = campaign.run(order, display)
     except PlanError as error:
         return plans.complain(error)
+    except Exception:
+        raise
+    except BaseException:
+        # A signal: everything is undone, and nothing is lost.
+        named = "" if out is None else f" --out {out}"
+        click.echo(f"natgauge: go on with: natgauge run {plan}{named} --resume", err=True)
+        raise
     found = status(folder)
     click.echo(_ended(found))
     return 4 if any(one.broken for one in found.measurements) else 0
