@@ -114,6 +114,36 @@ def test_repetitions_before_a_break_are_kept_and_say_so(tmp_path: Path) -> None:
     assert "single repetition" in [doubt.word for doubt in found.doubts]
 
 
+def test_what_broke_is_tried_again_when_asked_for(tmp_path: Path) -> None:
+    benches = Benches(breaks={"linux-ipv4": HostError("linux-ipv4: nft is not installed")})
+    campaign(tmp_path, benches)
+    visits = len(benches.cells)
+    benches.breaks = {}
+    campaign(tmp_path, benches)
+    assert len(benches.cells) == visits
+    campaign(tmp_path, benches, retry_broken=True)
+    assert [(one.done, one.broken) for one in status(tmp_path / "out").measurements] == [(2, "")] * 8
+
+
+def test_a_result_that_lacked_repetitions_is_made_anew_when_they_are_there(tmp_path: Path) -> None:
+    left = [8]
+
+    def gateway(_cell: object) -> Gateway:
+        left[0] -= 1
+        if left[0] < 0:
+            raise BrokenError("the device is gone")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    benches = Benches(gateway=gateway)
+    campaign(tmp_path, benches)
+    left[0] = 100
+    campaign(tmp_path, benches, retry_broken=True)
+    for folder in (tmp_path / "out" / "results").iterdir():
+        found = read_summary(folder)
+        assert len(found.repetitions) == 2
+        assert not any("broken" in note for note in found.notes)
+
+
 def test_only_some_cells_are_visited_and_the_rest_is_left_for_later(tmp_path: Path) -> None:
     benches = Benches()
     campaign(tmp_path, benches, only=["nft*-1000"])

@@ -44,6 +44,7 @@ class Order:
         out: folder of the campaign; None = `results/<name of the plan>`.
         resume: whether to go on with the campaign in that folder.
         only: names or patterns of cells; empty = all.
+        retry_broken: whether what broke is tried again.
         host_name: whether the host's name goes into what may be published.
     """
 
@@ -51,6 +52,7 @@ class Order:
     out: Path | None = None
     resume: bool = False
     only: Sequence[str] = ()
+    retry_broken: bool = False
     host_name: bool = False
 
 
@@ -100,12 +102,14 @@ def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = Non
             watch=watch or Silent(),
             only=order.only,
         )
-        _run(session)
+        _run(session, retry_broken=order.retry_broken)
     return folder, state
 
 
-def _run(session: Session) -> None:
+def _run(session: Session, *, retry_broken: bool) -> None:
     session.note("session", natgauge=VERSION, only=list(session.only))
+    if retry_broken:
+        session.note("retried")
     how = "ended"
     try:
         session.run()

@@ -207,7 +207,7 @@ class Session:
             cause = self.state.broken(point.name, point.device, asked.name)
         single = _single(self.stands(point.cell, Silent()), asked, course.ended[0].begun["given"])
         made = write_result(self.folder, point, asked, Ended(single=single, repetitions=course.ended, cause=cause))
-        self.note("result", cell=point.name, measurement=asked.name, folder=made)
+        self.note("result", cell=point.name, measurement=asked.name, folder=made, cause=cause)
 
     def _left(self) -> str:
         """How much is done, and how long the rest takes going by this session."""

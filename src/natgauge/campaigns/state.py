@@ -53,11 +53,13 @@ class Course:
     Attributes:
         repetitions: in order; only the last one may not have ended.
         folder: of its result, below the campaign's; empty = there is none yet.
+        partial: whether that has fewer repetitions than were asked for.
         broken: the first cause that it cannot go on; empty = there is none.
     """
 
     repetitions: list[Repetition] = field(default_factory=list)
     folder: str = ""
+    partial: bool = False
     broken: str = ""
 
     @property
@@ -151,7 +153,17 @@ class State:
         repetition.answers = []
 
     def _take_result(self, entry: Entry) -> None:
-        self._of(entry).folder = entry["folder"]
+        course = self._of(entry)
+        course.folder, course.partial = entry["folder"], bool(entry["cause"])
+
+    def _take_retried(self, _entry: Entry) -> None:
+        """What broke is tried again; results that lack repetitions are made anew."""
+        self.broken_cells.clear()
+        self.broken_devices.clear()
+        for course in self.courses.values():
+            course.broken = ""
+            if course.partial:
+                course.folder, course.partial = "", False
 
     def _take_broken(self, entry: Entry) -> None:
         if entry["scope"] == "device":

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 @click.option(
     "--only", multiple=True, metavar="CELL", help="Visit only this cell, or those like 'nft*'; may be repeated."
 )
+@click.option("--retry-broken", is_flag=True, help="With --resume: try again what was marked broken.")
 @click.option("--host-name", is_flag=True, help="Write the host's name into the folder, which may be published.")
-def command(plan: Path, out: Path | None, resume: bool, only: Sequence[str], host_name: bool) -> int:
+def command(
+    plan: Path, out: Path | None, *, resume: bool, only: Sequence[str], retry_broken: bool, host_name: bool
+) -> int:
     """Measure all cells of PLAN, a TOML file (see `natgauge plan`).
 
     Whatever ends it, Ctrl-C, a crash or a power cut: the same command with --resume goes on with the trial that was
@@ -35,7 +38,7 @@ def command(plan: Path, out: Path | None, resume: bool, only: Sequence[str], hos
     from natgauge.cli import plan as plans
     from natgauge.cli.progress import ProgressDisplay
 
-    order = campaign.Order(plan=plan, out=out, resume=resume, only=only, host_name=host_name)
+    order = campaign.Order(plan=plan, out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name)
     try:
         with ProgressDisplay() as display:
             folder, _ = campaign.run(order, display)
