@@ -21,7 +21,7 @@ from natgauge.reports.text import read_summary
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 NAME = "e2e-campaign"
-KILLS = 4
+KILLS = 3
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 PLAN = f"""
 name = "killed"

@@ -233,3 +233,13 @@ def test_the_layout_of_the_file_is_no_part_of_the_plan() -> None:
     first = parse(RIGHT, "x")
     assert first.digest == parse(dict(reversed(RIGHT.items())), "y").digest
     assert first.digest != parse({**RIGHT, "repetitions": 4}, "x").digest
+
+
+def test_the_plan_of_the_documentation_is_right_and_takes_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "campaigns.md").read_text(encoding="utf-8")
+    (tmp_path / "first.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    monkeypatch.chdir(tmp_path)
+    assert run(["plan", "check", "first.toml"]) == 0
+    assert capsys.readouterr().out in page
