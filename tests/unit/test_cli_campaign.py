@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.unit.campaigning import PLAN, Benches, Dies, Killed, quick_disk
+from tests.unit.campaigning import PLAN, Benches, Dies, Killed, journal_dies, quick_disk
 
 from natgauge.campaigns import campaign
 from natgauge.cli import _EndedBySignal, run
@@ -27,9 +27,6 @@ def benches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Benches:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(PLAN)
     return made
-
-
-Told = Callable[[], str]
 
 
 def test_a_campaign_ends_with_all_its_values_and_the_way_to_the_table(
@@ -69,17 +66,24 @@ def test_a_signal_names_the_way_on_and_nothing_is_repeated(
 def test_the_status_of_a_killed_campaign_names_the_trial_and_the_bounds(
     benches: Benches, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    benches.killed = Dies(25)
-    with pytest.raises(Killed):
-        run(["run", "small.toml"])
+    """The ninth line would have been the answer to the third trial."""
+    with pytest.MonkeyPatch.context() as patch:
+        journal_dies(patch, Dies(9), octets=20)
+        with pytest.raises(Killed):
+            run(["run", "small.toml"])
+    assert sum(benches.trials.values()) == 3
     capsys.readouterr()
     assert run(["status", "results/small"]) == 0
     told = capsys.readouterr().out
-    assert "small: not running; 4 cells, " in told
-    assert "  1 of 2: " in told
+    assert "small: not running; 4 cells, 0 repetitions done, 16 left at most; 2 trials so far" in told
+    (stopped,) = [line for line in told.splitlines() if line.startswith("  stopped in: ")]
+    assert re.search(
+        r"connection-rate, repetition 1: connection-rate trial 3 at [\d,]+, between [\d,]+ and \?", stopped
+    )
     assert run(["status", "results/small", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["name"] == "small"
+    assert document["now"]["trial"] == 3
     assert not document["runs"]
     assert len(document["measurements"]) == 8
 
