@@ -22,6 +22,7 @@ from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.stand import Set
 from natgauge.campaigns.state import State
 from natgauge.campaigns.store import plain
+from natgauge.errors import UsageError
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
 from natgauge.results.parameters import Parameters
 
@@ -74,6 +75,7 @@ class Benches:
         trials: the trials that gateways were asked for, by cell's N and device.
         cells: in the order they were visited.
         killed: is asked before each trial.
+        refuses: the metric that no device is fit for.
         breaks: raised when the device of this name is made ready.
     """
 
@@ -81,6 +83,7 @@ class Benches:
     trials: Counter[tuple[str, int | None]] = field(default_factory=Counter)
     cells: list[tuple[str, int | None]] = field(default_factory=list)
     killed: Dies = field(default_factory=Dies)
+    refuses: str = ""
     breaks: Mapping[str, Exception] = field(default_factory=dict)
 
     def __call__(self, cell: Cell, _watch: Watch) -> Simulated:
@@ -104,6 +107,8 @@ class Simulated:
         """A gateway of the known rates."""
         if str(self.cell.dut) in self.benches.breaks:
             raise self.benches.breaks[str(self.cell.dut)]
+        if planned.procedure.metric == self.benches.refuses:
+            raise UsageError("UDP time-out: too short for it")
         parameters = Parameters.grouped(
             settings=plain(planned.settings.parameters()), device={"dut": str(self.cell.dut)}
         )

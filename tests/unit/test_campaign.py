@@ -10,10 +10,12 @@ import pytest
 from tests.unit.campaigning import PLAN, Benches, asked, campaign, quick_disk
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.question import Cell
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.reports.text import read_summary
 
 __all__ = ["quick_disk"]
@@ -194,3 +196,46 @@ def test_the_folder_tells_plan_and_machine_but_not_the_hosts_name(tmp_path: Path
     machine = json.loads((tmp_path / "out" / "environment.json").read_text())["machine"]
     assert "kernel" in machine
     assert not {"host", "command_line"} & set(machine)
+
+
+def test_a_trial_that_could_not_be_run_breaks_its_measurement_and_is_begun_anew_when_retried(tmp_path: Path) -> None:
+    broken = [True]
+
+    class Breaks(Gateway):
+        def measure(self, plan: TrialPlan) -> TrialOutcome:
+            if broken[0] and len(self.plans) == 3:
+                raise BrokenError("the engine broke")
+            return super().measure(plan)
+
+    benches = Benches(gateway=lambda _cell: Breaks(establishes=30_000, forwards=60_000))
+    campaign(tmp_path, benches)
+    found = status(tmp_path / "out").measurements
+    assert {one.broken for one in found} == {"the engine broke"}
+    broken[0] = False
+    campaign(tmp_path, benches, retry_broken=True)
+    assert [(one.done, one.broken) for one in status(tmp_path / "out").measurements] == [(2, "")] * 8
+
+
+def test_all_cells_of_a_device_that_breaks_have_results_of_what_they_had(tmp_path: Path) -> None:
+    benches = Benches()
+    made = [0]
+
+    def gateway(cell: Cell) -> Gateway:
+        made[0] += 1
+        if made[0] > 8 and cell.dut == "linux-ipv4":
+            raise BrokenError("linux-ipv4: gone")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    benches.gateway = gateway
+    campaign(tmp_path, benches)
+    found = status(tmp_path / "out").measurements
+    assert all(one.folder for one in found)
+    assert [one.done for one in found] == [2] * 4 + [1] * 4
+
+
+def test_what_one_metric_wants_in_vain_leaves_the_other_metrics_of_its_cell(tmp_path: Path) -> None:
+    benches = Benches(refuses="throughput")
+    campaign(tmp_path, benches)
+    found = status(tmp_path / "out").measurements
+    assert {one.measurement for one in found if one.broken} == {"throughput"}
+    assert {one.measurement for one in found if one.folder} == {"connection-rate"}

@@ -79,6 +79,9 @@ class Session:
             for point in order:
                 if pending := self._pending(point, round_number):
                     self._visit(point, pending, round_number)
+        # A device that broke has more cells than the one it broke in.
+        for point in points:
+            self._finish_all(point)
 
     def note(self, event: str, *, sync: bool = True, **fields: object) -> None:
         """Append a line to the journal, and take it into the state.
@@ -135,7 +138,9 @@ class Session:
                 self.note("broken", scope="device", device=point.device, **where, cause=str(error))
                 return
             except (HostError, UsageError) as error:
-                self.note("broken", scope="cell", device=point.device, **where, cause=str(error))
+                # What a program or the memory lacks is lacking for all metrics; a limit may be too small for one alone.
+                scope = "cell" if isinstance(error, HostError) else "measurement"
+                self.note("broken", scope=scope, device=point.device, **where, cause=str(error))
                 return
             if under_way is None:
                 under_way = self._begin(point, asked, given, ready)

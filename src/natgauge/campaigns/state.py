@@ -157,11 +157,12 @@ class State:
         course.folder, course.partial = entry["folder"], bool(entry["cause"])
 
     def _take_retried(self, _entry: Entry) -> None:
-        """What broke is tried again; results that lack repetitions are made anew."""
+        """What broke is tried again, not gone on with; results that lack repetitions are made anew."""
         self.broken_cells.clear()
         self.broken_devices.clear()
         for course in self.courses.values():
-            course.broken = ""
+            if course.broken:
+                course.broken, course.repetitions = "", list(course.ended)
             if course.partial:
                 course.folder, course.partial = "", False
 
