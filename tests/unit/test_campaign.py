@@ -71,17 +71,32 @@ def test_the_same_seed_gives_the_same_order(tmp_path: Path) -> None:
     assert orders[0] == orders[1]
 
 
-def test_a_device_that_breaks_is_tried_once_and_other_cells_go_on(tmp_path: Path) -> None:
+def test_a_device_that_breaks_is_tried_twice_and_other_cells_go_on(tmp_path: Path) -> None:
     benches = Benches(breaks={"linux-ipv4": BrokenError("linux-ipv4: does not come up: first cause")})
     state = campaign(tmp_path, benches)
     assert state.broken_devices == {"linux-ipv4": "linux-ipv4: does not come up: first cause"}
-    assert [device for device, _ in benches.cells].count("linux-ipv4") == 1
+    assert [device for device, _ in benches.cells].count("linux-ipv4") == 2
     found = status(tmp_path / "out")
     assert {bool(one.folder) for one in found.measurements if one.cell.startswith("nftables")} == {True}
     assert {one.broken for one in found.measurements if one.cell.startswith("linux")} == set(
         state.broken_devices.values()
     )
     assert sum(one.left for one in found.measurements) == 0
+
+
+def test_a_device_that_fails_for_a_moment_is_not_broken(tmp_path: Path) -> None:
+    made = [0]
+
+    def gateway(_cell: Cell) -> Gateway:
+        made[0] += 1
+        if made[0] in {2, 4}:
+            raise BrokenError("device does not forward: 7 of 8 frames came back")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    campaign(tmp_path, Benches(gateway=gateway))
+    assert [(one.done, one.broken) for one in status(tmp_path / "out").measurements] == [(2, "")] * 8
+    failed = [entry["cause"] for entry in entries(tmp_path / "out") if entry["event"] == "device-failed"]
+    assert failed == ["device does not forward: 7 of 8 frames came back"] * 2
 
 
 def test_what_cannot_be_measured_leaves_the_other_measurements_of_its_cell(tmp_path: Path) -> None:

@@ -110,22 +110,39 @@ class Session:
         return [
             asked
             for asked in point.asked
-            if self._open(point, asked) and len(self.state.course(point.name, asked.name).ended) < round_number
+            if self._open(point, asked) and not self._ended_in(point, asked, round_number)
         ]
 
     def _visit(self, point: Point, pending: Sequence[Asked], round_number: int) -> None:
         self.note("visit", cell=point.name, round=round_number)
         self.watch.stage(f"cell {point.name}, round {round_number}: {self._left()}")
-        stand = self.stands(point.cell, self.watch)
-        with stand:
-            for asked in pending:
-                if self._open(point, asked):
-                    self._measure(stand, point, asked, round_number)
-                    self._finish(point, asked)
+        first = self._on_bench(point, pending, round_number)
+        # A moment's disturbance may be all that was wrong; a device that fails on two benches is broken.
+        if first and self._on_bench(point, pending, round_number):
+            self.note("broken", scope="device", device=point.device, cell=point.name, cause=first)
         self._finish_all(point)
 
-    def _measure(self, stand: Stand, point: Point, asked: Asked, round_number: int) -> None:
-        """One repetition; what breaks is noted with its cause, and other cells go on."""
+    def _on_bench(self, point: Point, pending: Sequence[Asked], round_number: int) -> str:
+        """Measure on a bench made for it; why the device did not come up or forward, or nothing."""
+        with self.stands(point.cell, self.watch) as stand:
+            for asked in pending:
+                if not self._open(point, asked) or self._ended_in(point, asked, round_number):
+                    continue
+                if cause := self._measure(stand, point, asked, round_number):
+                    self.note("device-failed", cell=point.name, measurement=asked.name, cause=cause)
+                    return cause
+                self._finish(point, asked)
+        return ""
+
+    def _ended_in(self, point: Point, asked: Asked, round_number: int) -> bool:
+        return len(self.state.course(point.name, asked.name).ended) >= round_number
+
+    def _measure(self, stand: Stand, point: Point, asked: Asked, round_number: int) -> str:
+        """One repetition; what breaks is noted with its cause.
+
+        Returns:
+            Why the device did not come up or forward; empty = it did.
+        """
         where: dict[str, Any] = {"cell": point.name, "measurement": asked.name}
         while True:
             recorder = Memory()
@@ -135,13 +152,12 @@ class Session:
                 planned = _single(stand, asked, given)
                 ready = stand.set(planned, recorder)
             except BrokenError as error:
-                self.note("broken", scope="device", device=point.device, **where, cause=str(error))
-                return
+                return str(error)
             except (HostError, UsageError) as error:
                 # What a program or the memory lacks is lacking for all metrics; a limit may be too small for one alone.
                 scope = "cell" if isinstance(error, HostError) else "measurement"
                 self.note("broken", scope=scope, device=point.device, **where, cause=str(error))
-                return
+                return ""
             if under_way is None:
                 under_way = self._begin(point, asked, given, ready)
             running = Running(
@@ -166,7 +182,7 @@ class Session:
                 self.note("broken", scope="measurement", device=point.device, **where, cause=str(error))
             else:
                 self._ended += 1
-            return
+            return ""
 
     def _begin(self, point: Point, asked: Asked, given: Mapping[str, Any], ready: Set) -> Repetition:
         course = self.state.course(point.name, asked.name)

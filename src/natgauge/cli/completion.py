@@ -39,6 +39,8 @@ _KNOWN: Final = {
     ("measure", "dut"): _gateways,
     ("measure", "lab_name"): _labs,
     ("duts show", "name"): _gateways,
+    ("plan new", "duts"): _gateways,
+    ("plan new", "metrics"): _metrics,
     ("lab up", "dut"): _gateways,
     ("lab down", "name"): _labs,
 }
