@@ -114,7 +114,7 @@ def _run(session: Session, *, retry_broken: bool) -> None:
     try:
         session.run()
     except BaseException as error:
-        how = str(error) if isinstance(error, NatgaugeError) else type(error).__name__
+        how = str(error) if isinstance(error, NatgaugeError) else type(error).__name__.lstrip("_")
         if isinstance(error, Exception) and not isinstance(error, (NatgaugeError, BrokenPipeError)):
             raise fault(error, [session.folder / TRACEBACK]) from error
         raise
