@@ -37,7 +37,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "counts", "duts", "errors", "facts", "host", "labs", "measurer", "options", "procedures", "tester", "trials",
         "verdicts", "words",
     },
-    "campaigns": {"bench", "duts", "errors", "host", "labs", "measurer", "procedures", "results", "tester", "words"},
+    "campaigns": {
+        "bench", "duts", "errors", "host", "labs", "measurer", "options", "procedures", "results", "tester", "version",
+        "words",
+    },
     "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "words"},
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

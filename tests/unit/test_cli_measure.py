@@ -46,8 +46,9 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
     """Questions that came through; each is answered by a simulated gateway."""
     asked: list[Question] = []
 
-    def answer(question: Question, watch: Any, *, results: Path) -> Answer:
+    def answer(question: Question, watch: Any, *, results: Path, host_name: bool = False) -> Answer:
         assert results == Path("results")
+        assert not host_name
         asked.append(question)
         return answered(question, watch)
 
@@ -194,7 +195,7 @@ import pathlib, sys, time
 import natgauge.campaigns.measure as measure
 from natgauge import cli
 
-def answer(question, watch, results):
+def answer(question, watch, results, host_name):
     try:
         pathlib.Path({str(tmp_path / "began")!r}).touch()
         time.sleep(60)

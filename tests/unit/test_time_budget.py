@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Phase2Plan, RateStep, TrialPlan
 from natgauge.procedures import get, procedures
-from natgauge.procedures.kit import procedure as frame
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import (
@@ -37,19 +35,18 @@ DECIDED: dict[str, Any] = {"connections": N, "placement": "isolated", "order": "
 class _WithTime:
     """Measures a simulated gateway whose trials take their nominal time."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._patch = patch
+    def __init__(self) -> None:
         self.events: list[Event] = []
 
     def __call__(self, metric: str, gateway: Gateway, **asked: Any) -> MeasurementResult:
-        self._patch.setattr(frame, "TimeBudget", partial(TimeBudget, clock=gateway.clock))
         procedure = get(metric)
-        return procedure.measure(gateway, procedure.make_settings(asked, **DECIDED), self.events.append)
+        settings = procedure.make_settings(asked, **DECIDED)
+        return procedure.measure(gateway, settings, self.events.append, clock=gateway.clock)
 
 
 @pytest.fixture
-def measure(monkeypatch: pytest.MonkeyPatch) -> _WithTime:
-    return _WithTime(monkeypatch)
+def measure() -> _WithTime:
+    return _WithTime()
 
 
 def doubts(result: MeasurementResult) -> dict[str, str]:

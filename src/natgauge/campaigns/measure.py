@@ -40,7 +40,13 @@ class Answer:
 
 
 def measure(
-    metric: str, dut: str | Path, *, results: str | Path = RESULTS, observe: Watch | None = None, **choices: object
+    metric: str,
+    dut: str | Path,
+    *,
+    results: str | Path = RESULTS,
+    observe: Watch | None = None,
+    host_name: bool = False,
+    **choices: object,
 ) -> Answer:
     """Measure one metric of one gateway; everything made on the way is undone.
 
@@ -49,6 +55,7 @@ def measure(
         dut: name of a gateway's recipe, for example "nftables-nat44", or the path of a recipe file.
         results: folder in which the results folder is made.
         observe: is told what happens.
+        host_name: whether the host's name goes into the results folder.
         choices: the options of `natgauge measure`, with "_" for "-": connections=100_000, placement="isolated",
             error="1%" ... What is left out, or None, is chosen by natgauge and told in the result.
 
@@ -58,10 +65,12 @@ def measure(
         BrokenError: something broke on the way.
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
-    return answer(ask(metric, dut, choices), observe, results=Path(results))
+    return answer(ask(metric, dut, choices), observe, results=Path(results), host_name=host_name)
 
 
-def answer(question: Question, watch: Watch | None = None, *, results: Path = RESULTS) -> Answer:
+def answer(
+    question: Question, watch: Watch | None = None, *, results: Path = RESULTS, host_name: bool = False
+) -> Answer:
     """Measure what is asked, and keep it in a new folder below `results`.
 
     Raises:
@@ -77,8 +86,8 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
     try:
         with bench:
             ready = bench.ready(planned, store)
-            facts = machine.facts()
-            parameters = _parameters(bench, ready, facts)
+            facts = machine.facts(host_name=host_name)
+            parameters = parameters_of(bench, ready, facts)
             store.write_plan(parameters.flat())
             store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
             store.write_environment(
@@ -86,7 +95,7 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
             )
             result = ready.run()
             parameters = with_receiver(parameters, receiver_seconds(ready.measurer))
-        return _keep(result, parameters, store)
+        return keep(result, parameters, store)
     except Exception as error:
         if isinstance(error, (NatgaugeError, BrokenPipeError)):
             store.discard_unused()
@@ -97,7 +106,7 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
         raise
 
 
-def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
+def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
     """All that decides the figures."""
     lab, around = bench.lab, bench.around
     return record(
@@ -125,12 +134,24 @@ def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Para
     )
 
 
-def _keep(measured: MeasurementResult, parameters: Parameters, store: Store) -> Answer:
-    found = make(measured, parameters, str(store.folder))
+def keep(measured: MeasurementResult, parameters: Parameters, store: Store, folder: Path | None = None) -> Answer:
+    """Make the result and write it.
+
+    Args:
+        measured: by the procedure.
+        parameters: all that was set.
+        store: the open folder.
+        folder: as it will be called at last; None = as it is now.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    folder = store.folder if folder is None else folder
+    found = make(measured, parameters, str(folder))
     for number, one in enumerate(found.repetitions, start=1):
         store.add_measurement(
             {"metric": found.metric, "unit": found.unit, "repetition": number, **one.model_dump(mode="json")}
         )
     document = found.document()
     store.write_summary(document)
-    return Answer(measured, document, store.folder)
+    return Answer(measured, document, folder)

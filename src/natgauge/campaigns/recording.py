@@ -20,7 +20,7 @@ from natgauge.words import Placement, Side
 #: Hexadecimal digits that tell two recipes of one name apart.
 _DIGEST_DIGITS: Final = 12
 #: Facts of the machine that move figures, by the name they have in `natgauge.host.machine.facts`.
-_MACHINE: Final = ("natgauge", "kernel", "hypervisor", "governor", "smt", "mitigations", "clock_source")
+MACHINE: Final = ("natgauge", "kernel", "hypervisor", "governor", "smt", "mitigations", "clock_source")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +117,7 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         "device_cores": len(conditions.device_cpus) or None,
         "device_cpus": conditions.device_cpus,
         **_rates(conditions.rates),
-        **{name: machine.get(name) for name in _MACHINE},
+        **{name: machine.get(name) for name in MACHINE},
         "cpu": cpu.get("model"),
     }
 

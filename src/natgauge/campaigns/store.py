@@ -37,6 +37,8 @@ SUMMARY = "summary.json"
 TRACEBACK = "traceback.txt"
 
 _MAXIMUM_NAMES = 1000
+#: What JSON knows; most of every document, so it is looked at first. Enumerators are none of these types themselves.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class Memory:
@@ -126,14 +128,7 @@ class Store:
                 path.rmdir()
 
     def _write(self, name: str, document: Mapping[str, object]) -> None:
-        text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
-        path = self.folder / name
-        try:
-            partial = path.with_suffix(".part")
-            partial.write_text(text)
-            partial.replace(path)
-        except OSError as error:
-            raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+        write_document(self.folder / name, document)
 
     def _append(self, name: str, document: Mapping[str, object]) -> None:
         path = self.folder / name
@@ -144,6 +139,21 @@ class Store:
                 os.fsync(file.fileno())
         except OSError as error:
             raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
+
+
+def write_document(path: Path, document: Mapping[str, object]) -> None:
+    """Write one of a folder's `.json` files, whole or not at all.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+    try:
+        partial = path.with_suffix(".part")
+        partial.write_text(text)
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
 
 
 def _make_new(parent: Path, name: str) -> Path:
@@ -160,6 +170,13 @@ def _make_new(parent: Path, name: str) -> Path:
 
 def plain(value: Any) -> Any:
     """Dataclasses, enums, mappings, sequences and paths as JSON knows them."""
+    if type(value) in _PLAIN:
+        return value
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """What is made of others, and the few that JSON does not know."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Enum):

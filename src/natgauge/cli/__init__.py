@@ -23,8 +23,25 @@ import click
 from natgauge.cli import completion
 from natgauge.errors import NatgaugeError, fault, shortened
 
-#: Subcommand -> the function in the module of the same name.
-SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "published", "demo", "completion")
+#: Subcommand -> the function `command` in the module of the same name.
+SUBCOMMANDS: Final = (
+    "measure",
+    "plan",
+    "run",
+    "status",
+    "duts",
+    "doctor",
+    "selftest",
+    "lab",
+    "report",
+    "published",
+    "demo",
+    "completion",
+)
+
+
+#: Where the module has another name: `run` is the function below.
+_MODULES: Final = {"run": "campaign"}
 
 
 class _Subcommands(click.Group):
@@ -36,7 +53,7 @@ class _Subcommands(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUBCOMMANDS:
             return None
-        command = importlib.import_module(f"natgauge.cli.{cmd_name}").command
+        command = importlib.import_module(f"natgauge.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         return completion.teach(command, cmd_name) if isinstance(command, click.Command) else None
 
 

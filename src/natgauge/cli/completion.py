@@ -45,6 +45,8 @@ _KNOWN: Final = {
     ("measure", "dut"): _gateways,
     ("measure", "lab_name"): _labs,
     ("duts show", "name"): _gateways,
+    ("plan new", "duts"): _gateways,
+    ("plan new", "metrics"): _metrics,
     ("lab up", "dut"): _gateways,
     ("published", "names"): _published,
     ("report", "published"): _published,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -27,7 +27,7 @@ def command(results: Path) -> None:
     from natgauge.reports.text import table
     from natgauge.results.model import Result
 
-    common: dict[str, object] = {
+    common: dict[str, Any] = {
         "connections": _CONNECTIONS,
         "lab_name": "demo",
         "repeat": _REPEAT,
@@ -35,7 +35,7 @@ def command(results: Path) -> None:
         "invalid_repeats": _INVALID_REPEATS,
     }
 
-    def ask(metric: str, **settings: object) -> Answer:
+    def ask(metric: str, **settings: Any) -> Answer:
         with ProgressDisplay() as display:
             return measure(metric, _DUT, results=results, observe=display, **common, **settings)
 

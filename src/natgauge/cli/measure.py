@@ -42,8 +42,11 @@ _CELL = [
 @options(_PLACE)
 @options(options_of(GROUPS["wishes"]))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
+@click.option(
+    "--host-name", is_flag=True, help="Write the host's name into the results folder, which may be published."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def command(metric: str, dut: str, results: Path, as_json: bool, **choices: Any) -> None:
+def command(metric: str, dut: str, results: Path, host_name: bool, as_json: bool, **choices: Any) -> None:
     """Measure METRIC (connection-rate, throughput ...) of one gateway.
 
     Progress goes to standard error, the result to standard output, the evidence of every trial to a results folder.
@@ -54,7 +57,7 @@ def command(metric: str, dut: str, results: Path, as_json: bool, **choices: Any)
 
     question = ask(metric, dut, choices)
     with ProgressDisplay() as display:
-        found = answer(question, display, results=results)
+        found = answer(question, display, results=results, host_name=host_name)
     show(found, as_json=as_json)
 
 

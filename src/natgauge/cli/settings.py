@@ -41,19 +41,11 @@ def options(function: _Function) -> _Function:
             option,
             *_ALSO.get(parameter.name, ()),
             parameter.name,
-            type=_type(parameter.kind),
+            type=parameter.read_as,
             metavar=None if "bool" in parameter.kind else _metavar(parameter),
             help=_help(parameter, metrics),
         )(function)
     return function
-
-
-def _type(kind: str) -> Any:
-    """A number where the field is one; anything else is text that the procedure reads itself."""
-    for word, found in (("bool", click.BOOL), ("int", int), ("float", float)):
-        if word in kind.replace("|", " ").split():
-            return found
-    return str
 
 
 def _metavar(parameter: Parameter) -> str:

@@ -8,6 +8,7 @@ import platform
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +18,33 @@ from natgauge.version import VERSION
 _CPUINFO: Final = {"model name": "model", "cache size": "cache", "microcode": "microcode", "flags": "flags"}
 
 
-def facts() -> Mapping[str, object]:
-    """Facts about this machine; what cannot be read is absent."""
+#: Parameters of the kernel's command line that move figures, as `fnmatch` patterns; the others are nobody's business.
+_MOVING: Final = (
+    "isolcpus", "nohz", "nohz_full", "rcu_nocbs", "rcu_nocb_poll", "irqaffinity", "managed_irq", "maxcpus", "nr_cpus",
+    "nosmt", "noht", "threadirqs", "preempt", "sched_*", "skew_tick", "numa", "numa_balancing", "numa_zonelist_order",
+    "mitigations", "nopti", "pti", "kpti", "nospectre_*", "spectre_*", "spec_*", "l1tf", "l1d_flush", "mds", "tsx",
+    "tsx_async_abort", "mmio_stale_data", "retbleed", "srbds", "gather_data_sampling", "reg_file_data_sampling",
+    "indirect_target_selection", "tsa", "vmscape", "kvm*", "ssbd", "*.mitigations",
+    "idle", "intel_idle.*", "processor.*", "cpuidle.*", "cpuidle_*", "haltpoll.*", "cpufreq.*",
+    "intel_pstate", "amd_pstate", "amd_prefcore",
+    "clocksource", "tsc", "hpet", "highres", "no_timer_check", "nmi_watchdog", "nowatchdog", "nosoftlockup",
+    "watchdog*",
+    "hugepages", "hugepagesz", "default_hugepagesz", "transparent_hugepage", "init_on_alloc", "init_on_free",
+    "slab_nomerge", "slub_*", "page_alloc.*", "page_poison", "iommu", "iommu.*", "intel_iommu", "amd_iommu", "swiotlb",
+    "pcie_aspm", "pci", "audit", "mem", "memmap", "nf_conntrack.*", "debug_*", "kasan*", "lockdep*",
+)  # fmt: skip
+
+
+def facts(*, host_name: bool = False) -> Mapping[str, object]:
+    """Facts about this machine that may move a figure; what cannot be read is absent.
+
+    Args:
+        host_name: whether the machine's name is one of them; it moves nothing, and results are published.
+    """
     facts: dict[str, object] = {
         "natgauge": VERSION,
         "python": platform.python_version(),
-        "host": platform.node(),
+        "host": platform.node() if host_name else None,
         "system": _system(),
         "kernel": platform.release(),
         "kernel_build": platform.version(),
@@ -30,7 +52,7 @@ def facts() -> Mapping[str, object]:
         "cpu": _cpu(),
         "cpus_online": list(online_cpus()),
         "hypervisor": "hypervisor" in _cpuinfo().get("flags", "").split(),
-        "command_line": _read("/proc/cmdline"),
+        "kernel_parameters": moving_parameters(_read("/proc/cmdline") or ""),
         "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "smt": _read("/sys/devices/system/cpu/smt/active"),
@@ -39,7 +61,21 @@ def facts() -> Mapping[str, object]:
         "memory_available_octets": memory_octets("MemAvailable"),
         "load_average": list(os.getloadavg()),
     }
-    return {name: fact for name, fact in facts.items() if fact not in (None, "", {})}
+    return {name: fact for name, fact in facts.items() if fact not in (None, "", {}, [])}
+
+
+def moving_parameters(command_line: str) -> list[str]:
+    """Of a kernel's command line the parameters that move figures, as they stand there.
+
+    Args:
+        command_line: as /proc/cmdline has it; what stands in double quotes is one word, and what follows "--" is not
+            the kernel's.
+    """
+    words = re.findall(r'(?:[^\s"]|"[^"]*")+', command_line)
+    words = words[: words.index("--")] if "--" in words else words
+    # The kernel takes "-" and "_" in names for the same.
+    names = [(word.strip('"').split("=", 1)[0].replace("-", "_"), word) for word in words]
+    return [word for name, word in names if any(fnmatchcase(name, pattern) for pattern in _MOVING)]
 
 
 def _read(path: str) -> str | None:

@@ -9,7 +9,7 @@ The frame of every measurement:
 * `runner`, `events`: trials handed to the measurer, and told
 * `invalid_trials`: how often a trial that says nothing is repeated
 * `time_budget`: how long the measurement may take, and what is told when that is over
-* `results`, `summary`, `notes`: what comes of it
+* `results`, `summary`, `notes`: what comes of it; `joining`: of repetitions that were measured one by one
 
 For metrics that share a way of measuring, each with its settings:
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, get_args
@@ -32,6 +33,12 @@ class Parameter:
     unit: str
     default: Any
     required: bool
+
+    @property
+    def read_as(self) -> type:
+        """A number or a truth value where the field is one; anything else is text that the procedure reads itself."""
+        words = self.kind.replace("|", " ").split()
+        return next((found for found in (bool, int, float) if found.__name__ in words), str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,13 @@ class Procedure(Generic[SettingsT]):
             raise UsageError(f"metric {self.metric}: this tester lacks {named}; choose another metric or setting")
 
     def measure(
-        self, measurer: Measurer, settings: SettingsT, observe: Observer = ignore, budget: TimeBudget | None = None
+        self,
+        measurer: Measurer,
+        settings: SettingsT,
+        observe: Observer = ignore,
+        budget: TimeBudget | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> MeasurementResult:
         """Measure as often as the settings say.
 
@@ -140,6 +153,7 @@ class Procedure(Generic[SettingsT]):
             settings: of this metric.
             observe: is told of every trial.
             budget: the time that is left, of a measurement that needs this one first; None = as the settings say.
+            clock: seconds, monotonic; by it the time of the settings runs out.
 
         Raises:
             UsageError: the measurer cannot do what the settings need.
@@ -148,7 +162,7 @@ class Procedure(Generic[SettingsT]):
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()
-        given = TimeBudget(settings.most_seconds) if budget is None else budget
+        given = TimeBudget(settings.most_seconds, clock) if budget is None else budget
         runner = TrialRunner(measurer, self.metric, settings.most_repetitions, observe, budget=given)
         try:
             measurements, notes = self._measured(runner, settings)

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign as a folder: begun, or gone on with where it stopped.
+
+`campaign.json` the plan, what it was read as and by which natgauge; `environment.json` the machine; `journal.jsonl`
+everything that happened; `results/` one folder for each measurement that has ended.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.bench.bench import check_host
+from natgauge.bench.watch import Silent, Watch
+from natgauge.campaigns import plan as plans
+from natgauge.campaigns.cells import Point, points
+from natgauge.campaigns.journal import Journal, entries
+from natgauge.campaigns.recording import MACHINE
+from natgauge.campaigns.run import Session
+from natgauge.campaigns.stand import LabStand, Stands
+from natgauge.campaigns.state import State
+from natgauge.campaigns.store import ENVIRONMENT_SCHEMA, TRACEBACK, Store, read_document, write_document
+from natgauge.duts.recipe import digest
+from natgauge.errors import NatgaugeError, UsageError, fault
+from natgauge.host import machine
+from natgauge.version import VERSION
+
+CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
+CAMPAIGN: Final = "campaign.json"
+CAMPAIGNS: Final = Path("results")
+_ENVIRONMENT: Final = "environment.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What `natgauge run` is told.
+
+    Attributes:
+        plan: the plan's file.
+        out: folder of the campaign; None = `results/<name of the plan>`.
+        resume: whether to go on with the campaign in that folder.
+        only: names or patterns of cells; empty = all.
+        retry_broken: whether what broke is tried again.
+        host_name: whether the host's name goes into what may be published.
+    """
+
+    plan: Path
+    out: Path | None = None
+    resume: bool = False
+    only: Sequence[str] = ()
+    retry_broken: bool = False
+    host_name: bool = False
+
+
+def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = None) -> tuple[Path, State]:
+    """Run a campaign, or go on with one, until nothing is left to do.
+
+    Args:
+        order: what is to be done.
+        watch: is told what happens.
+        stands: makes benches; None = those in labs.
+
+    Returns:
+        The campaign's folder, and how it stands.
+
+    Raises:
+        UsageError: the plan or the folder is wrong; nothing was touched.
+        HostError: this host cannot do it, or the disk is full; the campaign can be gone on with.
+        BrokenError: a lab cannot be made.
+        FaultError: a fault of natgauge; its traceback lies in the folder.
+    """
+    plan = plans.read(order.plan)
+    folder = order.out or CAMPAIGNS / plan.name
+    begun = _begun(folder, resume=order.resume)
+    seed = secrets.randbelow(2**63) if plan.seed is None else plan.seed
+    if begun is not None:
+        seed = begun["seed"]
+        _refuse_other(plan, begun, folder)
+    cells = points(plan.model_copy(update={"seed": seed}), str(order.plan))
+    if stands is None:
+        check_host()
+    facts = machine.facts(host_name=order.host_name)
+    if begun is None:
+        _begin(folder, plan, cells, seed, facts)
+    else:
+        _refuse_other_recipes(cells, begun, folder)
+        _refuse_other_machine(folder, facts)
+    with Journal(folder) as journal:
+        state = State.of(entries(folder))
+        session = Session(
+            folder=folder,
+            points=cells,
+            seed=seed,
+            journal=journal,
+            state=state,
+            stands=stands or partial(LabStand, facts),
+            facts=facts,
+            watch=watch or Silent(),
+            only=order.only,
+        )
+        _run(session, retry_broken=order.retry_broken)
+    return folder, state
+
+
+def _run(session: Session, *, retry_broken: bool) -> None:
+    session.note("session", natgauge=VERSION, only=list(session.only))
+    if retry_broken:
+        session.note("retried")
+    how = "ended"
+    try:
+        session.run()
+    except BaseException as error:
+        how = str(error) if isinstance(error, NatgaugeError) else type(error).__name__.lstrip("_")
+        if isinstance(error, Exception) and not isinstance(error, (NatgaugeError, BrokenPipeError)):
+            raise fault(error, [session.folder / TRACEBACK]) from error
+        raise
+    finally:
+        _note_end(session, how)
+
+
+def _note_end(session: Session, how: str) -> None:
+    """That the session is over, where the disk still takes it: the journal is whole without that, too."""
+    try:
+        session.note("session-ended", how=how)
+    except NatgaugeError:
+        return
+
+
+def _begun(folder: Path, *, resume: bool) -> Mapping[str, Any] | None:
+    """What was noted when the campaign in this folder began; None = it is to begin now.
+
+    Raises:
+        UsageError: there is one, or none, or it is of another version.
+    """
+    there = (folder / CAMPAIGN).exists()
+    if resume:
+        if not there:
+            raise UsageError(
+                f"--resume: {folder} holds no campaign; leave it out to begin one, or name its folder: --out"
+            )
+        return read_document(folder / CAMPAIGN, CAMPAIGN_SCHEMA)
+    if there:
+        raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"campaign: {folder} is there and is no empty folder; name another: --out")
+    return None
+
+
+def _begin(folder: Path, plan: plans.Plan, cells: Sequence[Point], seed: int, facts: Mapping[str, object]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"campaign: cannot make {folder}: {error.strerror}; name another: --out") from error
+    Store(folder).write_environment({"machine": facts})
+    # Last: a folder with this file holds a campaign that can be gone on with.
+    write_document(
+        folder / CAMPAIGN,
+        {
+            "schema": CAMPAIGN_SCHEMA,
+            "natgauge": VERSION,
+            "name": plan.name,
+            "plan": plan.model_dump(mode="json", exclude_none=True),
+            "sha256": plan.digest,
+            "seed": seed,
+            "recipes": _recipes(cells),
+            "cells": [
+                {
+                    "name": point.name,
+                    "device": point.device,
+                    "values": point.values,
+                    "measurements": [{"name": one.name, "repetitions": one.most_repetitions} for one in point.asked],
+                }
+                for point in cells
+            ],
+        },
+    )
+
+
+def _recipes(cells: Sequence[Point]) -> dict[str, str]:
+    return {point.device: digest(point.recipe) for point in cells}
+
+
+def _refuse_other(plan: plans.Plan, begun: Mapping[str, Any], folder: Path) -> None:
+    """Figures of one campaign are measured one way, from its first repetition to its last."""
+    if begun["natgauge"] != VERSION:
+        raise UsageError(
+            f"campaign: {folder} was begun by natgauge {begun['natgauge']}, this is {VERSION}, which may measure "
+            "otherwise; go on with that one, or begin anew: --out"
+        )
+    if begun["sha256"] != plan.digest:
+        now = plan.model_dump(mode="json", exclude_none=True)
+        other = ", ".join(name for name in {**begun["plan"], **now} if begun["plan"].get(name) != now.get(name))
+        raise UsageError(
+            f"campaign: the plan is another one than when {folder} was begun ({other or 'its meaning'} changed); "
+            "take the old plan, or begin anew: --out"
+        )
+
+
+def _refuse_other_recipes(cells: Sequence[Point], begun: Mapping[str, Any], folder: Path) -> None:
+    for device, now in _recipes(cells).items():
+        if begun["recipes"].get(device) != now:
+            raise UsageError(
+                f"campaign: the recipe {device} has changed since {folder} was begun; restore it, or begin anew: --out"
+            )
+
+
+def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
+    before = read_document(folder / _ENVIRONMENT, ENVIRONMENT_SCHEMA)["machine"]
+    for name, was, now in _facts_that_move(before, facts):
+        if was != now:
+            raise UsageError(
+                f"campaign: {name.replace('_', ' ')} is {now!r} now, it was {was!r} when {folder} was begun: its "
+                "repetitions would not be of one machine; restore that, or begin anew: --out"
+            )
+
+
+def _facts_that_move(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for name in MACHINE:
+        yield name, before.get(name), now.get(name)
+    yield "CPU", (before.get("cpu") or {}).get("model"), (now.get("cpu") or {}).get("model")

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cells of a plan: a device and a point of the series each, with the metrics that one bench answers there."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.question import Cell, ask
+from natgauge.campaigns import keys
+from natgauge.campaigns.formula import evaluate
+from natgauge.campaigns.plan import Plan, PlanError
+from natgauge.duts.recipe import Recipe, load
+from natgauge.errors import UsageError
+from natgauge.measurer import Ability
+from natgauge.procedures.kit.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.settings import Repeat, TrialSettings
+
+#: A plan of more cells than this was not meant.
+MOST_CELLS: Final = 10_000
+#: What empties, expires or restarts comes late: whatever it leaves behind, nothing else is measured there after it.
+_LATE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART_IN_TRIAL})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One measurement of a cell.
+
+    Attributes:
+        name: of the metric, and of its point in the series where it has several; unlike all others of its cell.
+        metric: a procedure's name.
+        settings: its own, by name.
+        planned: with the repetitions that are asked for.
+    """
+
+    name: str
+    metric: str
+    settings: Mapping[str, Any]
+    planned: Planned
+
+    @property
+    def repeat(self) -> Repeat:
+        """How often it is to be repeated."""
+        return self.planned.settings.repeat
+
+    @property
+    def most_repetitions(self) -> int:
+        """The same, at most."""
+        return self.planned.settings.most_repetitions
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One cell, planned.
+
+    Attributes:
+        name: unlike all others of the plan.
+        device: name of the recipe.
+        values: of the series, by key.
+        cell: what stands on its bench.
+        recipe: of the device.
+        connections: N.
+        asked: its measurements in the order in which they are run.
+    """
+
+    name: str
+    device: str
+    values: Mapping[str, Any]
+    cell: Cell
+    recipe: Recipe
+    connections: int
+    asked: tuple[Asked, ...]
+
+
+def points(plan: Plan, where: str = "plan") -> tuple[Point, ...]:
+    """Every cell of the plan, with all that can be refused beforehand refused; nothing is touched.
+
+    Raises:
+        PlanError: something cannot be measured like this; each fault once, with the key it comes from.
+    """
+    series = {name: several for name, several in plan.series.items() if name in keys.of_cell()}
+    number = len(plan.devices)
+    for several in series.values():
+        number *= len(several)
+    if number > MOST_CELLS:
+        raise PlanError(where, [f"series: {number} cells are more than {MOST_CELLS}; give shorter lists"])
+    faults: dict[str, list[str]] = {}
+    found = []
+    for device in plan.devices:
+        for chosen in itertools.product(*series.values()):
+            values = dict(zip(series, chosen, strict=True))
+            name = _cell_name(device, values)
+            try:
+                found.append(_point(plan, name, device, values))
+            except _FaultsError as error:
+                for fault in error.faults:
+                    faults.setdefault(fault, []).append(name)
+    if faults:
+        raise PlanError(where, [f"{fault}{_in(names, number)}" for fault, names in faults.items()])
+    twice = [name for name, count in Counter(point.name for point in found).items() if count > 1]
+    if twice:
+        raise PlanError(where, [f"devices: two cells would be called {twice[0]}; rename a recipe"])
+    return tuple(found)
+
+
+class _FaultsError(Exception):
+    """What is wrong with a cell, each with the path of the key it comes from."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+
+def _in(names: Sequence[str], number: int) -> str:
+    """Which cells a fault is of."""
+    if len(names) == number:
+        return ""
+    return f" (cell {names[0]})" if len(names) == 1 else f" (cell {names[0]} and {len(names) - 1} more)"
+
+
+def _cell_name(device: str, values: Mapping[str, Any]) -> str:
+    parts = [Path(device).name.removesuffix(".toml"), *(f"{name}-{value}" for name, value in values.items())]
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")
+
+
+def _point(plan: Plan, name: str, device: str, values: Mapping[str, Any]) -> Point:
+    given = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
+    asked = list(_asked(plan))
+    background = next((one for _, _, one, _ in asked if one.get("foreground_share", 1.0) != 1.0), {})
+    shared = {key: background[key] for key in ("foreground_share",) if key in background}
+    try:
+        cell = ask(asked[0][1], device, {**_evaluated(plan, device, given), **shared}).cell
+        bench = Bench(cell)
+    except UsageError as error:
+        raise _FaultsError(f"{_path(str(error), plan, values) or _device(plan, device)}{error}") from None
+    planned, faults = [], []
+    for title, metric, settings, path in asked:
+        try:
+            planned.append(Asked(title, metric, settings, bench.plan(metric, settings)))
+        except UsageError as error:
+            faults.append(f"{_path(str(error), plan, values, path)}{error}")
+    if faults:
+        raise _FaultsError(*faults)
+    return Point(
+        name=name,
+        device=bench.recipe.name,
+        values=values,
+        cell=cell,
+        recipe=bench.recipe,
+        connections=bench.traffic.connections,
+        asked=tuple(sorted(planned, key=_rank)),
+    )
+
+
+def _device(plan: Plan, device: str) -> str:
+    return f"devices[{plan.devices.index(device)}]: "
+
+
+def _evaluated(plan: Plan, device: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices with the values of formulas, and names of cores, in their places."""
+    cores = {name: keys.so_many(value) for name, value in given.items() if name in keys.CORES and type(value) is int}
+    given = {**given, **cores}
+    recipe = load(device)
+    # What is a knob of one device may be none of another, which is then measured as it is.
+    spared = {
+        name for name in plan.device if not _has(recipe, name) and any(_has(load(one), name) for one in plan.devices)
+    }
+    formulas = {name: text for name, text in given.items() if name in keys.FORMULAS and isinstance(text, str)}
+    plainly = {name: value for name, value in given.items() if name not in {*formulas, *spared}}
+    if formulas.keys() <= spared:
+        return plainly
+    connections = Bench(ask(plan.measure[0]["metric"], device, plainly).cell).traffic.connections
+    return {**plainly, **{name: evaluate(text, connections) for name, text in formulas.items() if name not in spared}}
+
+
+def _has(recipe: Recipe, name: str) -> bool:
+    knob = recipe.knobs.named().get(name)
+    return knob is not None and knob.settable
+
+
+def _asked(plan: Plan) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+    """Name, metric, settings and path of each measurement; settings in the series make several of one."""
+    titles: Counter[str] = Counter()
+    for number, one in enumerate(plan.measure):
+        metric = one["metric"]
+        known = keys.of_metric(metric)
+        whole = {"profile": plan.profile, "repeat": plan.repetitions}
+        fixed = {name: value for name, value in whole.items() if value is not None and name in known}
+        fixed |= {name: value for name, value in one.items() if name != "metric"}
+        own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
+        for chosen in itertools.product(*own.values()):
+            values = dict(zip(own, chosen, strict=True))
+            title = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join([metric, *(f"{key}-{v}" for key, v in values.items())]))
+            titles[title] += 1
+            if titles[title] > 1:
+                title = f"{title}-{titles[title]}"
+            yield title, metric, {**fixed, **values}, f"measure[{number}]"
+
+
+def _path(message: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> str:
+    """The path of the key that a message speaks of, as far as its first words tell."""
+    name = message.split(":", 1)[0].replace(" ", "_").replace("-", "_").lower()
+    if name in values:
+        return f"series.{name}[{plan.series[name].index(values[name])}]: "
+    for part in keys.PARTS:
+        if name in getattr(plan, part):
+            return f"{part}.{name}: "
+    if name in plan.series:
+        return f"series.{name}: "
+    if name in {"repeat", "profile"} and (name not in plan.measure[_number(path)]):
+        return f"{keys.WHOLE[name]}: "
+    return f"{path}.{name}: " if path and name in plan.measure[_number(path)] else (f"{path}: " if path else "")
+
+
+def _number(path: str) -> int:
+    digits = re.sub(r"\D", "", path)
+    return int(digits) if digits else 0
+
+
+def _rank(asked: Asked) -> int:
+    """Its place in the order: each metric after those it builds on, and what may end the device last (RFC 9693)."""
+    settings: TrialSettings = asked.planned.settings
+    if asked.metric == CONNECTION_RATE:
+        return 0
+    if settings.fills_table:
+        return 4
+    if asked.metric == "throughput":
+        return 1
+    return 3 if settings.needs() & _LATE else 2
+
+
+def accepts(asked: Asked, setting: str) -> bool:
+    """Whether a measurement has a setting that nobody gave."""
+    names = {item.name for item in dataclasses.fields(asked.planned.settings)}
+    return setting in names and setting not in asked.settings

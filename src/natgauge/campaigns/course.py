@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One repetition of one measurement, journaled; and the results folder of all its repetitions."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.bench.bench import Planned
+from natgauge.bench.watch import Watch
+from natgauge.campaigns.answers import Answer, Journaled, StaleError
+from natgauge.campaigns.cells import Asked, Point
+from natgauge.campaigns.journal import EVIDENCE, entries
+from natgauge.campaigns.measure import keep
+from natgauge.campaigns.stand import Set
+from natgauge.campaigns.state import Repetition
+from natgauge.campaigns.store import Memory, Store, plain
+from natgauge.duts.recipe import as_played, digest
+from natgauge.errors import UsageError
+from natgauge.measurer import Ability
+from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.joining import join
+from natgauge.procedures.kit.results import Attempt, MeasurementResult
+from natgauge.results.parameters import Parameters, describe
+
+#: Below the campaign's folder, one folder for each measurement of each cell.
+RESULTS: Final = "results"
+_MAKING: Final = ".making"
+
+#: Appends a line to the journal and takes it into the state.
+Note = Callable[..., None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Running:
+    """One repetition that runs.
+
+    Attributes:
+        note: appends to the journal.
+        where: cell and measurement.
+        planned: with one repetition.
+        ready: its measurer.
+        recorder: that the measurer's trials are written to.
+        watch: is told of trials that are run.
+        most: repetitions there will be, at most.
+    """
+
+    note: Note
+    where: Mapping[str, Any]
+    planned: Planned
+    ready: Set
+    recorder: Memory
+    watch: Watch
+    most: int
+
+    def run(self, known: Repetition) -> None:
+        """Run it, or what is left of it, to its end.
+
+        Args:
+            known: as it stands in the journal.
+
+        Raises:
+            StaleError: the journal's answers are not those to what is asked.
+            NatgaugeError: something broke on the way.
+        """
+        procedure = self.planned.procedure
+        measurer = Journaled(
+            tuple(known.answers),
+            self.ready.measurer,
+            highest_rate=known.begun["highest_rate"],
+            abilities=frozenset(map(Ability, known.begun["abilities"])),
+            keep=lambda answer: self._keep(known.number, answer),
+        )
+        told = False
+
+        def observe(event: Event) -> None:
+            nonlocal told
+            if event.outcome is None:
+                told = not measurer.replaying
+                if told:
+                    self.note("trial", sync=False, **self.where, **_standing(known.number, event))
+            if told:
+                own = event.metric == procedure.metric
+                self.watch.event(replace(event, repetition=known.number, repetitions=self.most) if own else event)
+
+        if known.answers:
+            self.watch.stage(f"{procedure.metric}: going on after {len(known.answers)} answers of the journal")
+        measured = procedure.measure(measurer, self.planned.settings, observe, clock=measurer.clock)
+        if measurer.replaying:
+            raise StaleError("the journal has more answers than this repetition asks for")
+        self.note(
+            "repetition-ended",
+            **self.where,
+            repetition=known.number,
+            measured=_slim(measured),
+            seconds=measurer.clock(),
+        )
+
+    def _keep(self, number: int, answer: Answer) -> None:
+        evidence, self.recorder.trials = self.recorder.trials, []
+        self.note("answer", **self.where, repetition=number, **plain(answer), **{EVIDENCE: evidence})
+
+
+def _standing(number: int, event: Event) -> dict[str, Any]:
+    """Where a search stands when a trial begins."""
+    return {
+        "repetition": number,
+        "metric": event.metric,
+        "trial": event.trial,
+        "plan": event.plan,
+        "load": event.load,
+        "bounds": event.bounds,
+        "seconds_left": event.seconds_left,
+    }
+
+
+def _slim(measured: MeasurementResult) -> MeasurementResult:
+    """Without the delays of each trial, which are in its own line."""
+
+    def without(attempt: Attempt) -> Attempt:
+        return replace(attempt, outcome=replace(attempt.outcome, delays={}))
+
+    measurements = tuple(replace(one, attempts=tuple(map(without, one.attempts))) for one in measured.measurements)
+    return replace(measured, measurements=measurements)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """A measurement that will not go on.
+
+    Attributes:
+        single: with one repetition.
+        repetitions: that have ended, at least one.
+        cause: why there are no more; empty = there are as many as asked for.
+    """
+
+    single: Planned
+    repetitions: Sequence[Repetition]
+    cause: str
+
+
+def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
+    """Make the results folder of a measurement; one that was half made is made anew.
+
+    Args:
+        folder: of the campaign.
+        point: the cell.
+        asked: the measurement.
+        ended: what came of it.
+
+    Returns:
+        The folder, below the campaign's.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    name = f"{RESULTS}/{point.name}-{asked.name}"
+    first, number = ended.repetitions[0].begun, len(ended.repetitions)
+    parameters = [Parameters.model_validate(one.begun["parameters"]) for one in ended.repetitions]
+    notes = [*_differences(asked.metric, parameters)]
+    if ended.cause:
+        notes.append(f"broken after {number} of {asked.most_repetitions} repetitions: {ended.cause}")
+    results = [one.result for one in ended.repetitions]
+    joined = join(results, asked.planned.settings, ended.single.settings, notes)
+    making = folder / RESULTS / f"{_MAKING}-{point.name}-{asked.name}"
+    try:
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir(parents=True)
+        store = Store(making)
+        run = _as_asked(parameters[0], asked)
+        store.write_plan(run.flat())
+        store.write_recipe(as_played(point.recipe), digest(point.recipe))
+        store.write_environment({"machine": first["machine"], "device": first["device"]})
+        for trial in _trials(folder, point.name, asked.name):
+            store.add_trial(trial)
+        keep(joined, run, store, folder / name)
+        shutil.rmtree(folder / name, ignore_errors=True)
+        making.rename(folder / name)
+    except OSError as error:
+        raise UsageError(f"results: cannot write {folder / name}: {error.strerror}") from error
+    return name
+
+
+def _as_asked(parameters: Parameters, asked: Asked) -> Parameters:
+    return parameters.model_copy(update={"settings": {**parameters.settings, "repeat": asked.repeat}})
+
+
+def _differences(metric: str, parameters: Sequence[Parameters]) -> Iterator[str]:
+    """What moves the figure and was not the same for all repetitions."""
+    first = parameters[0].flat()
+    for name in first:
+        values = list(dict.fromkeys(str(one.get(name)) for one in parameters))
+        if len(values) > 1 and describe(name).moves_figure_of(metric):
+            yield f"not the same for all repetitions: {describe(name).label}: {', '.join(values)}"
+
+
+def _trials(folder: Path, cell: str, measurement: str) -> Iterator[Mapping[str, Any]]:
+    """The evidence of every trial that counts; of a repetition that was begun anew only what followed."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for entry in entries(folder, evidence=True):
+        if entry.get("cell") != cell or entry.get("measurement") != measurement:
+            continue
+        if entry["event"] == "repetition":
+            found[entry["repetition"]] = []
+        elif entry["event"] == "answer":
+            found[entry["repetition"]].extend({"repetition": entry["repetition"], **trial} for trial in entry[EVIDENCE])
+    for number in sorted(found):
+        yield from found[number]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan takes before it is run: trials, time and memory. Its procedures are run on a device that is made up.
+
+Procedures touch nothing, so they tell by themselves how many trials they need of a device that does so much and no
+more; real ones do more or less, and trials that are INVALID are repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from natgauge.campaigns.cells import Asked, Point, accepts
+from natgauge.duts.fitness import choose, octets_needed
+from natgauge.errors import NatgaugeError
+from natgauge.measurer import (
+    Ability,
+    CountAt,
+    Counts,
+    Delays,
+    Direction,
+    Measurer,
+    Restart,
+    TearDown,
+    TrialOutcome,
+    TrialPlan,
+    Variation,
+    Verdict,
+)
+from natgauge.procedures.kit.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.words import Family
+
+#: What the made-up device does, per second; and the tester.
+ASSUMED_CONNECTIONS: Final = 300_000.0
+ASSUMED_FRAMES: Final = 500_000.0
+_HIGHEST: Final = 4_000_000.0
+#: Beside the sending, as measured in namespaces on a small virtual machine: each phase (starting the engine, waiting
+#: for late frames, emptying the table), and each visit (making a lab, starting a device).
+PHASE_SECONDS: Final = 0.25
+VISIT_SECONDS: Final = 1.5
+#: Octets that the tester keeps of each connection, by what the Responder sees.
+_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 8, "ipv6": 24}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a measurement, a cell or a plan takes.
+
+    Attributes:
+        trials: in all.
+        seconds: of a device as assumed.
+        most_seconds: that it may take; None = there is no end.
+        tester_octets: of memory, at one time.
+        device_octets: the same on the device.
+    """
+
+    trials: int = 0
+    seconds: float = 0.0
+    most_seconds: float | None = 0.0
+    tester_octets: int = 0
+    device_octets: int = 0
+
+
+def estimate(points: Sequence[Point]) -> Estimate:
+    """What all cells take; memory is that of the largest, for only one stands at a time."""
+    every = [of_cell(point) for point in points]
+    ends = [one.most_seconds for one in every]
+    known = [end for end in ends if end is not None]
+    return Estimate(
+        trials=sum(one.trials for one in every),
+        seconds=sum(one.seconds for one in every),
+        most_seconds=sum(known) if len(known) == len(ends) else None,
+        tester_octets=max(one.tester_octets for one in every),
+        device_octets=max(one.device_octets for one in every),
+    )
+
+
+def of_cell(point: Point) -> Estimate:
+    """What one cell takes."""
+    visits = max(asked.most_repetitions for asked in point.asked)
+    trials, seconds, most = 0, visits * VISIT_SECONDS, visits * VISIT_SECONDS
+    endless = False
+    for asked in point.asked:
+        one, taken = _of_repetition(asked, found=any(other.metric == CONNECTION_RATE for other in point.asked))
+        trials += one * asked.most_repetitions
+        seconds += taken * asked.most_repetitions
+        end = asked.planned.settings.most_seconds
+        endless = endless or end is None
+        most += (end or 0.0) * asked.most_repetitions
+    facts = point.asked[0].planned.facts
+    knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
+    values = choose(point.recipe, facts, point.cell.wishes, knobs)
+    return Estimate(
+        trials=trials,
+        seconds=seconds,
+        most_seconds=None if endless else most,
+        tester_octets=point.connections * _OCTETS[point.recipe.responder_family],
+        device_octets=octets_needed(point.recipe, facts, values, {}),
+    )
+
+
+def _of_repetition(asked: Asked, *, found: bool) -> tuple[int, float]:
+    """Trials and seconds of one repetition; the connection rate may be found by then."""
+    device = _Assumed()
+    settings = asked.planned.settings
+    given = {"connection_rate": ASSUMED_CONNECTIONS} if found and accepts(asked, "connection_rate") else {}
+    single = asked.planned.procedure.make_settings(
+        {**asked.settings, **given, "repeat": 1},
+        connections=settings.connections,
+        placement=settings.placement,
+        order=settings.order,
+        four_tuples=settings.connections,
+    )
+    try:
+        asked.planned.procedure.measure(device, single, clock=device.clock)
+    except NatgaugeError:
+        # It wants a device that does what the made-up one does not; the trials until then are known.
+        return max(device.trials, 1), max(device.seconds, single.most_seconds or 0.0)
+    return device.trials, device.seconds
+
+
+@dataclass(slots=True)
+class _Assumed(Measurer):
+    """A device that does so much and no more, as far as an estimate needs one."""
+
+    trials: int = 0
+    seconds: float = 0.0
+    _connections: int = field(default=0)
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset(Ability)
+
+    @property
+    def highest_rate(self) -> float:
+        return _HIGHEST
+
+    def clock(self) -> float:
+        """Seconds that all trials so far would have taken."""
+        return self.seconds
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        self.trials += 1
+        self.seconds += nominal_seconds(plan) + PHASE_SECONDS * (1 + (plan.phase2 is not None))
+        self._connections = plan.connections
+        phase1 = Counts(0, 0, 0) if plan.stateless else _counts(plan.connections, plan.phase1_rate, ASSUMED_CONNECTIONS)
+        phase2 = {}
+        if plan.phase2 is not None:
+            both = plan.phase2
+            rates = {Direction.INITIATOR: both.initiator_rate, Direction.RESPONDER: both.responder_rate}
+            phase2 = {
+                direction: _counts(max(1, round(rate * both.seconds)), rate, ASSUMED_FRAMES)
+                for direction, rate in rates.items()
+                if rate > 0
+            }
+        failed: Literal[1, 2] | None = 1 if phase1.lost else 2 if any(one.lost for one in phase2.values()) else None
+        return TrialOutcome(
+            verdict=Verdict.PASS if failed is None else Verdict.FAIL,
+            reason="" if failed is None else "beyond what is assumed",
+            phase1=phase1,
+            phase2=phase2,
+            stored=phase1.received,
+            table_count=phase1.received,
+            delays={direction: _delays(one.received) for direction, one in phase2.items() if plan.record_delays},
+            restart=None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
+            limited_by=None if failed is None else "device",
+            failed_phase=failed,
+        )
+
+    def empty_timed(self) -> TearDown:
+        held, self._connections = self._connections, 0
+        taken = held / ASSUMED_CONNECTIONS + 0.001
+        self.seconds += taken
+        return TearDown(taken, held, 0)
+
+    def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
+        del interval_seconds
+        self.seconds += longest_seconds
+        return (CountAt(0.0, self._connections), CountAt(longest_seconds, 0))
+
+    def restart(self) -> None:
+        self.seconds += 1.0
+
+    def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
+        self.seconds += PHASE_SECONDS + 2.0
+        del plan
+        return {Direction.INITIATOR: _delays(1)}
+
+
+def _counts(frames: int, rate: float, limit: float) -> Counts:
+    lost = 0 if rate <= limit else max(1, int(frames * (1 - limit / rate)))
+    return Counts(
+        intended=frames,
+        offered=frames,
+        received=frames - lost,
+        nominal_seconds=frames / rate,
+        sending_seconds=frames / rate,
+        longest_silence=(0.0, 0.0),
+    )
+
+
+def _delays(frames: int) -> Delays:
+    seconds = 10e-6
+    apart = Variation(frames, 0.0, 0.0, ((0.0, 1e-9, frames),))
+    return Delays(frames, seconds, seconds, seconds, 0, ((seconds, seconds * 1.01, frames),), apart)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal of a campaign: one line for everything that happened, whole on the disk before anything follows from it.
+
+A campaign that was killed at any moment knows from its journal alone what is done. A last line that was cut off says
+nothing, and is cut away when the campaign goes on.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Self
+
+from natgauge.campaigns.store import plain, read_lines
+from natgauge.errors import HostError
+
+JOURNAL_SCHEMA: Final = "natgauge-journal-1"
+JOURNAL: Final = "journal.jsonl"
+#: The evidence in a line, which only a results folder wants; most of the journal's length.
+EVIDENCE: Final = "evidence"
+_PATIENCE_SECONDS: Final = 0.3
+
+Entry = Mapping[str, Any]
+
+
+class Journal:
+    """A campaign's journal, open for appending by one process alone. Use it as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        """Name it; nothing is opened."""
+        self.path = folder / JOURNAL
+        self._file = -1
+        self._length = 0
+
+    def __enter__(self) -> Self:
+        """Open it, and cut away a last line that was cut off.
+
+        Raises:
+            HostError: another process writes it, or it cannot be written.
+        """
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND, 0o644)
+            _lock(self._file)
+            self._length = _whole_lines(self.path)
+            os.ftruncate(self._file, self._length)
+        except BlockingIOError:
+            self._close()
+            raise HostError(
+                f"campaign: {self.path.parent} is being measured by another natgauge; wait until it has ended"
+            ) from None
+        except OSError as error:
+            self._close()
+            raise _unwritable(self.path, error) from error
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def add(self, event: str, *, sync: bool = True, **fields: object) -> dict[str, Any]:
+        """Append one line.
+
+        Args:
+            event: what happened.
+            sync: whether nothing may follow before the line is on the disk.
+            fields: the particulars.
+
+        Returns:
+            The line as it will be read again.
+
+        Raises:
+            HostError: the disk is full or the file cannot be written; the lines so far are whole.
+        """
+        entry = {"schema": JOURNAL_SCHEMA, "event": event, "at": round(time.time(), 3), **plain(fields)}
+        line = json.dumps(entry, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        try:
+            self._write(line)
+            if sync:
+                os.fsync(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._length)
+            raise _unwritable(self.path, error) from error
+        self._length += len(line)
+        read: dict[str, Any] = json.loads(line)
+        return read
+
+    def _write(self, line: bytes) -> None:
+        left = memoryview(line)
+        while left:
+            left = left[os.write(self._file, left) :]
+
+
+def _lock(file: int) -> None:
+    """Whoever asks for the status holds it for a moment; only a lasting holder measures."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _unwritable(path: Path, error: OSError) -> HostError:
+    remedy = "make room, then go on with --resume" if error.errno == errno.ENOSPC else "see that it can be written"
+    return HostError(f"campaign: cannot write {path}: {error.strerror}; {remedy}")
+
+
+def _whole_lines(path: Path) -> int:
+    """Octets up to the end of the last whole line."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        end = file.tell()
+        step = 1 << 16
+        while end > 0:
+            begin = max(0, end - step)
+            file.seek(begin)
+            found = file.read(end - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+    return 0
+
+
+def entries(folder: Path, *, evidence: bool = False) -> Iterator[Entry]:
+    """Every whole line of a campaign's journal.
+
+    Args:
+        folder: of the campaign.
+        evidence: with that of the trials, which is most of it.
+
+    Raises:
+        UsageError: the file is missing, a line is damaged or of another version.
+    """
+    for entry in read_lines(folder / JOURNAL, JOURNAL_SCHEMA):
+        if not evidence:
+            entry.pop(EVIDENCE, None)
+        yield entry
+
+
+def is_written(folder: Path) -> bool:
+    """Whether a process has the journal open for writing at this moment."""
+    try:
+        with (folder / JOURNAL).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign's plan: one TOML file, read and refused as a whole, one line for each fault with its key's path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from natgauge.campaigns import keys
+from natgauge.errors import LONGEST_VALUE, UsageError, shortened
+from natgauge.procedures import procedures
+from natgauge.procedures.kit.profiles import Profile
+
+#: Of a series that is longer, nobody meant all values.
+_MOST_VALUES: Final = 1000
+#: What pydantic calls a key that is none.
+_UNKNOWN: Final = "extra_forbidden"
+
+
+class PlanError(UsageError):
+    """The plan is wrong.
+
+    Attributes:
+        faults: one line each: the key's path, the value, the rule, what to do.
+    """
+
+    def __init__(self, where: str, faults: list[str]) -> None:
+        self.faults = [shortened(f"{where}: {fault}") for fault in faults]
+        more = f" (and {len(faults) - 1} more faults; see natgauge plan check)" if len(faults) > 1 else ""
+        super().__init__(f"{self.faults[0][: 4 * LONGEST_VALUE]}{more}")
+
+
+class Plan(BaseModel):
+    """What a campaign measures.
+
+    Attributes:
+        name: of the campaign.
+        devices: recipes, by name or path.
+        measure: the metrics, each with settings of its own.
+        repetitions: of every measurement that has none of its own; None = the profile's.
+        profile: of every measurement that has none of its own; None = "default".
+        seed: of all pseudorandom choices, and of the order of the cells; None = drawn when the campaign begins.
+        lab: kind of lab, its name and options.
+        traffic: four tuples and frames.
+        device: knobs of every device; formulas of N may stand for sizes.
+        series: keys of the three above, or settings of metrics, with all values that they are to have.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$")]
+    devices: Annotated[list[str], Field(min_length=1)]
+    measure: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    repetitions: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None = None
+    profile: Profile | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    lab: dict[str, Any] = {}
+    traffic: dict[str, Any] = {}
+    device: dict[str, Any] = {}
+    series: dict[str, Annotated[list[Any], Field(min_length=1, max_length=_MOST_VALUES)]] = {}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that is asked for, in hexadecimal digits; the same whatever the file's layout."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(path: Path) -> Plan:
+    """Read a plan and check names and kinds of all its keys; whether the values fit is for `natgauge.campaigns.cells`.
+
+    Raises:
+        PlanError: it is no such plan.
+        UsageError: it cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"plan: cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"plan: {path} holds octets that are no UTF-8") from None
+    try:
+        raw = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PlanError(str(path), [f"is no TOML: {error}"]) from None
+    return parse({"name": _name_of(path), **raw}, str(path), path.parent)
+
+
+def _name_of(path: Path) -> str:
+    kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in path.stem.lower())
+    return kept.strip("-")[:60].strip("-") or "campaign"
+
+
+def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
+    """The same from a document.
+
+    Args:
+        raw: as TOML has it.
+        where: it comes from, for the faults.
+        folder: that relative paths of recipes begin in.
+
+    Raises:
+        PlanError: it is no plan.
+    """
+    plan, faults = _shaped(raw, where)
+    parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PARTS}
+    series = {
+        name: _checked_series(name, values, faults)
+        for name, values in plan.series.items()
+        if _known(f"series.{name}", name, keys.of_series(), faults)
+    }
+    measure = [_measure(number, one, faults) for number, one in enumerate(plan.measure)]
+    faults.extend(_contradictions(plan))
+    if faults:
+        raise PlanError(where, faults)
+    devices = [_device(name, folder) for name in plan.devices]
+    update: dict[str, Any] = {str(part): values for part, values in parts.items()}
+    return plan.model_copy(update={**update, "devices": devices, "series": series, "measure": measure})
+
+
+def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
+    """The plan without those of its first keys that are wrong, and what is wrong with them.
+
+    Raises:
+        PlanError: without them it is none.
+    """
+    try:
+        return Plan.model_validate(dict(raw)), []
+    except ValidationError as error:
+        found = error.errors()
+    faults = [_fault(each) for each in found]
+    wrong = {each["loc"][0] for each in found}
+    try:
+        return Plan.model_validate({name: value for name, value in raw.items() if name not in wrong}), faults
+    except ValidationError:
+        raise PlanError(where, faults) from None
+
+
+def _fault(error: Any) -> str:
+    path = ".".join(str(one) for one in error["loc"] if not str(one).startswith(("constrained", "literal")))
+    if error["type"] == _UNKNOWN:
+        return f"{path}: unknown key; {keys.near(path, Plan.model_fields)}"
+    if error["type"] == "missing":
+        return f"{path}: is missing"
+    return f"{path}: {error['input']!r}: {error['msg']}"
+
+
+def _known(path: str, name: str, known: Mapping[str, keys.Key], faults: list[str]) -> bool:
+    try:
+        keys.find(name, known)
+    except UsageError as error:
+        faults.append(f"{path}: {error}")
+        return False
+    return True
+
+
+def _checked_all(
+    part: str, values: Mapping[str, Any], known: Mapping[str, keys.Key], faults: list[str]
+) -> dict[str, Any]:
+    found = {}
+    for name, value in values.items():
+        try:
+            found[name] = keys.checked(keys.find(name, known), value)
+        except UsageError as error:
+            faults.append(f"{part}.{name}: {error}")
+    return found
+
+
+def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any]:
+    found: list[Any] = []
+    for number, value in enumerate(values):
+        try:
+            one = keys.checked(keys.of_series()[name], value)
+        except UsageError as error:
+            faults.append(f"series.{name}[{number}]: {error}")
+            continue
+        if one in found:
+            faults.append(f"series.{name}[{number}]: {one!r} stands there twice; leave one out")
+        found.append(one)
+    return found
+
+
+def _measure(number: int, one: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+    path = f"measure[{number}]"
+    metric = one.get("metric")
+    if not isinstance(metric, str) or metric not in procedures():
+        told = "is missing" if metric is None else f"{metric!r} is unknown"
+        faults.append(f"{path}.metric: {told}; {keys.near(str(metric), procedures())}")
+        return {}
+    settings = {name: value for name, value in one.items() if name != "metric"}
+    return {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
+
+
+def _contradictions(plan: Plan) -> Iterator[str]:
+    """Keys that stand in two places, devices named twice, series that no metric knows."""
+    for number, device in enumerate(plan.devices):
+        if device in plan.devices[:number]:
+            yield f"devices[{number}]: {device!r} stands there twice; leave one out"
+    metrics = [one.get("metric") for one in plan.measure]
+    for name in plan.series:
+        for part in keys.PARTS:
+            if name in getattr(plan, part):
+                yield f"series.{name}: stands in {part}.{name}, too; leave one out"
+        for number, one in enumerate(plan.measure):
+            if name in one:
+                yield f"series.{name}: stands in measure[{number}].{name}, too; leave one out"
+        known = [metric for metric in metrics if metric in procedures() and name in keys.of_metric(metric)]
+        if name in keys.of_series() and name not in keys.of_cell() and not known:
+            yield f"series.{name}: none of the metrics of this plan has it; leave it out"
+
+
+def _device(name: str, folder: Path) -> str:
+    """A recipe's path is relative to the plan; a name is left as it is."""
+    return str(folder / name) if "/" in name or name.endswith(".toml") else name

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign needs of a bench: the real one, or in tests a simulated gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.question import Cell
+from natgauge.bench.watch import Watch
+from natgauge.campaigns.measure import parameters_of
+from natgauge.measurer import Measurer
+from natgauge.results.parameters import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A measurement about to run.
+
+    Attributes:
+        measurer: performs its trials.
+        parameters: all that decides its figure.
+        device: what runs and how it is set; None when the device is not ours.
+    """
+
+    measurer: Measurer
+    parameters: Parameters
+    device: Mapping[str, Any] | None
+
+
+class Stand(Protocol):
+    """One cell's bench. The device stands on it within the `with` block."""
+
+    def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
+        """A procedure for it; nothing is touched.
+
+        Raises:
+            UsageError: it cannot be measured here.
+        """
+
+    def set(self, planned: Planned, recorder: Recorder) -> Set:
+        """Make all ready for a procedure.
+
+        Raises:
+            BrokenError: the device does not come up or does not forward.
+            HostError: a program is missing, memory is short, or a global setting cannot be made.
+            UsageError: a limit or time-out of the device is too small.
+        """
+
+    def __enter__(self) -> Self:
+        """Make the lab."""
+
+    def __exit__(self, *exception: object) -> None:
+        """Undo all."""
+
+
+#: Makes the bench of a cell; the watch is told what happens on it.
+Stands = Callable[[Cell, Watch], Stand]
+
+
+class LabStand:
+    """A bench in a lab."""
+
+    def __init__(self, facts: Mapping[str, object], cell: Cell, watch: Watch) -> None:
+        """Plan it; nothing is touched. `facts` are those of this machine."""
+        self._facts = facts
+        self._bench = Bench(cell, watch)
+
+    def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
+        """A procedure for this bench."""
+        return self._bench.plan(metric, asked)
+
+    def set(self, planned: Planned, recorder: Recorder) -> Set:
+        """The device is started, or fit anew, and was seen to forward."""
+        ready = self._bench.ready(planned, recorder)
+        device = None if self._bench.device is None else self._bench.device.as_dict()
+        return Set(ready.measurer, parameters_of(self._bench, ready, self._facts), device)
+
+    def __enter__(self) -> Self:
+        self._bench.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bench.__exit__(*exception)

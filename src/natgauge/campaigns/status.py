@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a campaign stands, from its folder alone: also while it runs, from another terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from natgauge.campaigns.campaign import CAMPAIGN, CAMPAIGN_SCHEMA
+from natgauge.campaigns.journal import JOURNAL, entries, is_written
+from natgauge.campaigns.state import State
+from natgauge.campaigns.store import read_document
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementStatus:
+    """One measurement of one cell.
+
+    Attributes:
+        cell: its name.
+        measurement: its name.
+        done: repetitions that have ended.
+        asked: repetitions, at most.
+        values: of those that have ended.
+        unit: of the values; empty while there is none.
+        folder: of the result; empty while there is none.
+        broken: why it cannot go on; empty = it can.
+    """
+
+    cell: str
+    measurement: str
+    done: int
+    asked: int
+    values: tuple[float, ...]
+    unit: str
+    folder: str
+    broken: str
+
+    @property
+    def left(self) -> int:
+        """Repetitions still to do, at most."""
+        return 0 if self.broken or self.folder else max(self.asked - self.done, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A campaign.
+
+    Attributes:
+        name: of the plan.
+        folder: of the campaign.
+        runs: whether a natgauge measures it at this moment.
+        measurements: of all cells.
+        now: the trial that is being run, or was when the campaign was killed; None = there is none.
+        trials: and other answers of measurers, so far.
+        visits: of cells, so far.
+        seconds_left: going by the repetitions so far; None while there is none.
+    """
+
+    name: str
+    folder: Path
+    runs: bool
+    measurements: tuple[MeasurementStatus, ...]
+    now: Mapping[str, Any] | None
+    trials: int
+    visits: int
+    seconds_left: float | None
+
+
+def status(folder: Path) -> Status:
+    """Read how a campaign stands.
+
+    Raises:
+        UsageError: the folder holds none, or one of another version.
+    """
+    campaign = read_document(folder / CAMPAIGN, CAMPAIGN_SCHEMA)
+    state = State.of(entries(folder)) if (folder / JOURNAL).exists() else State()
+    found = tuple(_measurement(state, cell, one) for cell in campaign["cells"] for one in cell["measurements"])
+    return Status(
+        name=campaign["name"],
+        folder=folder,
+        runs=is_written(folder),
+        measurements=found,
+        now=state.running,
+        trials=state.answers,
+        visits=state.visits,
+        seconds_left=_seconds_left(state, found),
+    )
+
+
+def _measurement(state: State, cell: Mapping[str, Any], one: Mapping[str, Any]) -> MeasurementStatus:
+    course = state.course(cell["name"], one["name"])
+    ended = course.ended
+    return MeasurementStatus(
+        cell=cell["name"],
+        measurement=one["name"],
+        done=len(ended),
+        asked=one["repetitions"],
+        values=tuple(value["value"] for each in ended for value in each.measured["measurements"]),
+        unit=ended[0].measured["unit"] if ended else "",
+        folder=course.folder,
+        broken=state.broken(cell["name"], cell["device"], one["name"]),
+    )
+
+
+def _seconds_left(state: State, measurements: tuple[MeasurementStatus, ...]) -> float | None:
+    """Repetitions of the same measurement, in whatever cell, take as long as those so far."""
+    taken: dict[str, list[float]] = {}
+    for (_, name), course in state.courses.items():
+        taken.setdefault(name, []).extend(one.seconds for one in course.ended)
+    every = [seconds for each in taken.values() for seconds in each]
+    if not every:
+        return None
+    usual = sum(every) / len(every)
+    mean = {name: sum(each) / len(each) if each else usual for name, each in taken.items()}
+    return sum(one.left * mean.get(one.measurement, usual) for one in measurements)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge run`: a whole campaign, from its beginning or from where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from natgauge.campaigns.status import Status
+
+
+@click.command("run", short_help="Run a campaign, or go on with one.")
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder.  [default: results/<name of the plan>]"
+)
+@click.option("--resume", is_flag=True, help="Go on with the campaign in that folder.")
+@click.option(
+    "--only", multiple=True, metavar="CELL", help="Visit only this cell, or those like 'nft*'; may be repeated."
+)
+@click.option("--retry-broken", is_flag=True, help="With --resume: try again what was marked broken.")
+@click.option("--host-name", is_flag=True, help="Write the host's name into the folder, which may be published.")
+def command(
+    plan: Path, out: Path | None, *, resume: bool, only: Sequence[str], retry_broken: bool, host_name: bool
+) -> int:
+    """Measure all cells of PLAN, a TOML file (see `natgauge plan`).
+
+    Whatever ends it, Ctrl-C, a crash or a power cut: the same command with --resume goes on with the trial that was
+    running. `natgauge status DIR` tells how far it is. The exit status is 4 where something broke on the way.
+    """
+    from natgauge.campaigns import campaign
+    from natgauge.campaigns.plan import PlanError
+    from natgauge.campaigns.status import status
+    from natgauge.cli import plan as plans
+    from natgauge.cli.progress import ProgressDisplay
+
+    order = campaign.Order(plan=plan, out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name)
+    try:
+        with ProgressDisplay() as display:
+            folder, _ = campaign.run(order, display)
+    except PlanError as error:
+        return plans.complain(error)
+    except Exception:
+        raise
+    except BaseException:
+        # A signal: everything is undone, and nothing is lost.
+        named = "" if out is None else f" --out {out}"
+        click.echo(f"natgauge: go on with: natgauge run {plan}{named} --resume", err=True)
+        raise
+    found = status(folder)
+    click.echo(_ended(found))
+    return 4 if any(one.broken for one in found.measurements) else 0
+
+
+def _ended(found: Status) -> str:
+    from natgauge.cli.status import lines
+
+    made = [one.folder for one in found.measurements if one.folder]
+    told = lines(found)
+    if made:
+        told.append(f"  Tables: natgauge report {found.folder}/results/*")
+    return "\n".join(told)

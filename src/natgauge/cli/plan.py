@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge plan`: plans of campaigns, checked and shown before anything is touched, and a first one to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from natgauge.campaigns.cells import Point
+    from natgauge.campaigns.plan import PlanError
+
+_FILE = click.Path(path_type=Path)
+_TEMPLATE: Final = """\
+# A campaign of natgauge. Names are those of the options of `natgauge measure`, with "_" for "-".
+devices = [{devices}]
+profile = "quick"  # default, quick, standard or rfc
+repetitions = 3    # of each measurement; or "auto"
+# seed = 1
+
+[lab]
+lab = "netns"
+placement = "shared"
+
+# [traffic]
+# frame_size = 128
+
+# [device]
+# A formula of N, the number of connections: + - * / // ^ min max ceil floor log2
+# hash_size = "2^ceil(log2(N))"
+
+# Every key with several values makes a series; each device is measured at each point of all series.
+[series]
+connections = [1_000, 10_000]
+
+{measures}"""
+_MEASURE: Final = '[[measure]]\nmetric = "{metric}"\n'
+
+
+@click.group("plan")
+def command() -> None:
+    """Check, show and begin plans of campaigns."""
+
+
+@command.command("check")
+@click.argument("plan", type=_FILE)
+def check(plan: Path) -> int:
+    """Say what is wrong with PLAN, one line per fault, or what it takes; nothing is touched."""
+    from natgauge.campaigns.plan import PlanError
+
+    try:
+        cells = _cells(plan)
+    except PlanError as error:
+        return complain(error)
+    click.echo("\n".join(_taken(plan, cells)))
+    return 0
+
+
+@command.command("show")
+@click.argument("plan", type=_FILE)
+def show(plan: Path) -> int:
+    """List the cells of PLAN, and what is measured in each, in order."""
+    from natgauge.campaigns.estimate import of_cell
+    from natgauge.campaigns.plan import PlanError
+    from natgauge.cli.progress import duration
+
+    try:
+        cells = _cells(plan)
+    except PlanError as error:
+        return complain(error)
+    for cell in cells:
+        taken = of_cell(cell)
+        click.echo(f"{cell.name}: about {taken.trials} trials, {duration(taken.seconds)}")
+        for asked in cell.asked:
+            times = f"up to {asked.most_repetitions}" if isinstance(asked.repeat, str) else str(asked.repeat)
+            told = ", ".join(f"{name} {value}" for name, value in asked.settings.items() if name != "repeat")
+            click.echo(f"  {asked.name} x {times}{f': {told}' if told else ''}")
+    return 0
+
+
+@command.command("new")
+@click.option("--dut", "duts", multiple=True, metavar="NAME", help="A gateway to measure; may be given several times.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="A metric; may be given several times.")
+def new(duts: Sequence[str], metrics: Sequence[str]) -> None:
+    """Print a plan to begin with."""
+    from natgauge import procedures
+    from natgauge.duts.recipe import load
+
+    devices = [load(name) and name for name in duts or ("nftables-nat44", "linux-ipv4")]
+    named = [procedures.get(name).metric for name in metrics or ("connection-rate", "throughput")]
+    measures = "\n".join(_MEASURE.format(metric=metric) for metric in named)
+    quoted = ", ".join(f'"{name}"' for name in devices)
+    click.echo(_TEMPLATE.format(devices=quoted, measures=measures), nl=False)
+
+
+def complain(error: PlanError) -> int:
+    """Print every fault; the exit status."""
+    for fault in error.faults:
+        click.echo(f"natgauge: {' '.join(fault.split())}", err=True)
+    return error.exit_status
+
+
+def _cells(plan: Path) -> Sequence[Point]:
+    from natgauge.campaigns.cells import points
+    from natgauge.campaigns.plan import read
+
+    return points(read(plan), str(plan))
+
+
+def _taken(plan: Path, cells: Sequence[Point]) -> list[str]:
+    from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES, estimate
+    from natgauge.cli.progress import duration
+
+    taken = estimate(cells)
+    repetitions = sum(asked.most_repetitions for cell in cells for asked in cell.asked)
+    most = "without an end" if taken.most_seconds is None else f"at most {duration(taken.most_seconds)}"
+    measurements = sum(len(cell.asked) for cell in cells)
+    assumed = f"devices of {ASSUMED_CONNECTIONS:,.0f} connections/s and {ASSUMED_FRAMES:,.0f} frames/s"
+    return [
+        f"{plan}: {len(cells)} cells, {measurements} measurements, {repetitions} repetitions at most",
+        f"  trials  about {taken.trials:,} with {assumed}; slower ones and disturbed hosts take more",
+        f"  time    about {duration(taken.seconds)}, {most}",
+        f"  memory  {_mib(taken.tester_octets)} MiB on the tester, {_mib(taken.device_octets)} MiB on the device",
+    ]
+
+
+def _mib(octets: int) -> str:
+    return f"{octets / 2**20:,.1f}"

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge status`: how far a campaign is, also while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from natgauge.campaigns.status import MeasurementStatus, Status
+
+
+@click.command("status", short_help="How far a campaign is.")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(folder: Path, as_json: bool) -> None:
+    """Tell how far the campaign in DIR is, from its journal; it may be running."""
+    from natgauge.campaigns.status import status
+
+    found = status(folder)
+    if as_json:
+        import json
+
+        from natgauge.campaigns.store import plain
+
+        click.echo(json.dumps(plain(found), allow_nan=False))
+        return
+    click.echo("\n".join(lines(found)))
+
+
+def lines(found: Status) -> list[str]:
+    """How a campaign stands, in words."""
+    from natgauge.cli.progress import duration
+
+    done = sum(one.done for one in found.measurements)
+    left = sum(one.left for one in found.measurements)
+    cells = len({one.cell for one in found.measurements})
+    how = "running" if found.runs else "not running" if left else "ended"
+    time = f", about {duration(found.seconds_left)}" if left and found.seconds_left is not None else ""
+    counted = f"{cells} cells, {done} repetitions done, {left} left at most{time}"
+    told = [f"{found.name}: {how}; {counted}; {found.trials} trials so far"]
+    if found.now is not None and left:
+        told.append(f"  {'now' if found.runs else 'stopped in'}: {_now(found.now)}")
+    width = max(len(f"{one.cell} {one.measurement}") for one in found.measurements)
+    told.extend(f"  {f'{one.cell} {one.measurement}':<{width}}  {_measurement(one)}" for one in found.measurements)
+    causes = Counter(one.broken for one in found.measurements if one.broken)
+    told.extend(f"  broken ({count} measurements): {cause}" for cause, count in causes.items())
+    return told
+
+
+def _now(now: Any) -> str:
+    bounds = now["bounds"]
+    between = ""
+    if bounds["lower"] is not None or bounds["upper"] is not None:
+        ends = ["?" if bounds[end] is None else f"{bounds[end]:,.0f}" for end in ("lower", "upper")]
+        between = f", between {ends[0]} and {ends[1]}"
+    left = "" if bounds["trials_left"] is None else f", about {bounds['trials_left']} trials left"
+    return (
+        f"{now['cell']} {now['measurement']}, repetition {now['repetition']}: {now['metric']} trial {now['trial']} at "
+        f"{now['load']:,.0f}{between}{left}"
+    )
+
+
+def _measurement(one: MeasurementStatus) -> str:
+    if not one.values:
+        return "broken" if one.broken else f"{one.done} of {one.asked}"
+    values = ", ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in one.values)
+    how = "broken, " if one.broken else ""
+    return f"{how}{one.done} of {one.asked}: {values} {one.unit}"

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repetitions that were measured one by one, with other measurements in between, as one result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from natgauge.procedures.kit.results import MeasurementResult, make_result
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME
+
+
+def join(
+    singles: Sequence[MeasurementResult], settings: TrialSettings, single: TrialSettings, notes: Sequence[str] = ()
+) -> MeasurementResult:
+    """Put repetitions together that were measured one by one.
+
+    One that its time cut off counts only where there is no other, for its value is no more than a bound.
+
+    Args:
+        singles: at least one, each of one repetition, in the order they were measured.
+        settings: with the repetitions that were asked for.
+        single: with which each one was measured.
+        notes: of the whole.
+    """
+    whole = [one for one in singles if one.limited_by != TIME]
+    kept = whole or list(singles[:1])
+    notes = list(notes)
+    if whole and len(whole) < len(singles):
+        notes.append(f"{LEFT_OUT}{len(singles) - len(whole)} of {len(singles)} repetitions, which their time cut off")
+    # What one repetition says of the number of repetitions holds for none of them any more.
+    own = set(single.notes())
+    told = [note for one in kept for note in one.notes if note not in own and note not in one.summary.notes]
+    parameters: dict[str, Any] = {**kept[0].parameters, "repeat": settings.repeat}
+    measurements = [measurement for one in kept for measurement in one.measurements]
+    return make_result(kept[0].metric, kept[0].unit, parameters, measurements, [*notes, *settings.notes(), *told])

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns on simulated gateways, which can be killed at any moment."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.question import Cell
+from natgauge.bench.watch import Watch
+from natgauge.campaigns.campaign import Order, run
+from natgauge.campaigns.journal import Journal, entries
+from natgauge.campaigns.stand import Set
+from natgauge.campaigns.state import State
+from natgauge.campaigns.store import plain
+from natgauge.errors import UsageError
+from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.results.parameters import Parameters
+
+PLAN = """
+name = "small"
+devices = ["nftables-nat44", "linux-ipv4"]
+profile = "quick"
+repetitions = 2
+seed = 5
+
+[series]
+connections = [1000, 2000]
+
+[[measure]]
+metric = "throughput"
+error = "30%"
+
+[[measure]]
+metric = "connection-rate"
+error = "30%"
+"""
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+class Dies:
+    """Whatever wants to know whether it lives; after its last moment nothing of it does anything any more."""
+
+    def __init__(self, after: int | None = None) -> None:
+        self.left = after
+
+    def moment(self) -> bool:
+        """Whether this was the last moment."""
+        if self.left is None:
+            return False
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+        return self.left == 0
+
+
+@dataclass
+class Benches:
+    """Makes benches with simulated gateways.
+
+    Attributes:
+        gateway: makes the gateway of a cell.
+        trials: the trials that gateways were asked for, by cell's N and device.
+        cells: in the order they were visited.
+        killed: is asked before each trial.
+        refuses: the metric that no device is fit for.
+        breaks: raised when the device of this name is made ready.
+    """
+
+    gateway: Callable[[Cell], Gateway] = lambda _cell: Gateway(establishes=30_000, forwards=60_000)
+    trials: Counter[tuple[str, int | None]] = field(default_factory=Counter)
+    cells: list[tuple[str, int | None]] = field(default_factory=list)
+    killed: Dies = field(default_factory=Dies)
+    refuses: str = ""
+    breaks: Mapping[str, Exception] = field(default_factory=dict)
+
+    def __call__(self, cell: Cell, _watch: Watch) -> Simulated:
+        """Plan the bench of a cell."""
+        return Simulated(self, cell)
+
+
+class Simulated:
+    """A bench on which a simulated gateway stands; what can be measured is decided by the real one."""
+
+    def __init__(self, benches: Benches, cell: Cell) -> None:
+        self.benches = benches
+        self.cell = cell
+        self.name = (str(cell.dut), cell.traffic.connections)
+
+    def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
+        """What the real bench plans."""
+        return Bench(self.cell).plan(metric, asked)
+
+    def set(self, planned: Planned, recorder: Recorder) -> Set:
+        """A gateway of the known rates."""
+        if str(self.cell.dut) in self.benches.breaks:
+            raise self.benches.breaks[str(self.cell.dut)]
+        if planned.procedure.metric == self.benches.refuses:
+            raise UsageError("UDP time-out: too short for it")
+        parameters = Parameters.grouped(
+            settings=plain(planned.settings.parameters()), device={"dut": str(self.cell.dut)}
+        )
+        return Set(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)})
+
+    def __enter__(self) -> Self:
+        self.benches.cells.append(self.name)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Nothing was made."""
+
+
+class Recorded(Measurer):
+    """A simulated gateway whose trials are recorded, and which remembers what its last trial left."""
+
+    def __init__(self, stand: Simulated, recorder: Recorder) -> None:
+        self.stand = stand
+        self.gateway = stand.benches.gateway(stand.cell)
+        self.recorder = recorder
+        self.held = 0
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """Its table can be emptied."""
+        return frozenset({Ability.EMPTY_TIMED})
+
+    @property
+    def highest_rate(self) -> float:
+        """The tester's own word."""
+        return self.gateway.highest_rate
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run a trial in no time."""
+        self.stand.benches.killed.moment()
+        self.stand.benches.trials[self.stand.name] += 1
+        outcome = self.gateway.measure(plan)
+        self.held = outcome.stored
+        self.recorder.add_trial({"verdict": outcome.verdict, "plan": plan})
+        return outcome
+
+    def empty_timed(self) -> TearDown:
+        """A microsecond a connection."""
+        self.stand.benches.killed.moment()
+        held, self.held = self.held, 0
+        return TearDown(0.001 + held / 1e6, held, 0)
+
+
+def campaign(folder: Path, benches: Benches, *, plan: str = PLAN, **order: Any) -> State:
+    """Run the plan, or go on with it where it has begun."""
+    path = folder / "small.toml"
+    path.write_text(plan)
+    out = folder / "out"
+    resume = (out / "campaign.json").exists()
+    return run(Order(plan=path, out=out, resume=resume, **order), stands=benches)[1]
+
+
+def journal_dies(patch: pytest.MonkeyPatch, dies: Dies, *, octets: int) -> None:
+    """The process ends while a line of the journal is written, of which so many octets reach the disk."""
+
+    def write(self: Journal, line: bytes) -> None:
+        if dies.moment():
+            os.write(self._file, line[:octets])
+            raise Killed
+        os.write(self._file, line)
+
+    patch.setattr(Journal, "_write", write)
+
+
+def asked(folder: Path) -> dict[tuple[str, str, int], list[Any]]:
+    """What measurers were asked in each repetition that counts, by cell, measurement and number."""
+    found: dict[tuple[str, str, int], list[Any]] = {}
+    for entry in entries(folder / "out"):
+        if entry["event"] == "repetition":
+            found[entry["cell"], entry["measurement"], entry["repetition"]] = []
+        if entry["event"] == "answer":
+            found[entry["cell"], entry["measurement"], entry["repetition"]].append((entry["call"], entry["plan"]))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test cuts the power."""
+    monkeypatch.setattr("os.fsync", lambda _file: None)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns on simulated gateways: the order of the cells, what breaks, what comes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.campaigning import PLAN, Benches, asked, campaign, quick_disk
+from tests.unit.simulated import Gateway
+
+from natgauge.bench.question import Cell
+from natgauge.campaigns.journal import Journal, entries
+from natgauge.campaigns.status import status
+from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.reports.text import read_summary
+
+__all__ = ["quick_disk"]
+
+
+def test_every_measurement_of_every_cell_becomes_a_results_folder_with_all_its_repetitions(tmp_path: Path) -> None:
+    benches = Benches()
+    campaign(tmp_path, benches)
+    folders = sorted(path.name for path in (tmp_path / "out" / "results").iterdir())
+    assert folders == sorted(
+        f"{device}-connections-{number}-{metric}"
+        for device in ("nftables-nat44", "linux-ipv4")
+        for number in (1000, 2000)
+        for metric in ("connection-rate", "throughput")
+    )
+    trials = 0
+    for name in folders:
+        folder = tmp_path / "out" / "results" / name
+        found = read_summary(folder)
+        assert len(found.repetitions) == 2
+        assert found.median == pytest.approx(30_000 if "connection-rate" in name else 60_000, rel=0.35)
+        assert "single repetition" not in [doubt.word for doubt in found.doubts]
+        assert found.results == str(folder)
+        trials += len(list(read_lines(folder / "trials.jsonl", TRIAL_SCHEMA)))
+        assert sum(found.trials.values()) <= trials
+    assert trials == sum(benches.trials.values())
+
+
+def test_a_round_visits_every_cell_once_and_rounds_have_orders_of_their_own(tmp_path: Path) -> None:
+    benches = Benches()
+    campaign(tmp_path, benches, plan=PLAN.replace("repetitions = 2", "repetitions = 6"))
+    rounds = [benches.cells[4 * number : 4 * number + 4] for number in range(6)]
+    assert all(len(set(one)) == 4 for one in rounds)
+    assert len({tuple(one) for one in rounds}) > 1
+
+
+def test_a_bench_answers_the_connection_rate_before_what_builds_on_it(tmp_path: Path) -> None:
+    campaign(tmp_path, Benches())
+    order = [entry["measurement"] for entry in entries(tmp_path / "out") if entry["event"] == "repetition"]
+    assert order == ["connection-rate", "throughput"] * 8
+    given = [entry["given"] for entry in entries(tmp_path / "out") if entry["event"] == "repetition"]
+    assert given[0] == {}
+    assert given[1]["connection_rate"] == pytest.approx(30_000, rel=0.35)
+
+
+def test_the_same_seed_gives_the_same_order(tmp_path: Path) -> None:
+    orders = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        benches = Benches()
+        campaign(tmp_path / name, benches)
+        orders.append(benches.cells)
+    assert orders[0] == orders[1]
+
+
+def test_a_device_that_breaks_is_tried_twice_and_other_cells_go_on(tmp_path: Path) -> None:
+    benches = Benches(breaks={"linux-ipv4": BrokenError("linux-ipv4: does not come up: first cause")})
+    state = campaign(tmp_path, benches)
+    assert state.broken_devices == {"linux-ipv4": "linux-ipv4: does not come up: first cause"}
+    assert [device for device, _ in benches.cells].count("linux-ipv4") == 2
+    found = status(tmp_path / "out")
+    assert {bool(one.folder) for one in found.measurements if one.cell.startswith("nftables")} == {True}
+    assert {one.broken for one in found.measurements if one.cell.startswith("linux")} == set(
+        state.broken_devices.values()
+    )
+    assert sum(one.left for one in found.measurements) == 0
+
+
+def test_a_device_that_fails_for_a_moment_is_not_broken(tmp_path: Path) -> None:
+    made = [0]
+
+    def gateway(_cell: Cell) -> Gateway:
+        made[0] += 1
+        if made[0] in {2, 4}:
+            raise BrokenError("device does not forward: 7 of 8 frames came back")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    campaign(tmp_path, Benches(gateway=gateway))
+    assert [(one.done, one.broken) for one in status(tmp_path / "out").measurements] == [(2, "")] * 8
+    failed = [entry["cause"] for entry in entries(tmp_path / "out") if entry["event"] == "device-failed"]
+    assert failed == ["device does not forward: 7 of 8 frames came back"] * 2
+
+
+def test_what_cannot_be_measured_leaves_the_other_measurements_of_its_cell(tmp_path: Path) -> None:
+    """A device that forwards nothing has a connection rate of 0; nothing can be said of its latency."""
+    plan = PLAN.replace('metric = "throughput"\nerror = "30%"', 'metric = "latency"')
+    benches = Benches(gateway=lambda cell: Gateway(establishes=30_000 if cell.dut == "linux-ipv4" else 0.5))
+    campaign(tmp_path, benches, plan=plan)
+    found = {(one.cell, one.measurement): one for one in status(tmp_path / "out").measurements}
+    rate = found["nftables-nat44-connections-1000", "connection-rate"]
+    assert rate.folder
+    assert not rate.broken
+    assert "connection-rate that it needs first" in found["nftables-nat44-connections-1000", "latency"].broken
+    assert found["linux-ipv4-connections-1000", "latency"].folder
+
+
+def test_repetitions_before_a_break_are_kept_and_say_so(tmp_path: Path) -> None:
+    benches = Benches()
+    rounds = 0
+
+    def gateway(_cell: object) -> Gateway:
+        nonlocal rounds
+        rounds += 1
+        if rounds > 8:
+            raise BrokenError("the device is gone")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    benches.gateway = gateway
+    campaign(tmp_path, benches)
+    found = read_summary(tmp_path / "out" / "results" / "linux-ipv4-connections-1000-connection-rate")
+    assert len(found.repetitions) == 1
+    assert "broken after 1 of 2 repetitions: the device is gone" in found.notes
+    assert "single repetition" in [doubt.word for doubt in found.doubts]
+
+
+def test_what_broke_is_tried_again_when_asked_for(tmp_path: Path) -> None:
+    benches = Benches(breaks={"linux-ipv4": HostError("linux-ipv4: nft is not installed")})
+    campaign(tmp_path, benches)
+    visits = len(benches.cells)
+    benches.breaks = {}
+    campaign(tmp_path, benches)
+    assert len(benches.cells) == visits
+    campaign(tmp_path, benches, retry_broken=True)
+    assert [(one.done, one.broken) for one in status(tmp_path / "out").measurements] == [(2, "")] * 8
+
+
+def test_a_result_that_lacked_repetitions_is_made_anew_when_they_are_there(tmp_path: Path) -> None:
+    left = [8]
+
+    def gateway(_cell: object) -> Gateway:
+        left[0] -= 1
+        if left[0] < 0:
+            raise BrokenError("the device is gone")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    benches = Benches(gateway=gateway)
+    campaign(tmp_path, benches)
+    left[0] = 100
+    campaign(tmp_path, benches, retry_broken=True)
+    for folder in (tmp_path / "out" / "results").iterdir():
+        found = read_summary(folder)
+        assert len(found.repetitions) == 2
+        assert not any("broken" in note for note in found.notes)
+
+
+def test_only_some_cells_are_visited_and_the_rest_is_left_for_later(tmp_path: Path) -> None:
+    benches = Benches()
+    campaign(tmp_path, benches, only=["nft*-1000"])
+    assert set(benches.cells) == {("nftables-nat44", 1000)}
+    assert sum(one.left for one in status(tmp_path / "out").measurements) == 12
+    campaign(tmp_path, benches)
+    assert sum(one.left for one in status(tmp_path / "out").measurements) == 0
+    assert len(asked(tmp_path)) == 16
+    with pytest.raises(UsageError, match="--only: no cell is called 'tayga'"):
+        campaign(tmp_path, benches, only=["tayga"])
+
+
+def test_repeating_ends_when_the_median_is_known(tmp_path: Path) -> None:
+    campaign(tmp_path, Benches(), plan=PLAN.replace("repetitions = 2", 'repetitions = "auto"'))
+    found = status(tmp_path / "out")
+    assert {one.done for one in found.measurements} == {6}
+    assert all(one.folder for one in found.measurements)
+
+
+def test_a_second_natgauge_is_refused_while_one_measures(tmp_path: Path) -> None:
+    campaign(tmp_path, Benches(), only=["nft*-1000"])
+    with Journal(tmp_path / "out"):
+        assert status(tmp_path / "out").runs
+        with pytest.raises(HostError, match="is being measured by another natgauge"):
+            campaign(tmp_path, Benches())
+    assert not status(tmp_path / "out").runs
+
+
+def test_status_tells_the_running_trial_and_the_time_left(tmp_path: Path) -> None:
+    seen = []
+
+    def gateway(_cell: object) -> Gateway:
+        seen.append(status(tmp_path / "out"))
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    campaign(tmp_path, Benches(gateway=gateway))
+    assert [sum(one.done for one in each.measurements) for each in seen] == list(range(16))
+    assert seen[0].seconds_left is None
+    assert seen[5].seconds_left is not None
+    assert all(each.runs for each in seen)
+
+
+def test_the_folder_tells_plan_and_machine_but_not_the_hosts_name(tmp_path: Path) -> None:
+    campaign(tmp_path, Benches(), only=["nft*-1000"])
+    document = json.loads((tmp_path / "out" / "campaign.json").read_text())
+    assert (document["schema"], document["name"], document["seed"]) == ("natgauge-campaign-1", "small", 5)
+    assert len(document["sha256"]) == 64
+    machine = json.loads((tmp_path / "out" / "environment.json").read_text())["machine"]
+    assert "kernel" in machine
+    assert not {"host", "command_line"} & set(machine)
+
+
+def test_a_trial_that_could_not_be_run_breaks_its_measurement_and_is_begun_anew_when_retried(tmp_path: Path) -> None:
+    broken = [True]
+
+    class Breaks(Gateway):
+        def measure(self, plan: TrialPlan) -> TrialOutcome:
+            if broken[0] and len(self.plans) == 3:
+                raise BrokenError("the engine broke")
+            return super().measure(plan)
+
+    benches = Benches(gateway=lambda _cell: Breaks(establishes=30_000, forwards=60_000))
+    campaign(tmp_path, benches)
+    found = status(tmp_path / "out").measurements
+    assert {one.broken for one in found} == {"the engine broke"}
+    broken[0] = False
+    campaign(tmp_path, benches, retry_broken=True)
+    assert [(one.done, one.broken) for one in status(tmp_path / "out").measurements] == [(2, "")] * 8
+
+
+def test_all_cells_of_a_device_that_breaks_have_results_of_what_they_had(tmp_path: Path) -> None:
+    benches = Benches()
+    made = [0]
+
+    def gateway(cell: Cell) -> Gateway:
+        made[0] += 1
+        if made[0] > 8 and cell.dut == "linux-ipv4":
+            raise BrokenError("linux-ipv4: gone")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    benches.gateway = gateway
+    campaign(tmp_path, benches)
+    found = status(tmp_path / "out").measurements
+    assert all(one.folder for one in found)
+    assert [one.done for one in found] == [2] * 4 + [1] * 4
+
+
+def test_what_one_metric_wants_in_vain_leaves_the_other_metrics_of_its_cell(tmp_path: Path) -> None:
+    benches = Benches(refuses="throughput")
+    campaign(tmp_path, benches)
+    found = status(tmp_path / "out").measurements
+    assert {one.measurement for one in found if one.broken} == {"throughput"}
+    assert {one.measurement for one in found if one.folder} == {"connection-rate"}

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: refused as a whole before anything is touched, one line per fault with the key's path."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natgauge.campaigns.cells import Point, points
+from natgauge.campaigns.estimate import estimate
+from natgauge.campaigns.formula import evaluate
+from natgauge.campaigns.plan import PlanError, parse, read
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.host.cpus import usable_cpus
+from natgauge.procedures import procedures
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"
+RIGHT: dict[str, Any] = {
+    "name": "right",
+    "devices": ["nftables-nat44", "linux-ipv4"],
+    "profile": "quick",
+    "repetitions": 3,
+    "lab": {"placement": "isolated"},
+    "traffic": {"frame_size": 128},
+    "device": {"hash_size": "2^ceil(log2(N))", "udp_timeout": 400},
+    "series": {"connections": [1000, 5000], "directions": ["both", "up"]},
+    "measure": [{"metric": "table-capacity"}, {"metric": "throughput"}, {"metric": "connection-rate", "error": "5%"}],
+}
+
+
+def cells(**changed: Any) -> tuple[Point, ...]:
+    return points(parse({**copy.deepcopy(RIGHT), **changed}, "x.toml"), "x.toml")
+
+
+def faults(**changed: Any) -> list[str]:
+    with pytest.raises(PlanError) as refused:
+        cells(**changed)
+    assert not [fault for fault in refused.value.faults if "\n" in fault]
+    return refused.value.faults
+
+
+def test_cells_are_devices_times_series_and_settings_in_the_series_are_measurements_of_one_cell() -> None:
+    found = cells(measure=RIGHT["measure"][1:])
+    assert [point.name for point in found] == [
+        f"{device}-connections-{number}" for device in RIGHT["devices"] for number in (1000, 5000)
+    ]
+    for point in found:
+        names = [asked.name for asked in point.asked]
+        assert names == ["connection-rate", "throughput-directions-both", "throughput-directions-up"]
+        assert {asked.most_repetitions for asked in point.asked} == {3}
+        assert point.cell.traffic.frame_size == 128
+
+
+def test_what_a_metric_builds_on_comes_first_and_what_may_end_the_device_last() -> None:
+    measure = [{"metric": metric} for metric in ("table-capacity", "tear-down-rate", "latency", "throughput")]
+    measure += [{"metric": "expiry"}, {"metric": "connection-rate"}, {"metric": "frame-loss"}]
+    (point,) = cells(devices=["nftables-nat44"], measure=measure, series={}, traffic={"connections": 1000}, device={})
+    assert [asked.metric for asked in point.asked] == [
+        "connection-rate", "throughput", "latency", "frame-loss", "tear-down-rate", "expiry", "table-capacity",
+    ]  # fmt: skip
+
+
+def test_formulas_follow_the_connections_of_each_cell_where_the_device_has_the_knob() -> None:
+    found = cells(measure=RIGHT["measure"][2:], series={"connections": [1000, 5000]}, device={"hash_size": "2*N"})
+    assert [point.cell.wishes.hash_size for point in found] == [2000, 10_000, None, None]
+    by_ranges = cells(
+        devices=["nftables-nat44"],
+        measure=RIGHT["measure"][2:],
+        series={"source_ports": ["1024-2023", "1024-3023"]},
+        device={"hash_size": "2^ceil(log2(N))"},
+    )
+    assert [(point.connections, point.cell.wishes.hash_size) for point in by_ranges] == [(1000, 1024), (2000, 2048)]
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [
+        ("2^ceil(log2(N))", 131072),
+        ("N*4//3", 133333),
+        ("max(N, 2^20) + 1", 1048577),
+        ("N", 100000),
+        ("floor(N/7)", 14285),
+    ],
+)
+def test_formulas(formula: str, value: int) -> None:
+    assert evaluate(formula, 100_000) == value
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "N/3", "-N", "1/0", "log2(0)", "M", "N.real", "__import__('os')", "9^9^9", "2^(2^10)", "[N][0]",
+        "N if N else 1", "True", "'a'", "", "N;N", "1e999", "min(N, key=N)", "(" * 150, "N" * 300, "lambda: N", "1j",
+    ],
+)  # fmt: skip
+def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
+    with pytest.raises(UsageError, match="formula") as refused:
+        evaluate(formula, 1000)
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"colour": 1}, "x.toml: colour: unknown key"),
+        ({"profile": "fast"}, "x.toml: profile: 'fast'"),
+        ({"devices": []}, "x.toml: devices: []"),
+        ({"devices": ["nftables-nat4"]}, 'x.toml: devices[0]: gateway "nftables-nat4": unknown; did you mean nftables'),
+        ({"devices": ["linux-ipv4", "linux-ipv4"]}, "x.toml: devices[1]: 'linux-ipv4' stands there twice"),
+        ({"measure": [{}]}, "x.toml: measure[0].metric: is missing"),
+        (
+            {"measure": [{"metric": "thruput"}]},
+            "x.toml: measure[0].metric: 'thruput' is unknown; did you mean throughput",
+        ),
+        (
+            {"measure": [{"metric": "throughput", "eror": 1}]},
+            "x.toml: measure[0].eror: unknown key; did you mean error",
+        ),
+        ({"measure": [{"metric": "throughput", "error": "x"}]}, "x.toml: measure[0].error: error: 'x' is neither"),
+        ({"measure": [{"metric": "throughput", "confirm": 1}]}, "x.toml: measure[0].confirm: 1 is not true or false"),
+        ({"lab": {"placment": "shared"}}, "x.toml: lab.placment: unknown key; did you mean placement?"),
+        ({"lab": {"placement": "up"}}, "x.toml: lab.placement: 'up' is not one of shared, isolated"),
+        ({"lab": {"empty_command": "x"}}, "x.toml: lab.empty_command: empty command: lab netns has no such option"),
+        ({"traffic": {"frame_size": 10}}, "x.toml: traffic.frame_size: frame size: 10 octets is too small"),
+        ({"traffic": {"frame_size": "64"}}, "x.toml: traffic.frame_size: '64' is not a whole number"),
+        ({"traffic": {"source_ports": "9-1"}}, "x.toml: traffic.source_ports: source ports"),
+        ({"device": {"hash_size": "2^log(N)"}}, "x.toml: device.hash_size: formula '2^log(N)' has no value"),
+        ({"device": {"udp_timeout": True}}, "x.toml: device.udp_timeout: True is not a whole number"),
+        ({"series": {"connections": [0]}}, "x.toml: series.connections[0]: connections: 0 is outside of 1"),
+        ({"series": {"connections": [1, 1]}}, "x.toml: series.connections[1]: 1 stands there twice"),
+        ({"series": {"connections": []}}, "x.toml: series.connections: []"),
+        ({"series": {"frame_size": [64]}}, "x.toml: series.frame_size: stands in traffic.frame_size, too"),
+        ({"series": {"cores": [4096]}}, "x.toml: series.cores[0]: 4096 cores asked for, this machine has"),
+        ({"series": {"burst_frames": [1]}}, "x.toml: series.burst_frames"),
+        ({"series": {"way": ["rfc8219"]}}, "x.toml: series.way: none of the metrics of this plan has it"),
+        (
+            {"series": {"connections": list(range(1, 1001)), "frame_size": list(range(64, 80))}},
+            "32000 cells are more than",
+        ),
+        ({"repetitions": 0}, "x.toml: repetitions"),
+        (
+            {"series": {"udp_timeout": [400]}, "device": {}},
+            "x.toml: series.udp_timeout[0]: udp_timeout: linux-ipv4 has no",
+        ),
+        (
+            {"devices": ["linux-ipv4"], "device": {"udp_timeout": 9}},
+            "x.toml: device.udp_timeout: udp_timeout: linux-ipv4 has no such knob",
+        ),
+    ],
+)
+def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], told: str) -> None:
+    changed = {"measure": RIGHT["measure"][1:], **changed}
+    if "series" in changed and "frame_size" in changed["series"] and len(changed["series"]) > 1:
+        changed["traffic"] = {}
+    assert any(told in fault for fault in faults(**changed)), faults(**changed)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    found = faults(
+        colour=1,
+        profile="fast",
+        lab={"placement": "up", "x": 1},
+        series={"connections": ["x", 5]},
+        measure=[{"metric": "nothing"}, {"metric": "throughput", "nothing": 1}],
+    )
+    assert len(found) == 7
+
+
+@pytest.mark.parametrize("text", ["devices = [", "\x00", "devices = 'x'", "[[devices]]", "a" * 10_000])
+def test_a_file_that_is_no_plan_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    assert run(["plan", "check", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert all(line.startswith(f"natgauge: {path}: ") for line in captured.err.splitlines())
+    assert run(["run", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_recipe_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('devices = ["./mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
+    assert run(["run", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert f"devices[0]: {tmp_path}/mine.toml" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_example_is_right_and_estimated(capsys: pytest.CaptureFixture[str]) -> None:
+    if len(usable_cpus()) < 2:
+        pytest.skip("it wants two cores")
+    found = points(read(EXAMPLE))
+    assert len(found) == 4 * 3 * 2
+    assert len({point.name for point in found}) == 24
+    taken = estimate(found)
+    assert taken.tester_octets == 8 * 100_000
+    assert run(["plan", "check", str(EXAMPLE)]) == 0
+    assert f"{taken.trials:,} " in capsys.readouterr().out
+    assert run(["plan", "show", str(EXAMPLE)]) == 0
+    assert capsys.readouterr().out.count("throughput x 2") == 24
+
+
+def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "new", "--dut", "tayga-nat64", "--metric", "latency"]) == 0
+    path = tmp_path / "new.toml"
+    path.write_text(capsys.readouterr().out)
+    assert [(point.device, point.asked[0].name) for point in points(read(path))] == [("tayga-nat64", "latency")] * 2
+    assert run(["plan", "new", "--dut", "nothing"]) == 2
+
+
+@pytest.mark.parametrize("metric", sorted(procedures()))
+def test_every_metric_is_estimated(metric: str) -> None:
+    (point,) = cells(
+        devices=["nftables-nat44"], measure=[{"metric": metric}], series={}, traffic={"connections": 1000}, device={}
+    )
+    once = estimate([point])
+    assert once.trials >= 3
+    assert 0 < once.seconds < 3600
+    (more,) = cells(
+        devices=["nftables-nat44"], measure=[{"metric": metric}], series={}, traffic={"connections": 1000}, device={},
+        repetitions=6,
+    )  # fmt: skip
+    assert estimate([more]).trials == 2 * once.trials
+
+
+def test_the_layout_of_the_file_is_no_part_of_the_plan() -> None:
+    first = parse(RIGHT, "x")
+    assert first.digest == parse(dict(reversed(RIGHT.items())), "y").digest
+    assert first.digest != parse({**RIGHT, "repetitions": 4}, "x").digest
+
+
+def test_the_plan_of_the_documentation_is_right_and_takes_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "campaigns.md").read_text(encoding="utf-8")
+    (tmp_path / "first.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    monkeypatch.chdir(tmp_path)
+    assert run(["plan", "check", "first.toml"]) == 0
+    assert capsys.readouterr().out in page

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign that is killed at any moment and gone on with is the one that nobody disturbed."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk
+from tests.unit.simulated import Gateway
+
+from natgauge.campaigns.journal import EVIDENCE, Journal, entries
+from natgauge.campaigns.status import status
+from natgauge.errors import HostError, UsageError
+from natgauge.reports.text import read_summary
+
+__all__ = ["quick_disk"]
+
+#: Few trials, but a search that builds on another one, and verbs that look at what the trial before left.
+SHORT = """
+name = "small"
+devices = ["nftables-nat44"]
+profile = "quick"
+seed = 5
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "connection-rate"
+error = "50%"
+
+[[measure]]
+metric = "tear-down-rate"
+sample = 2
+"""
+ONLY_SEARCHES = SHORT.replace('metric = "tear-down-rate"\nsample = 2', 'metric = "throughput"\nerror = "50%"')
+TWO_DEVICES = ONLY_SEARCHES.replace('"nftables-nat44"', '"nftables-nat44", "linux-ipv4"')
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """What every results folder says, by its name, without times and places."""
+    found = {}
+    for path in sorted((folder / "out" / "results").iterdir()):
+        one = read_summary(path).document()
+        found[path.name] = (one["median"], one["trials"], one["repetitions"], one["notes"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A campaign that nobody disturbed, and how many trials it took."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    benches = Benches()
+    campaign(folder, benches, plan=ONLY_SEARCHES)
+    return folder, sum(benches.trials.values())
+
+
+def test_killed_in_any_trial_every_other_trial_is_run_once(
+    undisturbed: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    reference, trials = undisturbed
+    assert trials > 8
+    for number in range(trials):
+        folder = tmp_path_factory.mktemp("killed")
+        benches = Benches(killed=Dies(number))
+        with pytest.raises(Killed):
+            campaign(folder, benches, plan=ONLY_SEARCHES)
+        assert sum(benches.trials.values()) == number
+        benches.killed = Dies()
+        campaign(folder, benches, plan=ONLY_SEARCHES)
+        assert sum(benches.trials.values()) == trials
+        assert asked(folder) == asked(reference)
+        assert results(folder) == results(reference)
+
+
+def test_killed_while_any_line_is_written_at_most_that_trial_is_run_again(
+    undisturbed: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    reference, trials = undisturbed
+    for number in itertools.count(1):
+        folder = tmp_path_factory.mktemp("cut")
+        benches = Benches()
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                journal_dies(patch, Dies(number), octets=40 * (number % 2))
+                campaign(folder, benches, plan=ONLY_SEARCHES)
+        except Killed:
+            campaign(folder, benches, plan=ONLY_SEARCHES)
+            assert trials <= sum(benches.trials.values()) <= trials + 1
+            assert asked(folder) == asked(reference)
+            assert results(folder) == results(reference)
+            continue
+        assert number > 2 * trials
+        break
+
+
+def test_killed_in_every_trial_it_ends_all_the_same(tmp_path: Path) -> None:
+    """Two devices and two repetitions, a session for each trial."""
+    plan = TWO_DEVICES.replace("seed = 5", "seed = 5\nrepetitions = 2")
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    whole, benches = Benches(), Benches()
+    campaign(tmp_path / "whole", whole, plan=plan)
+    sessions = 0
+    while True:
+        benches.killed = Dies(1)
+        sessions += 1
+        try:
+            campaign(tmp_path / "killed", benches, plan=plan)
+        except Killed:
+            continue
+        break
+    assert benches.trials == whole.trials
+    assert sessions == sum(whole.trials.values())
+    assert asked(tmp_path / "killed") == asked(tmp_path / "whole")
+    assert results(tmp_path / "killed") == results(tmp_path / "whole")
+
+
+def test_what_looks_at_the_connections_of_a_trial_has_that_trial_run_again(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The device's table is empty after a new start, so emptying it would be timed on nothing."""
+    whole = tmp_path_factory.mktemp("whole")
+    benches = Benches()
+    campaign(whole, benches, plan=SHORT)
+    trials = sum(benches.trials.values())
+    verbs = [call for calls in asked(whole).values() for call, _ in calls]
+    assert verbs.count("empty_timed") == 4
+    for number in range(len(verbs)):
+        folder = tmp_path_factory.mktemp("killed")
+        benches = Benches(killed=Dies(number))
+        with pytest.raises(Killed):
+            campaign(folder, benches, plan=SHORT)
+        benches.killed = Dies()
+        campaign(folder, benches, plan=SHORT)
+        assert trials <= sum(benches.trials.values()) <= trials + 1
+        assert asked(folder) == asked(whole)
+        assert results(folder) == results(whole)
+
+
+def test_time_between_sessions_is_not_time_of_the_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trial takes a second; a repetition of at most 8 s has the same trials whether it was interrupted or not."""
+    now = [0.0]
+    monkeypatch.setattr("natgauge.campaigns.answers.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Slow(Gateway):
+        def measure(self, plan: Any) -> Any:
+            now[0] += 1.0
+            return super().measure(plan)
+
+    plan = ONLY_SEARCHES.replace('"50%"', '"1%"\nmost_seconds = 8')
+    found = []
+    for name, killed in (("whole", None), ("killed", 6)):
+        folder = tmp_path / name
+        folder.mkdir()
+        benches = Benches(gateway=lambda _cell: Slow(establishes=30_000, forwards=60_000), killed=Dies(killed))
+        if killed is not None:
+            with pytest.raises(Killed):
+                campaign(folder, benches, plan=plan)
+            now[0] += 100_000.0
+            benches.killed = Dies()
+        campaign(folder, benches, plan=plan)
+        found.append((asked(folder), results(folder)))
+    assert found[0] == found[1]
+    assert any("undecided" in note for one in found[0][1].values() for note in one[3])
+
+
+def test_a_device_that_answers_otherwise_has_its_repetition_begun_anew(tmp_path: Path) -> None:
+    """An earlier natgauge's journal, or one that somebody edited, is never continued with what does not fit."""
+    benches = Benches(killed=Dies(5))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    path = tmp_path / "out" / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["event"] == "answer":
+            line["plan"]["phase1_rate"] += 1.0
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    benches.killed = Dies()
+    campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    redone = [entry for entry in entries(tmp_path / "out") if entry["event"] == "repetition-redone"]
+    assert len(redone) == 1
+    assert "another one is asked now" in redone[0]["cause"]
+    assert sum(one.left for one in status(tmp_path / "out").measurements) == 0
+
+
+def test_a_full_disk_ends_in_one_line_and_loses_nothing(
+    undisturbed: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference, trials = undisturbed
+    left = [12]
+
+    def write(self: Journal, line: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            os.write(self._file, line[:30])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        os.write(self._file, line)
+
+    benches = Benches()
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_write", write)
+        with pytest.raises(HostError, match=r"journal.jsonl: No space left on device; make room, then .* --resume"):
+            campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    assert (tmp_path / "out" / "journal.jsonl").read_text().endswith("}\n")
+    campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    assert sum(benches.trials.values()) == trials + 1
+    assert results(tmp_path) == results(reference)
+
+
+def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int]) -> None:
+    folder, trials = undisturbed
+    kept = [trial for entry in entries(folder / "out", evidence=True) for trial in entry.get(EVIDENCE, ())]
+    assert len(kept) == trials
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"natgauge": "0.0.1"}, "was begun by natgauge 0.0.1, this is "),
+        ({"sha256": "0" * 64}, "the plan is another one than when"),
+        ({"schema": "natgauge-campaign-9"}, "is of schema 'natgauge-campaign-9'"),
+        ({"recipes": {}}, "the recipe nftables-nat44 has changed since"),
+    ],
+)
+def test_a_campaign_of_another_version_plan_or_recipe_is_not_gone_on_with(
+    tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    benches = Benches(killed=Dies(3))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    path = tmp_path / "out" / "campaign.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    before = (tmp_path / "out" / "journal.jsonl").read_bytes()
+    benches.killed = Dies()
+    with pytest.raises(UsageError) as refused:
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert (tmp_path / "out" / "journal.jsonl").read_bytes() == before
+
+
+def test_a_changed_key_of_the_plan_is_named(tmp_path: Path) -> None:
+    benches = Benches(killed=Dies(3))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    with pytest.raises(UsageError, match=r"\(traffic changed\)"):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES.replace("1000", "1001"))
+
+
+def test_another_machine_is_refused(tmp_path: Path) -> None:
+    benches = Benches(killed=Dies(3))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    path = tmp_path / "out" / "environment.json"
+    document = json.loads(path.read_text())
+    document["machine"]["kernel"] = "5.0"
+    path.write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=r"kernel is .* now, it was '5.0'"):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repetitions measured one by one come to the same result as those measured in one go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.measurer import Verdict
+from natgauge.procedures import get
+from natgauge.procedures.kit.joining import join
+from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME
+
+DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "permutation", "four_tuples": 1000}
+
+
+@pytest.mark.parametrize("metric", ["connection-rate", "throughput", "frame-loss"])
+@pytest.mark.parametrize("profile", ["default", "quick", "rfc"])
+def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
+    procedure = get(metric)
+
+    def measured(repeat: int) -> MeasurementResult:
+        asked = {"profile": profile, "repeat": repeat, "error": "10%", "confirm": False}
+        known = {item.name for item in procedure.parameters()}
+        settings = procedure.make_settings({name: value for name, value in asked.items() if name in known}, **DECIDED)
+        gateway = Gateway(establishes=30_000, forwards=60_000)
+        return procedure.measure(gateway, settings, clock=gateway.clock)
+
+    whole = procedure.make_settings({"profile": profile, "repeat": 3}, **DECIDED)
+    single = procedure.make_settings({"profile": profile, "repeat": 1}, **DECIDED)
+    joined, in_one_go = join([measured(1) for _ in range(3)], whole, single), measured(3)
+    assert joined.summary.median == pytest.approx(in_one_go.summary.median, rel=0.1)
+    assert joined.summary.interval is not None
+    assert len(joined.measurements) == 3
+    assert joined.parameters["repeat"] == 3
+    assert set(joined.notes) == set(in_one_go.notes)
+
+
+def single(value: float, limited_by: str = "device") -> MeasurementResult:
+    measurement = Measurement(value, None, limited_by, {str(Verdict.PASS): 1})
+    return make_result("connection-rate", "connections/s", {"repeat": 1}, [measurement])
+
+
+def test_one_that_its_time_cut_off_counts_only_where_there_is_no_other() -> None:
+    settings = get("connection-rate").make_settings({"repeat": 3}, **DECIDED)
+    once = get("connection-rate").make_settings({"repeat": 1}, **DECIDED)
+    joined = join([single(10.0), single(3.0, TIME), single(12.0)], settings, once)
+    assert joined.summary.repetitions == (10.0, 12.0)
+    assert f"{LEFT_OUT}1 of 3 repetitions, which their time cut off" in joined.notes
+    joined = join([single(4.0, TIME), single(3.0, TIME)], settings, once)
+    assert joined.summary.repetitions == (4.0,)
+    assert joined.limited_by == TIME
