@@ -24,7 +24,7 @@ from natgauge.cli import completion
 from natgauge.errors import NatgaugeError, fault, shortened
 
 #: Subcommand -> the function in the module of the same name.
-SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "demo", "completion")
+SUBCOMMANDS: Final = ("measure", "duts", "doctor", "selftest", "lab", "report", "diff", "demo", "completion")
 
 
 class _Subcommands(click.Group):

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from natgauge.campaigns.store import PLAN, SUMMARY, read_document
-from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.reports.rows import number, rows, uncompared, whole
-from natgauge.results.model import SUMMARY_SCHEMA, DoubtWord, Result
+from natgauge.reports.rows import number, whole
+from natgauge.reports.shown import below, doubt_words, lines_of
+from natgauge.reports.stored import read_summary
+from natgauge.results.model import DoubtWord, Result
 from natgauge.words import LimitedBy
+
+#: Whoever shows a result reads it first: `read_summary` is handed on.
+__all__ = ["SeriesRow", "read_summary", "table", "verdict"]
 
 #: What limited a result, in words.
 _LIMITS: Final[Mapping[LimitedBy, str]] = {
@@ -37,50 +39,40 @@ _MOST_ROWS: Final = 24
 _DIRECTIONS: Final = ("_from_initiator", "_from_responder")
 
 
-def read_summary(folder: Path) -> Result:
-    """The result of one results folder.
-
-    Raises:
-        UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
-    """
-    path = folder / SUMMARY
-    try:
-        there = path.is_file()
-    except OSError as error:
-        raise UsageError(
-            f"report: {str(folder)!r} cannot be read ({error.strerror}); name the folder of a measurement"
-        ) from error
-    if not there:
-        raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
-    return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
-
-
-def _missing(folder: Path) -> str:
-    if not folder.is_dir():
-        return "it is no folder" if folder.exists() else "there is no such folder"
-    if (folder / PLAN).exists():
-        return f"it has no {SUMMARY}, for its measurement did not end"
-    return f"it has no {SUMMARY}"
-
-
 def verdict(result: Result) -> str:
     """The result in words: how much, how sure, what limited it."""
-    lines = [f"{result.dut}: {result.metric} {number(result.median)} {_unit(result)}"]
-    if "frames_per_second_total" in result.figures:
-        lines[0] += f", {number(result.figures['frames_per_second_total'])} frames/s all directions together"
-    lines.append(f"  {_certainty(result)}")
-    lines.append(f"  {_conditions(result)}")
-    lines.append(f"  Limited by {_LIMITS[result.limited_by]}.")
-    lines.append(f"  Trials: {_trials(result.trials)}.")
+    lines = [headline(result), *(f"  {sentence}" for sentence in sentences(result))]
     if result.doubts:
-        lines.append(f"  Doubts: {_doubts(result)}.")
+        lines.append(f"  Doubts: {doubt_words(result)}.")
     lines += [f"  Finding: {doubt.text}." for doubt in result.doubts if doubt.word in _FINDINGS]
-    lines += [f"  Note: {note}." for note in _notes(result.notes)]
+    lines += [f"  Note: {note}." for note in notes_of(result)]
     return "\n".join([*lines, *_series(result)])
 
 
-def _notes(notes: Sequence[str]) -> list[str]:
+def headline(result: Result) -> str:
+    """Device, metric and median; of a throughput also the rate of all directions together."""
+    line = f"{result.dut}: {result.metric} {number(result.median)} {unit_of(result)}"
+    if "frames_per_second_total" in result.figures:
+        line += f", {number(result.figures['frames_per_second_total'])} frames/s all directions together"
+    return line
+
+
+def sentences(result: Result) -> list[str]:
+    """How sure it is, under which conditions, what limited it, how the trials ended."""
+    return [
+        _certainty(result),
+        _conditions(result),
+        f"Limited by {_LIMITS[result.limited_by]}.",
+        f"Trials: {_trials(result.trials)}.",
+    ]
+
+
+def notes_of(result: Result) -> list[str]:
     """The notes, with many contradictions in one line."""
+    return _notes(result.notes)
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
     contradictions = [note for note in notes if note.startswith(CONTRADICTION)]
     if len(contradictions) < 2:
         return list(notes)
@@ -119,8 +111,8 @@ def _cell(value: float | str | None) -> str:
     return value if isinstance(value, str) else number(value)
 
 
-def _unit(result: Result) -> str:
-    """Rates of frames are always said to be of a direction or total."""
+def unit_of(result: Result) -> str:
+    """The unit; rates of frames are always said to be of a direction or total."""
     if result.metric != "throughput":
         return result.unit
     sides = {"both": "in each direction", "up": "from the Initiator", "down": "from the Responder"}
@@ -155,10 +147,6 @@ def _conditions(result: Result) -> str:
     return ", ".join(parts) + "."
 
 
-def _doubts(result: Result) -> str:
-    return ", ".join(doubt.word for doubt in result.doubts)
-
-
 def _trials(trials: Mapping[Verdict, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in trials.items() if count) or "none"
 
@@ -171,20 +159,12 @@ def table(results: Sequence[Result]) -> str:
     Raises:
         UsageError: there are no results.
     """
-    shown = [(row.heading, row.printed) for row in rows(results) if row.label != "not compared"]
-    shown = [(name, cells) for name, cells in shown if any(cell != "-" for cell in cells)]
-    first = max(len(name) for name, _ in shown)
-    widths = [max(len(cells[column]) for _, cells in shown) for column in range(len(results))]
+    shown = lines_of(results)
+    first = max(len(line.heading) for line in shown)
+    widths = [max(len(line.cells[column]) for line in shown) for column in range(len(results))]
     lines = [
-        f"{name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        for name, cells in shown
+        f"{line.heading:<{first}}  "
+        + "  ".join(f"{cell:>{width}}" for cell, width in zip(line.cells, widths, strict=True))
+        for line in shown
     ]
-    return "\n".join([*lines, *_below(results)])
-
-
-def _below(results: Sequence[Result]) -> Iterator[str]:
-    for number_, result in enumerate(results, start=1):
-        where = f"Column {number_}, {result.dut}"
-        if result.doubts:
-            yield f"{where}: doubts: {_doubts(result)}."
-        yield from (f"{where}: {why}." for why in uncompared(result, results))
+    return "\n".join([*lines, *below(results)])

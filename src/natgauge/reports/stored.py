@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored results found again: of one results folder, or of a folder that holds several, such as a campaign's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from natgauge.campaigns.store import PLAN, SUMMARY, read_document
+from natgauge.errors import UsageError
+from natgauge.results.model import SUMMARY_SCHEMA, Result
+
+#: Where a campaign keeps its results folders, below its own.
+_CAMPAIGN: Final = "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One result and the folder that has its evidence, as it is called now."""
+
+    folder: Path
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What folders hold.
+
+    Attributes:
+        stored: every result, at least one, in the order of the folders; within a folder of results by name.
+        unended: results folders of measurements that did not end: they have trials, but no result.
+    """
+
+    stored: tuple[Stored, ...]
+    unended: tuple[Path, ...]
+
+    @property
+    def results(self) -> list[Result]:
+        """The results alone."""
+        return [one.result for one in self.stored]
+
+
+def find(folders: Sequence[Path]) -> Found:
+    """Every result of these folders: results folders, folders of results folders, or campaigns (those with `results/`).
+
+    Raises:
+        UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
+    """
+    stored: list[Stored] = []
+    unended: list[Path] = []
+    for folder in folders:
+        below = list(_below(folder))
+        ended = [each for each in below if (each / SUMMARY).is_file()]
+        if not ended:
+            stored.append(Stored(folder, read_summary(folder)))
+            continue
+        stored += [Stored(each, read_summary(each)) for each in ended]
+        unended += [each for each in below if each not in ended]
+    return Found(tuple(stored), tuple(unended))
+
+
+def read_summary(folder: Path) -> Result:
+    """The result of one results folder.
+
+    Raises:
+        UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
+    """
+    path = folder / SUMMARY
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    if not there:
+        raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
+    return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Results folders one level below a folder that is none itself; those below `results/` for a campaign."""
+    try:
+        if (folder / SUMMARY).exists() or (folder / PLAN).exists() or not folder.is_dir():
+            return
+        inner = folder / _CAMPAIGN
+        children = sorted((inner if inner.is_dir() else folder).iterdir())
+        yield from (one for one in children if (one / SUMMARY).is_file() or (one / PLAN).is_file())
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(f"report: {str(folder)!r} cannot be read ({error.strerror}); name the folder of a measurement")
+
+
+def _missing(folder: Path) -> str:
+    if not folder.is_dir():
+        return "it is no folder" if folder.exists() else "there is no such folder"
+    if (folder / PLAN).exists():
+        return f"it has no {SUMMARY}, for its measurement did not end"
+    return f"it has no {SUMMARY}"
