@@ -23,10 +23,12 @@ class Comparison:
 
     Attributes:
         value: None where there is nothing to compare with.
+        reference: what it was compared with.
         doubt: why there is none although a result of that kind is there; empty where there is no such reason.
     """
 
     value: float | None = None
+    reference: Result | None = None
     doubt: str = ""
 
 
@@ -91,7 +93,7 @@ def _compare(
         return Comparison()
     number, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if not differences and other.median > 0:
-        return Comparison(compute(other.median))
+        return Comparison(compute(other.median), other)
     why = _told(differences) if differences else "its median is 0"
     return Comparison(doubt=f"not compared with column {number}, {other.dut}: {why}")
 
