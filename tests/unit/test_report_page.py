@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 from tests.unit.browser import CHROMIUM, Browser
-from tests.unit.made_campaign import campaign, rate, trial
+from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
@@ -30,9 +30,11 @@ from natgauge.reports.html.page import page
 from natgauge.reports.shown import lines_of
 from natgauge.reports.stored import find
 from natgauge.results.making import make
+from natgauge.results.model import Result
 from natgauge.results.parameters import Parameters
 
 MOST_OCTETS = 6_000_000
+DELAYS = bell(12_000, 1)
 FIGURES = [
     "connection-rate: every repetition",
     "throughput: every repetition",
@@ -43,7 +45,7 @@ FIGURES = [
     "Loss against load",
     "Relative scale-up",
     "Percent of forwarding",
-    "Distribution of delays",
+    "Distribution of delays, 13. x, latency",
 ]
 
 
@@ -57,6 +59,10 @@ def written(folder: Path) -> Path:
     path = folder / "report.html"
     assert run(["report", "--html", str(path), str(folder)]) == 0
     return path
+
+
+def latency_of(number: int) -> Result:
+    return made([10.0 + number], metric="latency", unit="us")
 
 
 def text_of(written: Path) -> str:
@@ -73,6 +79,26 @@ def test_the_page_is_one_file_of_bearable_size_that_names_nothing_outside(writte
     assert {one for one in addresses if "." in one} == set()
     assert re.findall(r"""(?:src|href)="(?!#|data:)[^"]+""", found) == []
     assert "default-src 'none'" in found
+
+
+@pytest.mark.slow
+def test_a_large_campaign_still_makes_a_page_of_bearable_size(tmp_path: Path) -> None:
+    for number in range(48):
+        folder = tmp_path / f"{number:02}"
+        folder.mkdir()
+        store = Store(folder)
+        timed = number % 4 == 0
+        result = latency_of(number) if timed else rate(f"nat-{number % 7}", 1e5 + number, 1 + number % 3, 10**5)
+        store.write_summary(result.document())
+        for each in range(30):
+            store.add_trial(trial(delays=DELAYS) if timed else trial("INVALID", reason="x" * 120, trial=each))
+    found = find([tmp_path])
+    shown = page(found)
+    assert len(shown.encode()) <= MOST_OCTETS
+    # Nothing is left out: every result has its mark, spread over as many figures as it takes.
+    for number, one in enumerate(found.results, start=1):
+        assert f'aria-label="{number}. {one.dut}, median: ' in shown
+    assert len(re.findall(r"<b>Figure \d+\. Distribution of delays, ", shown)) == 12
 
 
 def test_the_verdict_comes_first_then_figures_tables_parameters_trials_environment_and_commands(written: Path) -> None:

@@ -99,10 +99,15 @@ def _series(result: Result) -> list[str]:
 
 def _aligned(series: Sequence[SeriesRow]) -> list[str]:
     """A column for each name, in the order they first come, as wide as its widest cell."""
-    names = dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS))
+    names = series_names(series)
     cells = [[name.replace("_", " ") for name in names], *([_cell(row.get(name)) for name in names] for row in series)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in cells]
+
+
+def series_names(series: Sequence[SeriesRow]) -> list[str]:
+    """Names of what is shown of a series, in the order they first come; not those of single directions."""
+    return list(dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS)))
 
 
 def _cell(value: float | str | None) -> str:

@@ -21,7 +21,10 @@ _VERSION: Final = "6.4"
 _FAR: Final = 3.0
 #: By how much a log axis goes on beyond the values.
 _BESIDE: Final = 1.3
-_SERIES: Final = [f"var(--s{number})" for number in range(1, 7)]
+#: More series than these would share colours, and more rows than these would fit on no screen.
+MOST_SERIES: Final = 6
+MOST_ROWS: Final = 20
+_SERIES: Final = [f"var(--s{number})" for number in range(1, MOST_SERIES + 1)]
 _SHAPES: Final = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 
 Row = Mapping[str, Any]
@@ -291,7 +294,7 @@ def _series(names: Sequence[str]) -> dict[str, Any]:
 def _legend(names: Sequence[str], width: int) -> Row | None:
     if len(names) < 2:
         return None
-    return {"title": None, "orient": "bottom", "columns": 1 if width < WIDE else 2}
+    return {"title": None, "orient": "bottom", "columns": 1 if width < WIDE else 2, "columnPadding": 40}
 
 
 def _scale(axis: Axis, width: int = WIDE) -> dict[str, Any]:

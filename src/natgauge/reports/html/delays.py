@@ -16,7 +16,10 @@ from natgauge.reports.html.limits import limit_of, told
 from natgauge.reports.rows import number
 
 #: Points of a line: more are not told from each other on paper.
-_MOST_POINTS: Final = 120
+_MOST_POINTS: Final = 100
+#: Points of all lines of a page, which must stay small, and of each line however many there are.
+_ALL_POINTS: Final = 3000
+_LEAST_POINTS: Final = 6
 #: Percentiles of the table.
 _PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 100.0)
 
@@ -69,67 +72,67 @@ def _timed(direction: str, rate: float, buckets: Buckets) -> Timed:
         for percent, rank in wanted.items():
             if passed >= rank:
                 percentiles.setdefault(percent, middle)
-    return Timed(rate, direction, total, tuple(_thinned(points)), percentiles)
+    return Timed(rate, direction, total, tuple(points), percentiles)
 
 
-def _thinned(points: Sequence[Point]) -> Iterator[Point]:
+def _thinned(points: Sequence[Point], most: int) -> Iterator[Point]:
     """No more points than are seen, the first and the last among them; equally far from each other on a log axis."""
     span = math.log(max(points[-1][0], 1e-3) / max(points[0][0], 1e-3)) or 1.0
     last = -math.inf
     for at, (delay, share) in enumerate(points):
         place = math.log(max(delay, 1e-3))
-        if at in (0, len(points) - 1) or place - last >= span / _MOST_POINTS:
+        if at in (0, len(points) - 1) or place - last >= span / most:
             last = place
             yield delay, share
 
 
-def figure(of: Sequence[tuple[Numbered, Sequence[Timed]]]) -> Figure | None:
-    """The share of frames slower than a delay, a line for each trial and direction; None without any timed trial."""
+def figures(of: Sequence[tuple[Numbered, Sequence[Timed]]]) -> list[Figure]:
+    """Of each result with timed trials the share of frames slower than a delay, a line per trial and direction."""
+    lines = sum(len(trials) for _, trials in of)
+    if not lines:
+        return []
+    each = min(_MOST_POINTS, max(_LEAST_POINTS, _ALL_POINTS // lines))
+    return [_figure(one, trials, each) for one, trials in of if trials]
+
+
+def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
     rows: list[dict[str, Any]] = []
     data: list[tuple[str, ...]] = []
-    limits: list[Line] = []
     sentences = []
-    for one, trials in of:
-        loads: dict[tuple[float, str], list[Timed]] = defaultdict(list)
-        for trial in trials:
-            loads[trial.rate, trial.direction].append(trial)
-        for (rate, direction), each in loads.items():
-            series = f"{short(one)}, {number(rate)} frames/s"
-            for at, trial in enumerate(each, start=1):
-                line = f"{series}, from the {direction.capitalize()}, trial {at}"
-                rows += _rows(trial, series, line)
-                shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in _PERCENTILES)
-                data.append((series, direction, str(at), f"{trial.frames:,}", *shown))
-                sentences.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
-        limit = limit_of(one[1])
-        if trials and limit is not None and not limits:
-            limits.append(Line(limit.value, "tester's own part"))
-    if not rows:
-        return None
-    results = [one for one, trials in of if trials]
-    least = min(row["y"] for row in rows)
-    longer = Axis("frames that took longer (%)", log=True, lowest=least, form="~g")
+    loads: dict[tuple[float, str], list[Timed]] = defaultdict(list)
+    for trial in trials:
+        loads[trial.rate, trial.direction].append(trial)
+    for (rate, direction), each in loads.items():
+        series = f"{number(rate)} frames/s"
+        for at, trial in enumerate(each, start=1):
+            line = f"{series}, from the {direction.capitalize()}, trial {at}"
+            rows += _rows(trial, series, line, points)
+            shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in _PERCENTILES)
+            data.append((series, direction, str(at), f"{trial.frames:,}", *shown))
+            sentences.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
+    limit = limit_of(one[1])
+    limits = [] if limit is None else [Line(limit.value, "tester's own part")]
+    longer = Axis("frames that took longer (%)", log=True, lowest=min(row["y"] for row in rows), form="~g")
     axes = (Axis("one-way delay (us)", log=True), longer)
     return Figure(
-        title="Distribution of delays",
+        title=f"Distribution of delays, {short(one)}, {one[1].metric}",
         alternative=" ".join(sentences),
         caption=(
             "Each line is one direction of a trial that timed its frames; both axes are logarithmic. Delays are those "
-            "of the devices and the tester together: "
-            + "; ".join(f"{short(one)}: {told(one[1], limit_of(one[1]))}" for one in results)
-            + "."
+            f"of the device and the tester together: {told(one[1], limit)}."
         ),
-        head=("series", "from", "trial", "frames", *(_percent(percent) for percent in _PERCENTILES)),
+        head=("load in each direction", "from", "trial", "frames", *(_percent(percent) for percent in _PERCENTILES)),
         data=tuple(data),
         draw=lambda width: charts.lines(rows, limits, axes, width),
     )
 
 
-def _rows(trial: Timed, series: str, line: str) -> Iterator[dict[str, Any]]:
-    for delay, share in trial.points:
-        if share > 0:
-            tip = f"{line}: {share:.3%} took longer than {delay:,.3g} us"
-            yield {"x": delay, "y": 100 * share, "series": series, "line": line, "tip": tip}
+def _rows(trial: Timed, series: str, line: str, most: int) -> Iterator[dict[str, Any]]:
+    """The points of a line; one that no frame was slower than has no place on a log axis."""
+    shown = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
+    for delay, share in _thinned(shown, most):
+        tip = f"{line}: {share:.3%} took longer than {delay:,.3g} us"
+        yield {"x": delay, "y": 100 * share, "series": series, "line": line, "tip": tip}
 
 
 def _percent(percent: float) -> str:

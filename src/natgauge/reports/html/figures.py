@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from natgauge.procedures.kit.summary import median_interval
 from natgauge.reports import comparison
@@ -40,6 +41,7 @@ class _Against:
 
 _CORES: Final = _Against("device cores", "device_cores", _WITH_CORES, log=False)
 _CONNECTIONS: Final = _Against("connections", "connections", _WITH_CONNECTIONS, log=True)
+_Kind = TypeVar("_Kind")
 #: A result as it is numbered in the tables, from 1.
 Numbered = tuple[int, Result]
 
@@ -89,50 +91,61 @@ def _by_metric(numbered: Sequence[Numbered]) -> Mapping[tuple[str, str], list[Nu
     return found
 
 
+def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:
+    """What one figure cannot show is spread evenly over several."""
+    number_of = math.ceil(len(every) / most)
+    for at in range(number_of):
+        yield every[at * len(every) // number_of : (at + 1) * len(every) // number_of]
+
+
 def _repetitions(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    for (metric, unit), group in _by_metric(numbered).items():
-        label = partial(_label, group)
-        points = [
-            {"label": label(one), "value": value, "tip": f"{short(one)}, repetition {at}: {number(value)} {unit}"}
-            for one in group
-            for at, value in enumerate(one[1].values, start=1)
-        ]
-        medians = [
-            {
-                "label": label(one),
-                "value": one[1].median,
-                "tip": f"{short(one)}, median: {number(one[1].median)} {unit}",
-            }
-            for one in group
-        ]
-        limits = [
-            {"label": label(one), "value": limit.value, "tip": f"{limit.label}: {number(limit.value)} {unit}"}
-            for one in group
-            if (limit := limit_of(one[1])) is not None
-        ]
-        data = tuple(
-            (
-                label(one).replace("|", ", "),
-                number(one[1].median),
-                _interval_of_median(one[1]),
-                "; ".join(map(number, one[1].values)),
-                _limit_cell(one[1]),
-            )
-            for one in group
+    for (metric, unit), whole_group in _by_metric(numbered).items():
+        yield from (_strip(metric, unit, group) for group in _chunks(whole_group, charts.MOST_ROWS))
+
+
+def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
+    label = partial(_label, group)
+    points = [
+        {"label": label(one), "value": value, "tip": f"{short(one)}, repetition {at}: {number(value)} {unit}"}
+        for one in group
+        for at, value in enumerate(one[1].values, start=1)
+    ]
+    medians = [
+        {
+            "label": label(one),
+            "value": one[1].median,
+            "tip": f"{short(one)}, median: {number(one[1].median)} {unit}",
+        }
+        for one in group
+    ]
+    limits = [
+        {"label": label(one), "value": limit.value, "tip": f"{limit.label}: {number(limit.value)} {unit}"}
+        for one in group
+        if (limit := limit_of(one[1])) is not None
+    ]
+    data = tuple(
+        (
+            label(one).replace("|", ", "),
+            number(one[1].median),
+            _interval_of_median(one[1]),
+            "; ".join(map(number, one[1].values)),
+            _limit_cell(one[1]),
         )
-        spec = partial(charts.strip, points, medians, limits, Axis(f"{metric} ({unit})"))
-        yield Figure(
-            title=f"{metric}: every repetition",
-            alternative=" ".join(
-                f"{row[0]}: median {row[1]} {unit}, repetitions from {number(one[1].minimum)} to "
-                f"{number(one[1].maximum)}; {told(one[1], limit_of(one[1]))}."
-                for row, one in zip(data, group, strict=True)
-            ),
-            caption=f"Each point is a repetition, the thick stroke their median. {_limits_told(group, unit, limit_of)}",
-            head=("result", f"median ({unit})", "interval of the median", "repetitions", "tester's own limit"),
-            data=data,
-            draw=spec,
-        )
+        for one in group
+    )
+    spec = partial(charts.strip, points, medians, limits, Axis(f"{metric} ({unit})"))
+    return Figure(
+        title=f"{metric}: every repetition",
+        alternative=" ".join(
+            f"{row[0]}: median {row[1]} {unit}, repetitions from {number(one[1].minimum)} to "
+            f"{number(one[1].maximum)}; {told(one[1], limit_of(one[1]))}."
+            for row, one in zip(data, group, strict=True)
+        ),
+        caption=f"Each point is a repetition, the thick stroke their median. {_limits_told(group, unit, limit_of)}",
+        head=("result", f"median ({unit})", "interval of the median", "repetitions", "tester's own limit"),
+        data=data,
+        draw=spec,
+    )
 
 
 def _over(numbered: Sequence[Numbered], over: _Against) -> Iterator[Figure]:
@@ -140,8 +153,7 @@ def _over(numbered: Sequence[Numbered], over: _Against) -> Iterator[Figure]:
     for (metric, unit), group in _by_metric(numbered).items():
         rated = [one for one in group if unit.endswith("/s") and one[1].number(over.name)]
         sets = [each for each in _alike(rated, over.about) if len({one[1].number(over.name) for one in each}) > 1]
-        if sets:
-            yield _curve(metric, unit, over, sets)
+        yield from (_curve(metric, unit, over, some) for some in _chunks(sets, charts.MOST_SERIES))
 
 
 def _alike(numbered: Sequence[Numbered], about: frozenset[str]) -> list[list[Numbered]]:
@@ -214,9 +226,11 @@ def _series_names(sets: Sequence[Sequence[Numbered]]) -> list[str]:
 
 
 def _losses(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    group = [one for one in numbered if one[1].metric == "frame-loss" and one[1].repetitions[0].series]
-    if not group:
-        return
+    every = [one for one in numbered if one[1].metric == "frame-loss" and one[1].repetitions[0].series]
+    yield from (_loss(group) for group in _chunks(every, charts.MOST_SERIES))
+
+
+def _loss(group: Sequence[Numbered]) -> Figure:
     points: list[dict[str, Any]] = []
     medians: list[dict[str, Any]] = []
     data: list[tuple[str, ...]] = []
@@ -240,7 +254,7 @@ def _losses(numbered: Sequence[Numbered]) -> Iterator[Figure]:
     axes = (Axis("offered load (frames/s, each direction)"), Axis("loss (%)"))
     shared = any(one[1].placement == "shared" for one in group)
     why = " In shared placement nothing is lost; shown is the share by which the sending was slowed down." * shared
-    yield Figure(
+    return Figure(
         title="Loss against load",
         alternative=" ".join(f"{row[0]}: {row[2]} % at {row[1]} frames/s." for row in data),
         caption=f"Each point is a load of a repetition.{why} {_limits_told(group, 'frames/s', load_limit)}",
@@ -279,8 +293,7 @@ def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
                 value = limit.value / found.reference.median * factor(one[1])
                 tip = f"{limit.label}: {value:.3g}"
                 limits.append({"label": rows[-1]["label"], "value": value, "tip": tip})
-        if rows:
-            yield _ratio_figure(title, unit, same, rows, limits)
+        yield from (_ratio_figure(title, unit, same, some, limits) for some in _chunks(rows, charts.MOST_ROWS))
 
 
 def _ratio_row(one: Numbered, ratio: Contrast, factor: float) -> dict[str, Any]:
@@ -304,6 +317,8 @@ def _ratio_row(one: Numbered, ratio: Contrast, factor: float) -> dict[str, Any]:
 def _ratio_figure(
     title: str, unit: str, same: float, rows: Sequence[dict[str, Any]], limits: Sequence[dict[str, Any]]
 ) -> Figure:
+    its = {row["label"] for row in rows}
+    limits = [limit for limit in limits if limit["label"] in its]
     plain = [{name: value for name, value in row.items() if name != "cells"} for row in rows]
     axis = Axis(f"{title.lower()}{f' ({unit})' if unit else ''}")
     data = tuple(

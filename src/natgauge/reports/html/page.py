@@ -69,7 +69,7 @@ def page(found: Found) -> str:
     results = found.results
     trials = [evidence.trials_of(one) for one in found.stored]
     every = figures(results)
-    timed = delays.figure([(one, each.timed) for one, each in zip(enumerate(results, start=1), trials, strict=True)])
+    timed = delays.figures([(one, each.timed) for one, each in zip(enumerate(results, start=1), trials, strict=True)])
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -80,7 +80,7 @@ def page(found: Found) -> str:
         style=_resource("page.css"),
         script=_resource("page.js"),
         verdicts=[_verdict(number, one) for number, one in enumerate(found.stored, start=1)],
-        figures=[_figure(at, one) for at, one in enumerate([*every, *([timed] if timed else [])], start=1)],
+        figures=[_figure(at, one) for at, one in enumerate([*every, *timed], start=1)],
         tables=_parts(_numbered(lines_of(results))),
         below=below(results),
         series=[series for at, one in enumerate(results, start=1) for series in _series(at, one)],
@@ -173,7 +173,7 @@ def _series(at: int, result: Result) -> list[dict[str, Any]]:
     found = []
     for repetition, one in enumerate(result.repetitions, start=1):
         if one.series:
-            names = list(dict.fromkeys(name for row in one.series for name in row))
+            names = text.series_names(one.series)
             rows = [[_cell(row.get(name)) for name in names] for row in one.series]
             head = [name.replace("_", " ") for name in names]
             title = f"{at}. {result.dut}, {result.metric}, repetition {repetition}"
