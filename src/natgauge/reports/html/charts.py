@@ -136,7 +136,7 @@ def lines(rows: Sequence[Row], upright: Sequence[Line], axes: tuple[Axis, Axis],
     """Lines without points, one for each `line`, in the colour of its `series`; upright ones where a limit is.
 
     Args:
-        rows: `x`, `y`, `series`, `line` and `tip`, in the order they are joined.
+        rows: `x`, `y`, `series` and `line`, in the order they are joined; those with a `tip` tell it.
         upright: values of x.
         axes: of x and y.
         width: of the whole drawing.
@@ -152,7 +152,7 @@ def lines(rows: Sequence[Row], upright: Sequence[Line], axes: tuple[Axis, Axis],
     hidden = {"type": "point", "filled": True, "size": 90, "opacity": 0}
     layers = [
         _layer(numbered, path, x=x, y=y, color=colour, detail={"field": "line"}, order=order),
-        _layer(numbered, hidden, x=x, y=y),
+        _layer([row for row in numbered if "tip" in row], hidden, x=x, y=y),
         *_uprights(upright, x, {"align": "left", "dx": 4, "y": "height", "dy": -10}),
     ]
     return _spec(layers, width, 320)
@@ -166,7 +166,8 @@ def loss(
     x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
     top = max((row["x"] for row in points), default=0)
     near = [line if line.value <= top * _FAR else Line(top * 1.1, f"{line.label} → beyond") for line in upright]
-    return {**made, "layer": [*_uprights(near, x, {"align": "right", "dx": -4, "y": 10}), *made["layer"]]}
+    place = {"align": "right", "dx": -4, "y": "height", "dy": -10}
+    return {**made, "layer": [*_uprights(near, x, place), *made["layer"]]}
 
 
 def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: Axis, width: int) -> Row:
@@ -308,6 +309,7 @@ def _scale(axis: Axis, width: int = WIDE) -> dict[str, Any]:
     told: dict[str, Any] = {
         "format": axis.form,
         "labelOverlap": True,
+        "labelSeparation": 6,
         "labelExpr": "datum.value == 0 ? '0' : datum.label",
         "tickCount": 6,
     }

@@ -20,6 +20,8 @@ _MOST_POINTS: Final = 100
 #: Points of all lines of a page, which must stay small, and of each line however many there are.
 _ALL_POINTS: Final = 3000
 _LEAST_POINTS: Final = 6
+#: One in so many tells its value; beside it is no other one to be hit.
+_TELLS: Final = 5
 #: Percentiles of the table.
 _PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 100.0)
 
@@ -130,9 +132,9 @@ def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
 def _rows(trial: Timed, series: str, line: str, most: int) -> Iterator[dict[str, Any]]:
     """The points of a line; one that no frame was slower than has no place on a log axis."""
     shown = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
-    for delay, share in _thinned(shown, most):
-        tip = f"{line}: {share:.3%} took longer than {delay:,.3g} us"
-        yield {"x": delay, "y": 100 * share, "series": series, "line": line, "tip": tip}
+    for at, (delay, share) in enumerate(_thinned(shown, most)):
+        tip = {} if at % _TELLS else {"tip": f"{line}: {share:.3%} took longer than {delay:,.3g} us"}
+        yield {"x": delay, "y": 100 * share, "series": series, "line": line, **tip}
 
 
 def _percent(percent: float) -> str:

@@ -15,8 +15,11 @@ from natgauge.reports.rows import number
 from natgauge.reports.stored import Stored
 from natgauge.results.comparing import shown
 
-#: The most trials of a result that are listed; the results folder has all.
+#: The most trials of a result that are listed, of all results together, and of each however many there are; the results
+#: folder has all.
 _MOST_LISTED: Final = 50
+_ALL_LISTED: Final = 1000
+_LEAST_LISTED: Final = 5
 #: Facts of a machine that change while it is the same.
 _FLEETING: Final = frozenset({"load_average", "memory_available_octets"})
 
@@ -53,8 +56,13 @@ class Trials:
     stored: bool = True
 
 
-def trials_of(one: Stored) -> Trials:
-    """Read the trials once, from the first to the last.
+def listed_of_each(number_of: int) -> int:
+    """How many odd trials of each of so many results a page can list."""
+    return min(_MOST_LISTED, max(_LEAST_LISTED, _ALL_LISTED // number_of))
+
+
+def trials_of(one: Stored, most: int) -> Trials:
+    """Read the trials once, from the first to the last; no more than `most` are listed.
 
     Raises:
         UsageError: the file is damaged.
@@ -69,7 +77,7 @@ def trials_of(one: Stored) -> Trials:
             found.timed += delays.timed(trial)
         if not disturbed and verdict in ("PASS", "FAIL"):
             continue
-        if len(found.odd) < _MOST_LISTED:
+        if len(found.odd) < most:
             reason = str(trial.get("reason") or "; ".join(map(str, trial.get("notes") or ())) or "-")
             found.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
         else:

@@ -374,7 +374,8 @@ def _limits_told(group: Sequence[Numbered], unit: str, read: Callable[[Result], 
     tried = " Where nobody knows it, it is the highest rate that was tried." if unknown else ""
     least, most = min(limit.value for limit in known), max(limit.value for limit in known)
     span = number(least) if least == most else f"{number(least)} to {number(most)}"
+    what = "part" if unit == "us" else "limit"
     return (
-        f"The thin or dashed line is the tester's own limit, {span} {unit}; where that is far beyond all values, it "
+        f"The thin or dashed line is the tester's own {what}, {span} {unit}; where that is far beyond all values, it "
         f"stands at the edge, with an arrow.{tried}"
     )

@@ -67,7 +67,8 @@ def page(found: Found) -> str:
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
     results = found.results
-    trials = [evidence.trials_of(one) for one in found.stored]
+    most = evidence.listed_of_each(len(results))
+    trials = [evidence.trials_of(one, most) for one in found.stored]
     every = figures(results)
     timed = delays.figures([(one, each.timed) for one, each in zip(enumerate(results, start=1), trials, strict=True)])
     environment = jinja2.Environment(
