@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from tests.unit.browser import CHROMIUM, Browser
@@ -223,6 +223,35 @@ def test_the_command_is_one_that_natgauge_takes_and_asks_the_same(folder: Path) 
             given.pop(name)
         question = ask("connection-rate", "nftables-nat44", given)
         assert question.settings["repeat"] in (5, "5")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"verdict": "MAYBE"},
+        {"trial": None, "verdict": "INVALID"},
+        {"plan": {"phase2": 7}, "verdict": "INVALID"},
+        {"result": 7},
+        {"result": {"phase2": {"initiator": {"delay": {"buckets": [[1, 2]]}}}}},
+        {"result": {"phase2": {"initiator": {"delay": {"buckets": [[1, 2, 0]]}, "intended_rate": 1}}}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["--html", "--parquet"])
+def test_a_damaged_trial_is_one_line_or_taken_as_it_is(
+    form: str, damage: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    store = Store(folder)
+    store.write_summary(latency_of(1).document())
+    store.add_trial(trial())
+    store._append("trials.jsonl", {"schema": "natgauge-trial-1", **trial(), "trial": 2, **damage})
+    status = run(["report", form, str(tmp_path / "out"), str(folder)])
+    errors = capsys.readouterr().err.splitlines()
+    # Data frames keep what they do not read; what they do read must be of its kind.
+    assert (status, len(errors)) in ([(2, 1)] if form == "--html" else [(2, 1), (0, 0)])
+    assert all(f"{folder / 'trials.jsonl'}:2 is no trial" in line for line in errors)
 
 
 def test_a_library_that_is_missing_is_one_line_with_the_command(

@@ -12,11 +12,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from natgauge.campaigns.store import TRIAL_SCHEMA, TRIALS, read_lines
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.reports.extras import need
-from natgauge.reports.stored import Found, Stored, find
+from natgauge.reports.stored import Found, Stored, each_trial, find
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,6 +71,8 @@ SERIES_COLUMNS: Final[Mapping[str, type]] = {
     "text": str,
 }
 
+#: Columns that hold what they have as JSON.
+_WHOLE: Final = frozenset({"request", "result"})
 _Row = dict[str, Any]
 
 
@@ -155,20 +156,25 @@ def _cell(one: Stored) -> _Row:
 
 
 def _trials(one: Stored) -> Iterator[_Row]:
-    for trial in read_lines(one.folder / TRIALS, TRIAL_SCHEMA):
-        row = {name: trial.get(name) for name in TRIAL_COLUMNS if name in trial}
-        result = trial.get("result") or {}
-        row |= {
-            "connections": (trial.get("plan") or {}).get("connections"),
-            "request": _text(trial.get("request")),
-            "result": _text(result or None),
-        }
-        for name, path in _PHASES.items():
-            counts = result
-            for step in path:
-                counts = counts.get(step) or {}
-            row |= {f"{name}_{count}": counts.get(count) for count in ("intended_rate", *_COUNTS)}
-        yield {**_cell(one), **row}
+    yield from each_trial(one, lambda trial: {**_cell(one), **_trial(trial)})
+
+
+def _trial(trial: Mapping[str, Any]) -> _Row:
+    row = {name: _as(kind, trial[name]) for name, kind in TRIAL_COLUMNS.items() if name in trial and name not in _WHOLE}
+    result = trial.get("result") or {}
+    row |= {
+        "connections": (trial.get("plan") or {}).get("connections"),
+        "request": _text(trial.get("request")),
+        "result": _text(result or None),
+    }
+    for name, path in _PHASES.items():
+        counts = result
+        for step in path:
+            counts = counts.get(step) or {}
+        for count in ("intended_rate", *_COUNTS):
+            column = f"{name}_{count}"
+            row[column] = _as(TRIAL_COLUMNS[column], counts.get(count))
+    return row
 
 
 def _measurements(one: Stored) -> Iterator[_Row]:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from natgauge.campaigns.store import PLAN, SUMMARY, read_document
+from natgauge.campaigns.store import PLAN, SUMMARY, TRIAL_SCHEMA, TRIALS, read_document, read_lines
 from natgauge.errors import UsageError
 from natgauge.results.model import SUMMARY_SCHEMA, Result
+
+_Kind = TypeVar("_Kind")
 
 #: Where a campaign keeps its results folders, below its own.
 _CAMPAIGN: Final = "results"
@@ -75,6 +77,24 @@ def read_summary(folder: Path) -> Result:
     if not there:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
+
+
+def each_trial(one: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
+    """What `read` makes of each trial of a results folder, in the order they were made.
+
+    Raises:
+        UsageError: there are no trials, or one is not as natgauge writes them; the line is named.
+    """
+    path = one.folder / TRIALS
+    for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
+        try:
+            found = read(trial)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise UsageError(
+                f"results: {path}:{line} is no trial as natgauge writes them ({type(error).__name__}: {error}): it is "
+                "damaged; leave the folder out, or measure again"
+            ) from error
+        yield found
 
 
 def _below(folder: Path) -> Iterator[Path]:

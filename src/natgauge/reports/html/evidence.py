@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from natgauge.campaigns.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIAL_SCHEMA, TRIALS, read_document, read_lines
+from natgauge.campaigns.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
+from natgauge.measurer import Verdict
 from natgauge.reports.html import delays
 from natgauge.reports.html.delays import Timed
 from natgauge.reports.rows import number
-from natgauge.reports.stored import Stored
+from natgauge.reports.stored import Stored, each_trial
 from natgauge.results.comparing import shown
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results
@@ -48,7 +49,7 @@ class Trials:
         stored: False where the folder has no trials.
     """
 
-    verdicts: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
     disturbed: int = 0
     odd: list[Oddity] = field(default_factory=list)
     more: int = 0
@@ -67,22 +68,26 @@ def trials_of(one: Stored, most: int) -> Trials:
     Raises:
         UsageError: the file is damaged.
     """
-    path = one.folder / TRIALS
-    found = Trials(stored=path.is_file())
-    for trial in read_lines(path, TRIAL_SCHEMA) if found.stored else ():
-        verdict, disturbed = str(trial.get("verdict")), bool(trial.get("disturbed"))
-        found.verdicts[verdict] += 1
-        found.disturbed += disturbed
-        if one.result.unit == "us":
-            found.timed += delays.timed(trial)
-        if not disturbed and verdict in ("PASS", "FAIL"):
-            continue
-        if len(found.odd) < most:
-            reason = str(trial.get("reason") or "; ".join(map(str, trial.get("notes") or ())) or "-")
-            found.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
-        else:
-            found.more += 1
+    found = Trials(stored=(one.folder / TRIALS).is_file())
+    if found.stored:
+        for _ in each_trial(one, lambda trial: _add(found, trial, most, timed=one.result.unit == "us")):
+            pass
     return found
+
+
+def _add(found: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) -> None:
+    verdict, disturbed = Verdict(trial["verdict"]), bool(trial.get("disturbed"))
+    found.verdicts[verdict] += 1
+    found.disturbed += disturbed
+    if timed:
+        found.timed += delays.timed(trial)
+    if not disturbed and verdict in (Verdict.PASS, Verdict.FAIL):
+        return
+    if len(found.odd) < most:
+        reason = str(trial.get("reason") or "; ".join(map(str, trial.get("notes") or ())) or "-")
+        found.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
+    else:
+        found.more += 1
 
 
 def _load(trial: Mapping[str, Any]) -> str:
