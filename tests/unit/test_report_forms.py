@@ -145,6 +145,26 @@ def test_a_measurement_that_did_not_end_is_told_and_the_others_shown(
     assert "did not end" in line
 
 
+def test_campaigns_beside_single_measurements_are_found_in_one_folder(tmp_path: Path) -> None:
+    one, other, third = results(3)
+    for path, shown in (("a-single", one), ("b-campaign/results/x", other), ("b-campaign/results/y", third)):
+        (tmp_path / path).mkdir(parents=True)
+        folder(tmp_path / path, shown)
+    (tmp_path / "b-campaign" / "campaign.json").write_text("{}")
+    assert find([tmp_path]).results == [one, other, third]
+    assert find([tmp_path / "b-campaign"]).results == [other, third]
+
+
+def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results" / "x").mkdir(parents=True)
+    (tmp_path / "results" / "x" / "plan.json").write_text("{}")
+    assert run(["report", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "none of its 1 measurements has ended" in line
+
+
 def test_a_damaged_result_among_others_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -55,6 +55,11 @@ def find(folders: Sequence[Path]) -> Found:
     for folder in folders:
         below = list(_below(folder))
         ended = [each for each in below if (each / SUMMARY).is_file()]
+        if below and not ended:
+            raise UsageError(
+                f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
+                "name another folder"
+            )
         if not ended:
             stored.append(Stored(folder, read_summary(folder)))
             continue
@@ -98,15 +103,22 @@ def each_trial(one: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Itera
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Results folders one level below a folder that is none itself; those below `results/` for a campaign."""
+    """Results folders below a folder that is none itself: beside each other, or in the `results/` of campaigns."""
     try:
-        if (folder / SUMMARY).exists() or (folder / PLAN).exists() or not folder.is_dir():
+        if _is_results_folder(folder) or not folder.is_dir():
             return
         inner = folder / _CAMPAIGN
-        children = sorted((inner if inner.is_dir() else folder).iterdir())
-        yield from (one for one in children if (one / SUMMARY).is_file() or (one / PLAN).is_file())
+        for child in sorted((inner if inner.is_dir() else folder).iterdir()):
+            if _is_results_folder(child):
+                yield child
+            elif (child / _CAMPAIGN).is_dir():
+                yield from filter(_is_results_folder, sorted((child / _CAMPAIGN).iterdir()))
     except OSError as error:
         raise _unreadable(folder, error) from error
+
+
+def _is_results_folder(folder: Path) -> bool:
+    return (folder / SUMMARY).is_file() or (folder / PLAN).is_file()
 
 
 def _unreadable(folder: Path, error: OSError) -> UsageError:

@@ -50,11 +50,19 @@ def write(found: Found, path: Path) -> None:
         UsageError: a results folder is damaged, or the file cannot be written.
         HostError: jinja2 or vl-convert is not installed.
     """
+    _refuse(path)
     made = page(found)
     try:
         path.write_text(made, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"report: cannot write {path}: {error.strerror}; name a file in a folder of yours") from error
+
+
+def _refuse(path: Path) -> None:
+    """What cannot be written is told before the work is done."""
+    why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    if why:
+        raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
 
 
 def page(found: Found) -> str:
