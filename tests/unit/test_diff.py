@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from natgauge.campaigns.store import Store
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.procedures import procedures
-from natgauge.reports.difference import diff, text
+from natgauge.reports.difference import diff, interval_of, text
 from natgauge.results.contrast import _coverage, contrast
 from natgauge.results.model import Result
 
@@ -123,6 +124,22 @@ def test_zeros_have_a_difference_and_no_ratio() -> None:
     assert outcome(none, some) == "worse"
     assert contrast(none, some).kind == "difference"
     assert contrast(none, some).value == 2.5
+
+
+def test_a_time_that_the_host_made_longer_is_an_upper_bound() -> None:
+    common: dict[str, Any] = {"metric": "reset", "unit": "ms"}
+    bound = result(FIRST, limited_by="host", **common)
+    assert outcome(bound, result(times(2.0), **common)) == "worse"
+    assert outcome(bound, result(times(0.5), **common)) == "cannot tell"
+    assert outcome(result(times(2.0), **common), bound) == "better"
+    assert interval_of(contrast(bound, result(FIRST, **common))).endswith(" to more")
+
+
+def test_a_lower_bound_against_a_zero_has_no_end_either() -> None:
+    found = contrast(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
+    assert (found.kind, found.lower) == ("difference", -math.inf)
+    assert outcome(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]])) == "cannot tell"
+    assert interval_of(found).startswith("less to ")
 
 
 def test_a_margin_covers_small_changes() -> None:

@@ -124,7 +124,7 @@ def _judged(one: Pair, found: Contrast, margin: float) -> tuple[Outcome, str]:
         return _word(one, risen=True), ""
     if found.upper < lowest:
         return _word(one, risen=False), ""
-    if math.isinf(found.upper) or (found.kind == "ratio" and found.lower == 0):
+    if math.isinf(found.upper) or math.isinf(found.lower) or (found.kind == "ratio" and found.lower == 0):
         limits = " and ".join(dict.fromkeys(result.limited_by for result in (one.first, one.second)))
         return "cannot tell", f"limited by {limits}, not by the device alone"
     return "no difference seen", ""
@@ -179,7 +179,8 @@ def interval_of(found: Contrast) -> str:
     form = ".3f" if found.kind == "ratio" else "+.3g"
     upper = "more" if math.isinf(found.upper) else f"{found.upper:{form}}"
     worth = "" if found.sure else f" ({found.coverage:.0%})"
-    return f"{found.lower:{form}} to {upper}{worth}"
+    lower = "less" if math.isinf(found.lower) else f"{found.lower:{form}}"
+    return f"{lower} to {upper}{worth}"
 
 
 def _said(line: Line) -> list[str]:

@@ -33,7 +33,7 @@ class Contrast:
         kind: "ratio", of second to first; "difference", second minus first, where a value is 0 or below.
         value: of the medians.
         lower: end of the interval.
-        upper: the other end; infinite where a value is a lower bound only.
+        upper: the other end; either is infinite, and a ratio's lower one 0, where a value is a bound only.
         coverage: probability (0 to 1) with which an interval made so holds the true value, at least.
     """
 
@@ -114,7 +114,7 @@ def _of(first: Sequence[_Span], second: Sequence[_Span], *, positive: bool) -> t
 
 
 def _ratio(above: float, below: float) -> float:
-    return above / below
+    return above / below if below else math.inf
 
 
 def _difference(more: float, less: float) -> float:
