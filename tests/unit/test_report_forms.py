@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 from tests.unit.made_results import made
 
 from natgauge.campaigns.store import Store
@@ -95,6 +97,14 @@ def test_each_form_has_the_rows_of_the_text(form: str) -> None:
     assert cells_of(form, found) == [[line.heading, *line.cells] for line in lines_of(shown)]
     for sentence in below(shown):
         assert sentence in re.sub(r"\\(.)", r"\1", found)
+
+
+def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
+    shown = results(2, version=["x | y", "*z* <b> `c`"])
+    page = MarkdownIt("commonmark").enable("table").render(markdown.table(shown))
+    cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
+    assert cells == [cell for line in lines_of(shown) for cell in (line.heading, *line.cells)]
+    assert [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page)] == below(shown)
 
 
 @pytest.mark.parametrize(
