@@ -23,7 +23,7 @@ from natgauge.cli import measure, run
 from natgauge.errors import HostError
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
 from natgauge.procedures import latency
-from natgauge.reports.html import again, delays
+from natgauge.reports.html import again, charts, delays
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.page import page
@@ -35,6 +35,7 @@ from natgauge.results.parameters import Parameters
 
 MOST_OCTETS = 6_000_000
 DELAYS = bell(12_000, 1)
+TRIED = {"search_top_phase1_rate": 1.5e5}
 FIGURES = [
     "connection-rate: every repetition",
     "throughput: every repetition",
@@ -200,6 +201,18 @@ def test_the_note_of_the_tester_s_own_delay_is_read_as_the_metric_writes_it() ->
     assert limit is not None
     assert (limit.value, limit.known) == (3.21, True)
     assert limit_of(make(latency.PROCEDURE.measure(Gateway(), asked), Parameters())) is None
+
+
+def test_a_line_that_is_no_limit_is_not_called_one() -> None:
+    """On a wire nobody knows the tester's limit: the line is where the search ended."""
+    wire = [
+        made([value], metric="connection-rate", unit="connections/s", parameters={"connections": number, **TRIED})
+        for number, value in ((100, 1e5), (1000, 9e4))
+    ]
+    (curve,) = [one for one in figures(wire) if one.title.endswith("against connections")]
+    assert "own limit" not in charts.drawn(curve.draw(720), "x")
+    assert "highest rate tried" in charts.drawn(curve.draw(720), "x")
+    assert all(row[-1] == "not known; 150,000 tried" for row in curve.data)
 
 
 def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out() -> None:

@@ -104,7 +104,7 @@ def curve(
     Args:
         points: `x`, `y`, `series` and `tip` of each repetition.
         medians: the same of each result.
-        limits: the same where the tester's limit is known.
+        limits: the same, and `what` it is, where the tester's limit, or the highest rate tried, is known.
         axes: of x and y.
         width: of the whole drawing.
     """
@@ -118,13 +118,14 @@ def curve(
     }
     shown = _near(limits, "y", max((row["y"] for row in points), default=0))
     far = any(row["far"] for row in shown)
+    what = " or ".join(dict.fromkeys(row["what"] for row in shown))
     x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
     y = {"field": "y", "type": "quantitative", **_scale(axes[1])}
     dashed = {"type": "line", "strokeDash": [5, 4], "color": "var(--limit)", "strokeWidth": 2, "clip": True}
     layers: list[Row] = [
         _layer(shown, dashed, x=x, y=y, detail={"field": "series"}),
         _layer(shown, {"type": "point", "color": "var(--limit)", "shape": "stroke", "size": 90}, x=x, y=y),
-        _layer(_last(shown), _text("tester's own limit" + (" ↑ beyond" if far else ""), -6), x=x, y=y),
+        _layer(_last(shown), _text(what + " ↑ beyond" * far, -6), x=x, y=y),
         _layer(medians, {"type": "line", "strokeWidth": 2}, x=x, y=y, color=colour, detail={"field": "series"}),
         _layer(medians, {"type": "tick", "orient": "horizontal", "thickness": 3, "size": 18}, x=x, y=y, color=colour),
         _layer(points, _point(None), x=x, y=y, color=colour, shape=shape),

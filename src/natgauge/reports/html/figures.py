@@ -188,7 +188,7 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
             limit = limit_of(one[1])
             if limit is not None:
                 tip = f"{where}, {limit.label}: {number(limit.value)} {unit}"
-                limits.append({**common, "y": limit.value, "tip": tip})
+                limits.append({**common, "y": limit.value, "tip": tip, "what": limit.label})
             data.append(
                 (
                     series,
