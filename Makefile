@@ -35,7 +35,7 @@ wheel: setup ## build the wheel that installs without compilers, into dist/
 try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 12 root, up to the demo's result (root; about 4 minutes)
 	tools/try-wheel dist/natgauge-*.whl
 
-test: setup ## all tests: engine, unit, frames, labs (root for the last two)
+test: setup $(STAMPS)/test-packages ## all tests: engine, unit, frames, labs (root for the last two)
 	cargo test --release --locked --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m 'not alone'
 	$(BIN)/python -m pytest tests/labs -m alone

@@ -9,20 +9,23 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.unit.made_campaign import campaign
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5
 
 
 @pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "bench", "observer", "error"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "bench", "observer", "error", "frames"])
 def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if "frames.load" in example:
+        campaign(tmp_path)
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
         exec(compile(example, str(PAGE), "exec"), {})  # noqa: S102 - our own page
@@ -37,5 +40,8 @@ def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch:
     if "Log()" in example:
         assert "now making lab" in text
         assert "PASS" in text
+    if "frames.load" in example:
+        assert "a sender stood still" in text
+        assert "connection-rate" in text
     if "UsageError" in example:
         assert "port 0" in text

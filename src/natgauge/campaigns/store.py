@@ -33,6 +33,8 @@ RECIPE_SCHEMA = "natgauge-recipe-1"
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
 SUMMARY = "summary.json"
+ENVIRONMENT = "environment.json"
+TRIALS = "trials.jsonl"
 #: Written only where natgauge itself is at fault.
 TRACEBACK = "traceback.txt"
 
@@ -100,7 +102,7 @@ class Store:
 
     def write_environment(self, environment: Mapping[str, object]) -> None:
         """Keep machine, kernel, versions and settings of the device."""
-        self._write("environment.json", {"schema": ENVIRONMENT_SCHEMA, **environment})
+        self._write(ENVIRONMENT, {"schema": ENVIRONMENT_SCHEMA, **environment})
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
         """Keep what was printed at the end."""
@@ -109,7 +111,7 @@ class Store:
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Append one trial and flush it to the disk: a killed run keeps all that it did."""
         self.trials += 1
-        self._append("trials.jsonl", {"schema": TRIAL_SCHEMA, "trial": self.trials, **trial})
+        self._append(TRIALS, {"schema": TRIAL_SCHEMA, "trial": self.trials, **trial})
 
     def add_measurement(self, measurement: Mapping[str, object]) -> None:
         """Append one repetition's answer."""

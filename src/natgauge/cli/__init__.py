@@ -35,6 +35,7 @@ SUBCOMMANDS: Final = (
     "lab",
     "report",
     "published",
+    "diff",
     "demo",
     "completion",
 )

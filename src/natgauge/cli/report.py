@@ -1,11 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge report`: tables from stored results."""
+"""`natgauge report`: tables, a page and data frames from stored results."""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import click
+
+#: Form of a table -> the module of `natgauge.reports` that makes it.
+_FORMS: Final[Mapping[str, str]] = {
+    "text": "text",
+    "csv": "csv_table",
+    "draft": "draft",
+    "latex": "latex",
+    "markdown": "markdown",
+}
 
 
 @click.command("report")
@@ -13,10 +25,9 @@ import click
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "csv"]),
-    default="text",
-    show_default=True,
-    help="A table for people, or one line per result.",
+    type=click.Choice(list(_FORMS)),
+    help="A table for people (text, the default), one line per result (csv), 72 columns wide (draft), for a paper "
+    "(latex), or for a job's summary (markdown).",
 )
 @click.option(
     "--published",
@@ -24,18 +35,50 @@ import click
     metavar="NAME",
     help="Lay this published table beside it, measured on their hardware; `natgauge published` lists them.",
 )
-def command(folders: tuple[Path, ...], form: str, published: tuple[str, ...]) -> None:
-    """Print the table of RFC 9693 section 6 for results folders, one column each."""
-    from natgauge.errors import UsageError
-    from natgauge.reports import csv_table, text
-    from natgauge.reports.published import beside
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write one self-contained page with figures instead; a file of this name is replaced.",
+)
+@click.option(
+    "--parquet",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Write trials.parquet and measurements.parquet instead, for notebooks.",
+)
+def command(
+    folders: tuple[Path, ...], form: str | None, published: tuple[str, ...], html: Path | None, parquet: Path | None
+) -> None:
+    """Print the table of RFC 9693 section 6 for results folders, one column each.
 
-    if published and form == "csv":
+    FOLDER is a results folder, a folder that holds several, or a campaign's.
+    """
+    from natgauge.errors import UsageError
+    from natgauge.reports import stored
+
+    if published and form not in (None, "text"):
         raise UsageError(
-            f"report: --published {published[0]}: stands beside a text only; leave out --format csv, or take "
+            f"report: --published {published[0]}: stands beside a text only; leave out --format {form}, or take "
             f'"natgauge published {published[0]} --json"'
         )
-    results = [text.read_summary(folder) for folder in folders]
-    theirs = beside(published, results)
-    ours = (csv_table if form == "csv" else text).table(results)
-    click.echo(f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours)
+    found = stored.find(folders)
+    for folder in found.unended:
+        click.echo(f"natgauge: {folder}: left out, for its measurement did not end", err=True)
+    if html is not None:
+        from natgauge.reports.html import page
+
+        page.write(found, html)
+        click.echo(html)
+    if parquet is not None:
+        from natgauge.reports import frames
+
+        for path in frames.write(found, parquet):
+            click.echo(path)
+    if form is not None or (html is None and parquet is None):
+        from natgauge.reports.published import beside
+
+        theirs = beside(published, found.results)
+        view = importlib.import_module(f"natgauge.reports.{_FORMS[form or 'text']}")
+        ours = view.table(found.results)
+        click.echo(f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours)

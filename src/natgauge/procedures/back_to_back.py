@@ -220,6 +220,7 @@ def buffer_notes(bursts: Sequence[float], rate: float, throughput: float) -> lis
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="higher",
     summary="longest burst at full speed without loss, and the buffer it tells of",
     source="RFC 9004",
     settings=Settings,

@@ -65,6 +65,7 @@ class _ConnectionRate(Repetitions[Settings]):
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="higher",
     summary="highest rate at which every new connection is established",
     source="RFC 9693 section 4.5",
     settings=Settings,

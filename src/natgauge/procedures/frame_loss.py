@@ -163,6 +163,7 @@ def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="lower",
     summary="share of frames lost over the rate, from overload down to no loss",
     source="RFC 2544 section 26.3",
     settings=Settings,

@@ -50,6 +50,7 @@ def read(delays: Delays) -> dict[str, float]:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="lower",
     summary="inter packet delay variation at the throughput",
     source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
     settings=Settings,

@@ -90,6 +90,7 @@ def read(delays: Delays) -> dict[str, float]:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="lower",
     summary="typical and worst case latency at the throughput and below it",
     source="RFC 8219 section 7.2",
     settings=Settings,

@@ -34,6 +34,7 @@ def read(delays: Delays) -> dict[str, float]:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="lower",
     summary="packet delay variation at the throughput",
     source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
     settings=Settings,

@@ -160,6 +160,7 @@ def _silence(who: str, counts: Counts, reset: _Reset) -> tuple[float, float]:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="lower",
     summary="time for which a restarted device forwards nothing, in each direction",
     source="RFC 6201, RFC 8219 section 7.7",
     settings=Settings,

@@ -156,6 +156,7 @@ def _doubts(outcome: TrialOutcome, each: Mapping[Direction, float], settings: Se
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="lower",
     summary="time for which frames are lost after an overload",
     source="RFC 2544 section 26.5",
     settings=Settings,

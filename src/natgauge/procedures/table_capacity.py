@@ -379,6 +379,7 @@ class _Capacity:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="higher",
     summary="the most connections that the device keeps",
     source="RFC 9693 section 4.9",
     settings=Settings,

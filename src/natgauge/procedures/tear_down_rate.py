@@ -128,6 +128,7 @@ def tear_down(
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="higher",
     summary="connections per second that go when the device's table is emptied",
     source="RFC 9693 section 4.8",
     settings=Settings,

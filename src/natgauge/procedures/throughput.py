@@ -188,6 +188,7 @@ def _figures(value: float, settings: Settings) -> dict[str, float]:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="higher",
     summary="highest frame rate without loss over established connections",
     source="RFC 9693 section 4.7, RFC 2544 section 26.1",
     settings=Settings,

@@ -99,6 +99,7 @@ class _ValidatedRate(Repetitions[Settings]):
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
+    better="higher",
     summary="highest rate at which every new connection is established and afterwards answers",
     source="RFC 9693 section 4.6",
     settings=Settings,

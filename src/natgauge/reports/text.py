@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue
 
-from natgauge.campaigns.store import PLAN, SUMMARY, read_document
-from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.reports.rows import number, references, rows, uncompared, whole
+from natgauge.reports.rows import number, whole
+from natgauge.reports.shown import below, doubt_words, findings, lines_of
+from natgauge.reports.stored import read_summary
 from natgauge.results.doubts import FUNCTIONAL
-from natgauge.results.model import SHARE_OF_LINK, SUMMARY_SCHEMA, DoubtWord, Result
-from natgauge.results.scalability import derived_rows
+from natgauge.results.model import SHARE_OF_LINK, Result
 from natgauge.words import LimitedBy
+
+#: Whoever shows a result reads it first: `read_summary` is handed on.
+__all__ = ["SeriesRow", "read_summary", "table", "verdict"]
 
 #: What limited a result, in words.
 _LIMITS: Final[Mapping[LimitedBy, str]] = {
@@ -28,11 +29,6 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "host": "disturbances of this host, not the device",
     "time": "the time that the measurement was given: the answer is undecided",
 }
-
-#: Doubts that are told whole: they say something of the device that its figure does not.
-_FINDINGS: Final[frozenset[DoubtWord]] = frozenset(
-    {"wide spread", "tester on device cores", "functional", "link limited", "flow control"}
-)
 
 #: What is told of each link.
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
@@ -46,53 +42,41 @@ _MOST_ROWS: Final = 24
 _DIRECTIONS: Final = ("_from_initiator", "_from_responder")
 
 
-def read_summary(folder: Path) -> Result:
-    """The result of one results folder.
-
-    Raises:
-        UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
-    """
-    path = folder / SUMMARY
-    try:
-        there = path.is_file()
-    except OSError as error:
-        raise UsageError(
-            f"report: {str(folder)!r} cannot be read ({error.strerror}); name the folder of a measurement"
-        ) from error
-    if not there:
-        raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
-    return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
-
-
-def _missing(folder: Path) -> str:
-    if not folder.is_dir():
-        return "it is no folder" if folder.exists() else "there is no such folder"
-    if (folder / PLAN).exists():
-        return f"it has no {SUMMARY}, for its measurement did not end"
-    return f"it has no {SUMMARY}"
-
-
 def verdict(result: Result) -> str:
     """The result in words: how much, how sure, what limited it."""
-    lines = [f"{result.dut}: {result.metric} {number(result.median)} {_unit(result)}"]
-    if "frames_per_second_total" in result.figures:
-        lines[0] += f", {number(result.figures['frames_per_second_total'])} frames/s all directions together"
-    if result.functional:
-        lines[0] += f" ({FUNCTIONAL})"
-    lines.append(f"  {_certainty(result)}")
-    lines.append(f"  {_conditions(result)}")
-    lines += [f"  {line}" for line in _link(result)]
-    lines.append(f"  Limited by {_LIMITS[result.limited_by]}.")
-    lines.append(f"  Trials: {_trials(result.trials)}.")
+    lines = [headline(result), *(f"  {sentence}" for sentence in sentences(result))]
     if result.doubts:
-        lines.append(f"  Doubts: {_doubts(result)}.")
-    lines += [f"  Finding: {text}." for text in _findings(result)]
-    lines += [f"  Note: {note}." for note in _notes(result.notes)]
+        lines.append(f"  Doubts: {doubt_words(result)}.")
+    lines += [f"  Finding: {text}." for text in findings(result)]
+    lines += [f"  Note: {note}." for note in notes_of(result)]
     return "\n".join([*lines, *_series(result)])
 
 
-def _notes(notes: Sequence[str]) -> list[str]:
+def headline(result: Result) -> str:
+    """Device, metric and median; of a throughput also the rate of all directions together."""
+    line = f"{result.dut}: {result.metric} {number(result.median)} {unit_of(result)}"
+    if "frames_per_second_total" in result.figures:
+        line += f", {number(result.figures['frames_per_second_total'])} frames/s all directions together"
+    return f"{line} ({FUNCTIONAL})" if result.functional else line
+
+
+def sentences(result: Result) -> list[str]:
+    """How sure it is, under which conditions, what limited it, how the trials ended."""
+    return [
+        _certainty(result),
+        _conditions(result),
+        *_link(result),
+        f"Limited by {_LIMITS[result.limited_by]}.",
+        f"Trials: {_trials(result.trials)}.",
+    ]
+
+
+def notes_of(result: Result) -> list[str]:
     """The notes, with many contradictions in one line."""
+    return _notes(result.notes)
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
     contradictions = [note for note in notes if note.startswith(CONTRADICTION)]
     if len(contradictions) < 2:
         return list(notes)
@@ -119,10 +103,15 @@ def _series(result: Result) -> list[str]:
 
 def _aligned(series: Sequence[SeriesRow]) -> list[str]:
     """A column for each name, in the order they first come, as wide as its widest cell."""
-    names = dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS))
+    names = series_names(series)
     cells = [[name.replace("_", " ") for name in names], *([_cell(row.get(name)) for name in names] for row in series)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in cells]
+
+
+def series_names(series: Sequence[SeriesRow]) -> list[str]:
+    """Names of what is shown of a series, in the order they first come; not those of single directions."""
+    return list(dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS)))
 
 
 def _cell(value: float | str | None) -> str:
@@ -131,8 +120,8 @@ def _cell(value: float | str | None) -> str:
     return value if isinstance(value, str) else number(value)
 
 
-def _unit(result: Result) -> str:
-    """Rates of frames are always said to be of a direction or total."""
+def unit_of(result: Result) -> str:
+    """The unit; rates of frames are always said to be of a direction or total."""
     if result.metric != "throughput":
         return result.unit
     sides = {"both": "in each direction", "up": "from the Initiator", "down": "from the Responder"}
@@ -191,14 +180,6 @@ def _each(result: Result, name: str) -> list[JsonValue]:
     return told if isinstance(told, list) else []
 
 
-def _doubts(result: Result) -> str:
-    return ", ".join(doubt.word for doubt in result.doubts)
-
-
-def _findings(result: Result) -> list[str]:
-    return [doubt.text for doubt in result.doubts if doubt.word in _FINDINGS]
-
-
 def _trials(trials: Mapping[Verdict, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in trials.items() if count) or "none"
 
@@ -211,23 +192,12 @@ def table(results: Sequence[Result]) -> str:
     Raises:
         UsageError: there are no results.
     """
-    shown = [(row.heading, row.printed) for row in rows(results) if row.label != "not compared"]
-    shown = [(name, cells) for name, cells in shown if any(cell != "-" for cell in cells)]
-    first = max(len(name) for name, _ in shown)
-    widths = [max(len(cells[column]) for _, cells in shown) for column in range(len(results))]
+    shown = lines_of(results)
+    first = max(len(line.heading) for line in shown)
+    widths = [max(len(line.cells[column]) for line in shown) for column in range(len(results))]
     lines = [
-        f"{name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        for name, cells in shown
+        f"{line.heading:<{first}}  "
+        + "  ".join(f"{cell:>{width}}" for cell, width in zip(line.cells, widths, strict=True))
+        for line in shown
     ]
-    return "\n".join([*lines, *_below(results)])
-
-
-def _below(results: Sequence[Result]) -> Iterator[str]:
-    found = derived_rows(results)
-    for column, result in enumerate(results):
-        where = f"Column {column + 1}, {result.dut}"
-        if result.doubts:
-            yield f"{where}: doubts: {_doubts(result)}."
-        yield from (f"{where}: {text}." for text in _findings(result))
-        yield from (f"{where}: {why}." for why in uncompared(found, column))
-    yield from (f"{note}." for note in references(found))
+    return "\n".join([*lines, *below(results)])

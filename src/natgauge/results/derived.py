@@ -7,10 +7,7 @@ A reference of 0 raises ZeroDivisionError: nothing is relative to nothing.
 
 from __future__ import annotations
 
-from typing import Literal
-
-#: Whether more of a figure is the better or the worse.
-Better = Literal["higher", "lower"]
+from natgauge.procedures.kit.procedure import Better
 
 
 def relative_scale_up(performance: float, cores: float, one_core: float) -> float:

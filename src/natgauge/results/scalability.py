@@ -6,13 +6,12 @@ A measurement series is results of one metric of one device that are alike but f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.results import derived
+from natgauge.results import contrast, derived
 from natgauge.results.comparing import Difference, comparable
-from natgauge.results.derived import Better
 from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import Result
 
@@ -24,18 +23,6 @@ _DEVICE: Final = frozenset({"device"})
 _RANGES: Final = frozenset(
     {"source_address_count", "source_port_count", "destination_address_count", "destination_port_count"}
 )
-
-#: Which way metrics get better; of others nobody can say that they got worse.
-_BETTER: Final[Mapping[str, Better]] = {
-    **dict.fromkeys(
-        (
-            "connection-rate", "validated-connection-rate", "throughput", "back-to-back", "tear-down-rate",
-            "table-capacity",
-        ),
-        "higher",
-    ),
-    **dict.fromkeys(("latency", "pdv", "ipdv", "frame-loss", "system-recovery", "reset"), "lower"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +63,13 @@ class Comparison:
         value: None where there is nothing to compare with.
         doubt: why there is none although a result of that kind is there; empty where there is no such reason.
         note: what else a reader must know of the value.
+        reference: what it was compared with.
     """
 
     value: float | None = None
     doubt: str = ""
     note: str = ""
+    reference: Result | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +155,7 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
 
     The section begins with one network flow; where the measurement series begins with more, the note says so.
     """
-    better, earlier = _BETTER.get(result.metric), _earlier(result, results, axis)
+    better, earlier = contrast.better(result.metric), _earlier(result, results, axis)
     if better is None or not earlier:
         return Comparison()
     first = min(_position(other, axis) for other in earlier)
@@ -184,7 +173,7 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
         f"{result.dut}, {result.metric}: degradation over {axis.name} is from the result with {first:,.0f} of them; "
         "RFC 8219 section 10.2.1 begins with one network flow"
     )
-    return Comparison(found.value, note=note)
+    return replace(found, note=note)
 
 
 def _previous_along(axis: Axis) -> Callable[[Result, Sequence[Result]], Comparison]:
@@ -239,7 +228,7 @@ def _compare(
         return Comparison(doubt=f"not compared: {FUNCTIONAL}")
     number, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if not differences and other.median > 0:
-        return Comparison(compute(other.median))
+        return Comparison(compute(other.median), reference=other)
     why = _told(differences) if differences else "its median is 0"
     return Comparison(doubt=f"not compared with column {number}, {other.dut}: {why}")
 

@@ -26,6 +26,8 @@ UNIT = "us"
 ALONE_SHARE: Final = 0.5
 #: How a note begins that delays hold the wait for other frames that left together with theirs.
 TOGETHER: Final = "in batches: "
+#: How the note begins that tells the tester's own part.
+OWN_PART: Final = "the tester's own part, its ports joined without a device, is "
 #: RFC 8219 sections 7.2 and 7.3 want so many repetitions.
 RFC_REPETITIONS = 20
 
@@ -157,7 +159,7 @@ class _TimedTrials(Standing[DelaySettingsT]):
             return "the tester's own delay was not measured; it is part of the figures"
         own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput, 1.0))
         largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
-        return f"the tester's own part, its ports joined without a device, is {largest:.3g} us; it is not subtracted"
+        return f"{OWN_PART}{largest:.3g} us; it is not subtracted"
 
 
 def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:

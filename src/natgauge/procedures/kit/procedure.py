@@ -7,7 +7,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, get_args
+from typing import Any, Generic, Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Measurer
@@ -21,6 +21,9 @@ from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, read_texts
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 from natgauge.procedures.kit.values import one_of, spoken
 from natgauge.words import Order, Placement
+
+#: Which of two values a user would rather have.
+Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Procedure(Generic[SettingsT]):
         start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
             class. Raises NatgaugeError when nothing can be measured.
         profiles: what the metric wants otherwise than the common defaults of a profile.
+        better: which values are better; None where neither is, and a change is only a change.
     """
 
     metric: str
@@ -63,6 +67,7 @@ class Procedure(Generic[SettingsT]):
     settings: type[SettingsT]
     start: Callable[[TrialRunner, SettingsT], Repetitions[SettingsT] | Answered]
     profiles: Defaults = field(default_factory=dict)
+    better: Better | None = None
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Every setting, in order."""

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs held against each other: each metric's ratio, how sure it is, and what that means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from natgauge.errors import UsageError
+from natgauge.reports.rows import number
+from natgauge.reports.shown import doubt_words
+from natgauge.results.contrast import CONFIDENCE, Contrast, better, contrast, least_repetitions
+from natgauge.results.model import Result
+from natgauge.results.pairing import Pair, pair
+from natgauge.results.parameters import GROUPS, describe
+
+DIFF_SCHEMA: Final = "natgauge-diff-1"
+
+#: What came of one metric.
+Outcome = Literal["better", "worse", "changed", "no difference seen", "cannot tell", "not compared"]
+
+#: Exit statuses for continuous integration; 2 to 4 are errors, as everywhere.
+ALIKE: Final = 0
+WORSE: Final = 1
+UNKNOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One metric of both runs.
+
+    Attributes:
+        pair: the two results.
+        contrast: how much they differ; None where they must not be held against each other.
+        outcome: what that means.
+        why: the reason where nothing can be said; empty otherwise.
+    """
+
+    pair: Pair
+    contrast: Contrast | None
+    outcome: Outcome
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A second run against a first one: a line per pair, and results that have no partner."""
+
+    lines: tuple[Line, ...]
+    only_first: tuple[Result, ...]
+    only_second: tuple[Result, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """1 where something is worse, or changed where neither is better; 5 where something is unknown; 0 otherwise."""
+        outcomes = {line.outcome for line in self.lines}
+        if outcomes & {"worse", "changed"}:
+            return WORSE
+        unknown = outcomes & {"cannot tell", "not compared"} or self.only_first or self.only_second
+        return UNKNOWN if unknown else ALIKE
+
+
+def diff(
+    first: Sequence[Result], second: Sequence[Result], *, about: Collection[str] = (), margin: float = 0.0
+) -> Diff:
+    """Hold the results of a second run against those of a first one.
+
+    Args:
+        first: results of one run.
+        second: those of another one.
+        about: names of parameters, or of groups ("settings", "traffic", "place", "device"), that may differ.
+        margin: share (0 to below 1) by which a metric may change without being called better or worse.
+
+    Raises:
+        UsageError: a name in `about` is none, `margin` is out of range, or the runs share no metric.
+    """
+    _check(first, second, about, margin)
+    paired = pair(first, second, about=about)
+    if not paired.pairs:
+        raise UsageError(
+            f"diff: nothing to compare: the first run has {_metrics(first)}, the second {_metrics(second)}; "
+            "name two runs of the same metrics"
+        )
+    lines = tuple(_line(one, margin) for one in paired.pairs)
+    return Diff(lines, paired.only_first, paired.only_second)
+
+
+def _check(first: Sequence[Result], second: Sequence[Result], about: Collection[str], margin: float) -> None:
+    if not 0 <= margin < 1:
+        raise UsageError(f"diff: margin {margin:g} is not from 0 to below 1 (100%); give a share such as 5%")
+    known = {name for one in (*first, *second) for _, name, _ in one.parameters.items()} | set(GROUPS)
+    for name in about:
+        if name not in known:
+            raise UsageError(
+                f"diff: about {name!r}: neither run has such a parameter; take a name as in `parameters` of "
+                f"summary.json, or a group: {', '.join(GROUPS)}"
+            )
+
+
+def _metrics(results: Sequence[Result]) -> str:
+    return ", ".join(dict.fromkeys(one.metric for one in results))
+
+
+def _line(one: Pair, margin: float) -> Line:
+    if one.differences:
+        return Line(one, None, "not compared", "; ".join(map(str, one.differences)))
+    found = contrast(one.first, one.second)
+    return Line(one, found, *_judged(one, found, margin))
+
+
+def _judged(one: Pair, found: Contrast, margin: float) -> tuple[Outcome, str]:
+    """What an interval means; a difference (of values of which one is 0) has no margin."""
+    if not found.sure:
+        numbers = [len(result.repetitions) for result in (one.first, one.second)]
+        least = least_repetitions()
+        return "cannot tell", (
+            f"{numbers[0]} and {numbers[1]} repetitions give {found.coverage:.0%} at most; {least} and {least} "
+            f"are enough for {CONFIDENCE:.0%}"
+        )
+    lowest, highest = (1 - margin, 1 / (1 - margin)) if found.kind == "ratio" else (0.0, 0.0)
+    if found.lower > highest:
+        return _word(one, risen=True), ""
+    if found.upper < lowest:
+        return _word(one, risen=False), ""
+    if math.isinf(found.upper) or math.isinf(found.lower) or (found.kind == "ratio" and found.lower == 0):
+        limits = " and ".join(dict.fromkeys(result.limited_by for result in (one.first, one.second)))
+        return "cannot tell", f"limited by {limits}, not by the device alone"
+    return "no difference seen", ""
+
+
+def _word(one: Pair, *, risen: bool) -> Outcome:
+    wanted = better(one.first.metric)
+    if wanted is None:
+        return "changed"
+    return "better" if risen == (wanted == "higher") else "worse"
+
+
+def text(found: Diff) -> str:
+    """A line per metric, what the comparison was about, then what stands against it."""
+    head = ("metric", "device", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
+    rows = [head, *(_row(line) for line in found.lines)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    lines = ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
+    for at, line in enumerate(found.lines, start=1):
+        lines += [f"Line {at}: {said}." for said in _said(line)]
+    for where, missing in (("first", found.only_first), ("second", found.only_second)):
+        lines += [f"Only in the {where} run: {one.metric} of {one.dut}." for one in missing]
+    return "\n".join(lines)
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    left = {0, 1, 4, 7}
+    return [
+        f"{cell:<{width}}" if column in left else f"{cell:>{width}}"
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    first, second = line.pair.first, line.pair.second
+    duts = " against ".join(dict.fromkeys((first.dut, second.dut)))
+    common = (first.metric, duts, number(first.median), number(second.median), first.unit)
+    if line.contrast is None:
+        return (*common, "-", "-", line.outcome)
+    return (*common, value_of(line.contrast), interval_of(line.contrast), line.outcome)
+
+
+def value_of(found: Contrast) -> str:
+    """The ratio, or the signed difference."""
+    return f"{found.value:.3f}" if found.kind == "ratio" else f"{found.value:+.3g}"
+
+
+def interval_of(found: Contrast) -> str:
+    """Both ends; where the repetitions are too few, with what they are worth."""
+    if found.coverage == 0:
+        return "-"
+    form = ".3f" if found.kind == "ratio" else "+.3g"
+    upper = "more" if math.isinf(found.upper) else f"{found.upper:{form}}"
+    worth = "" if found.sure else f" ({found.coverage:.0%})"
+    lower = "less" if math.isinf(found.lower) else f"{found.lower:{form}}"
+    return f"{lower} to {upper}{worth}"
+
+
+def _said(line: Line) -> list[str]:
+    said = [f"{line.outcome}: {line.why}"] if line.why else []
+    said += [f"differs as asked: {one}" for one in line.pair.about]
+    for where, result in (("first", line.pair.first), ("second", line.pair.second)):
+        if result.doubts:
+            said.append(f"doubts of the {where}: {doubt_words(result)}")
+    return said
+
+
+def document(found: Diff) -> dict[str, Any]:
+    """Plain JSON values; an end of an interval that is not bounded is null."""
+    return {
+        "schema": DIFF_SCHEMA,
+        "exit_status": found.exit_status,
+        "comparisons": [_document(line) for line in found.lines],
+        "only_first": [_named(one) for one in found.only_first],
+        "only_second": [_named(one) for one in found.only_second],
+    }
+
+
+def _document(line: Line) -> dict[str, Any]:
+    made = line.contrast
+    return {
+        "metric": line.pair.first.metric,
+        "unit": line.pair.first.unit,
+        "outcome": line.outcome,
+        "why": line.why,
+        "first": _named(line.pair.first),
+        "second": _named(line.pair.second),
+        "kind": None if made is None else made.kind,
+        "value": None if made is None else made.value,
+        "lower": None if made is None or math.isinf(made.lower) else made.lower,
+        "upper": None if made is None or math.isinf(made.upper) else made.upper,
+        "coverage": None if made is None else made.coverage,
+        "differences": [_told(one.name, one.first, one.second) for one in line.pair.differences],
+        "about": [_told(one.name, one.first, one.second) for one in line.pair.about],
+    }
+
+
+def _told(name: str, first: object, second: object) -> dict[str, object]:
+    return {"name": name, "label": describe(name).heading, "first": first, "second": second}
+
+
+def _named(result: Result) -> dict[str, Any]:
+    return {
+        "metric": result.metric,
+        "dut": result.dut,
+        "median": result.median,
+        "repetitions": list(result.values),
+        "doubts": [doubt.word for doubt in result.doubts],
+        "results": result.results,
+    }

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results folders as data frames, for notebooks, and as Parquet files: trials, measurements, series.
+
+Needs polars, which `pip install 'natgauge[frames]'` brings along.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from natgauge.errors import UsageError
+from natgauge.measurer import Verdict
+from natgauge.reports.extras import need
+from natgauge.reports.stored import Found, Stored, each_trial, find
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Column -> kind; rates in 1/s, times in s, counts of frames.
+_CELL: Final = {"folder": str, "metric": str, "dut": str}
+_PHASES: Final = {
+    "phase1": ("phase1",),
+    "up": ("phase2", "initiator"),
+    "down": ("phase2", "responder"),
+}
+_COUNTS: Final = ("intended_frames", "offered_frames", "received_frames", "duplicates", "reordered", "late", "damaged")
+TRIAL_COLUMNS: Final[Mapping[str, type]] = {
+    **_CELL,
+    "trial": int,
+    "began": float,
+    "seconds": float,
+    "verdict": str,
+    "reason": str,
+    "disturbed": bool,
+    "failed_phase": int,
+    "connections": int,
+    "device_count_before": int,
+    "device_count_after": int,
+    **{f"{phase}_intended_rate": float for phase in _PHASES},
+    **{f"{phase}_{count}": int for phase in _PHASES for count in _COUNTS},
+    "request": str,
+    "result": str,
+}
+MEASUREMENT_COLUMNS: Final[Mapping[str, type]] = {
+    **_CELL,
+    "unit": str,
+    "placement": str,
+    "device_cores": int,
+    "connections": int,
+    "frame_size": int,
+    "repetition": int,
+    "value": float,
+    "upper": float,
+    "error": float,
+    "limited_by": str,
+    "doubts": str,
+    **{f"trials_{verdict}": int for verdict in Verdict},
+    "figures": str,
+    "parameters": str,
+}
+SERIES_COLUMNS: Final[Mapping[str, type]] = {
+    **_CELL,
+    "repetition": int,
+    "row": int,
+    "name": str,
+    "number": float,
+    "text": str,
+}
+
+#: Columns that hold what they have as JSON.
+_WHOLE: Final = frozenset({"request", "result"})
+_Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Everything that results folders hold; None where a value was not measured.
+
+    Attributes:
+        trials: one row per trial as it ended, also the INVALID ones; `request` and `result` are the whole JSON.
+        measurements: one row per repetition; `figures` and `parameters` are JSON.
+        series: one row per value of a series (loss at each load ...), a number or a text.
+    """
+
+    trials: pl.DataFrame
+    measurements: pl.DataFrame
+    series: pl.DataFrame
+
+
+def load(*folders: str | Path) -> Frames:
+    """Read results folders, folders that hold several, or campaigns.
+
+    Raises:
+        UsageError: a folder holds no result, or a file of it is damaged.
+        HostError: polars is not installed.
+    """
+    return frames_of(find([Path(folder) for folder in folders]))
+
+
+def frames_of(found: Found) -> Frames:
+    """The same of results that were found already.
+
+    Raises:
+        UsageError: a file of a results folder is damaged or missing.
+        HostError: polars is not installed.
+    """
+    polars = need("polars", "frames", "a data frame")
+    return Frames(
+        trials=_frame(polars, TRIAL_COLUMNS, [row for one in found.stored for row in _trials(one)]),
+        measurements=_frame(polars, MEASUREMENT_COLUMNS, [row for one in found.stored for row in _measurements(one)]),
+        series=_frame(polars, SERIES_COLUMNS, [row for one in found.stored for row in _series(one)]),
+    )
+
+
+def write(found: Found, folder: Path) -> list[Path]:
+    """Write each frame as a Parquet file into a folder, which is made; returns the files.
+
+    Raises:
+        UsageError: a results folder is damaged, or the files cannot be written.
+        HostError: polars is not installed.
+    """
+    frames = frames_of(found)
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for item in fields(frames):
+            path = folder / f"{item.name}.parquet"
+            getattr(frames, item.name).write_parquet(path)
+            written.append(path)
+    except OSError as error:
+        raise UsageError(f"report: cannot write to {folder}: {error.strerror}; name a folder of yours") from error
+    return written
+
+
+def _frame(polars: Any, columns: Mapping[str, type], rows: Sequence[_Row]) -> pl.DataFrame:
+    kinds = {str: polars.String, int: polars.Int64, float: polars.Float64, bool: polars.Boolean}
+    frame: pl.DataFrame = polars.DataFrame(
+        {
+            name: polars.Series(name, [_as(kind, row.get(name)) for row in rows], dtype=kinds[kind])
+            for name, kind in columns.items()
+        }
+    )
+    return frame
+
+
+def _as(kind: type, value: object) -> object:
+    return None if value is None else kind(value)
+
+
+def _cell(one: Stored) -> _Row:
+    return {"folder": str(one.folder), "metric": one.result.metric, "dut": one.result.dut}
+
+
+def _trials(one: Stored) -> Iterator[_Row]:
+    yield from each_trial(one, lambda trial: {**_cell(one), **_trial(trial)})
+
+
+def _trial(trial: Mapping[str, Any]) -> _Row:
+    row = {name: _as(kind, trial[name]) for name, kind in TRIAL_COLUMNS.items() if name in trial and name not in _WHOLE}
+    result = trial.get("result") or {}
+    row |= {
+        "connections": (trial.get("plan") or {}).get("connections"),
+        "request": _text(trial.get("request")),
+        "result": _text(result or None),
+    }
+    for name, path in _PHASES.items():
+        counts = result
+        for step in path:
+            counts = counts.get(step) or {}
+        for count in ("intended_rate", *_COUNTS):
+            column = f"{name}_{count}"
+            row[column] = _as(TRIAL_COLUMNS[column], counts.get(count))
+    return row
+
+
+def _measurements(one: Stored) -> Iterator[_Row]:
+    result = one.result
+    told = {name: result.number(name) for name in ("connections", "frame_size", "device_cores")}
+    common = {
+        **_cell(one),
+        **{name: None if value is None else int(value) for name, value in told.items()},
+        "unit": result.unit,
+        "placement": result.placement,
+        "doubts": ", ".join(doubt.word for doubt in result.doubts),
+        "parameters": _text(result.parameters.model_dump(mode="json")),
+    }
+    for number, repetition in enumerate(result.repetitions, start=1):
+        yield {
+            **common,
+            "repetition": number,
+            **repetition.model_dump(mode="json", include={"value", "upper", "error", "limited_by"}),
+            **{f"trials_{verdict}": count for verdict, count in repetition.trials.items()},
+            "figures": _text(repetition.figures),
+        }
+
+
+def _series(one: Stored) -> Iterator[_Row]:
+    for number, repetition in enumerate(one.result.repetitions, start=1):
+        for at, row in enumerate(repetition.series, start=1):
+            for name, value in row.items():
+                kind = "text" if isinstance(value, str) else "number"
+                yield {**_cell(one), "repetition": number, "row": at, "name": name, kind: value}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else json.dumps(value, separators=(",", ":"))

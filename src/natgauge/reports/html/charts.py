@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Charts as SVG, drawn by Vega-Lite when the page is made: it needs no script and no library in the browser.
+
+Colours are variables of the page's style, so one drawing serves light, dark and paper. Each chart is drawn twice, wide
+and narrow, because text in a drawing that is made smaller becomes too small to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from natgauge.reports.extras import need
+
+WIDE: Final = 720
+NARROW: Final = 340
+_VERSION: Final = "6.4"
+#: Where the limit is this much beyond all values, the line stands at the edge and says so: values would be a heap.
+_FAR: Final = 3.0
+#: By how much a log axis goes on beyond the values.
+_BESIDE: Final = 1.3
+#: More series than these would share colours, and more rows than these would fit on no screen.
+MOST_SERIES: Final = 6
+MOST_ROWS: Final = 20
+_SERIES: Final = [f"var(--s{number})" for number in range(1, MOST_SERIES + 1)]
+_SHAPES: Final = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis.
+
+    Attributes:
+        title: with its unit.
+        log: whether equal distances are equal ratios.
+        ticks: values that are named; empty = chosen.
+        lowest: where a log axis begins; None = at the lowest value.
+        form: of its labels; SI prefixes where nothing else is said.
+    """
+
+    title: str
+    log: bool = False
+    ticks: tuple[float, ...] = ()
+    lowest: float | None = None
+    form: str = "~s"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line across the chart, such as the tester's own limit: its value and what it is."""
+
+    value: float
+    label: str
+
+
+def drawn(spec: Row, name: str) -> str:
+    """The SVG of a chart.
+
+    Args:
+        spec: Vega-Lite.
+        name: of the drawing; no other one of the page may have it.
+
+    Raises:
+        HostError: vl-convert is not installed.
+    """
+    svg: str = need("vl_convert", "report", "the page").vegalite_to_svg(dict(spec), vl_version=_VERSION)
+    # Drawings of one page share their names: a mark would be cut by the shape of another one, which may be hidden.
+    svg = re.sub(r'(\bid="|url\(#|href="#)([\w-]+)', rf"\g<1>{name}-\g<2>", svg)
+    return re.sub(r'(<svg\b[^>]*?) width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"', r"\1", svg, count=1)
+
+
+def strip(points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], axis: Axis, width: int) -> Row:
+    """A row for each result: every repetition as a point, the median as a stroke, the tester's limit as a thin one.
+
+    Args:
+        points: `label`, `value` and `tip` of each repetition.
+        medians: the same of each result.
+        limits: the same of each result that has one.
+        axis: of the values.
+        width: of the whole drawing.
+    """
+    y = _labelled(medians, width)
+    shown = _near(limits, "value", max((row["value"] for row in points), default=0))
+    x = {"field": "value", "type": "quantitative", **_scale(axis, width)}
+    tick = {"type": "tick", "thickness": 3, "size": 26, "color": "var(--ink)"}
+    layers: list[Row] = [
+        _layer(shown, {**tick, "color": "var(--limit)", "thickness": 2}, x=x, y=y),
+        _layer([row for row in shown if row["far"]], _text("→", 8), x=x, y=y),
+        _layer(medians, tick, x=x, y=y),
+        _layer(points, _point("var(--s1)"), x=x, y=y),
+    ]
+    return _rows_spec(layers, medians, width)
+
+
+def curve(
+    points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], axes: tuple[Axis, Axis], width: int
+) -> Row:
+    """A line for each series through its medians, every repetition as a point, the tester's limit dashed.
+
+    Args:
+        points: `x`, `y`, `series` and `tip` of each repetition.
+        medians: the same of each result.
+        limits: the same, and `what` it is, where the tester's limit, or the highest rate tried, is known.
+        axes: of x and y.
+        width: of the whole drawing.
+    """
+    names = list(dict.fromkeys(row["series"] for row in medians))
+    colour = {**_series(names), "legend": _legend(names, width)}
+    shape = {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": names, "range": _SHAPES},
+        "legend": colour["legend"],
+    }
+    shown = _near(limits, "y", max((row["y"] for row in points), default=0))
+    far = any(row["far"] for row in shown)
+    what = " or ".join(dict.fromkeys(row["what"] for row in shown))
+    x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
+    y = {"field": "y", "type": "quantitative", **_scale(axes[1])}
+    dashed = {"type": "line", "strokeDash": [5, 4], "color": "var(--limit)", "strokeWidth": 2, "clip": True}
+    layers: list[Row] = [
+        _layer(shown, dashed, x=x, y=y, detail={"field": "series"}),
+        _layer(shown, {"type": "point", "color": "var(--limit)", "shape": "stroke", "size": 90}, x=x, y=y),
+        _layer(_last(shown), _text(what + " ↑ beyond" * far, -6), x=x, y=y),
+        _layer(medians, {"type": "line", "strokeWidth": 2}, x=x, y=y, color=colour, detail={"field": "series"}),
+        _layer(medians, {"type": "tick", "orient": "horizontal", "thickness": 3, "size": 18}, x=x, y=y, color=colour),
+        _layer(points, _point(None), x=x, y=y, color=colour, shape=shape),
+    ]
+    return _spec([layer for layer in layers if layer["data"]["values"]], width, 320)
+
+
+def lines(rows: Sequence[Row], upright: Sequence[Line], axes: tuple[Axis, Axis], width: int) -> Row:
+    """Lines without points, one for each `line`, in the colour of its `series`; upright ones where a limit is.
+
+    Args:
+        rows: `x`, `y`, `series` and `line`, in the order they are joined; those with a `tip` tell it.
+        upright: values of x.
+        axes: of x and y.
+        width: of the whole drawing.
+    """
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    colour = {**_series(names), "legend": _legend(names, width)}
+    x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
+    y = {"field": "y", "type": "quantitative", **_scale(axes[1])}
+    order = {"field": "at", "type": "quantitative"}
+    numbered = [{**row, "at": at} for at, row in enumerate(rows)]
+    path = {"type": "line", "strokeWidth": 1.6, "interpolate": "step-after"}
+    # Points that are not seen, but found by a pointer.
+    hidden = {"type": "point", "filled": True, "size": 90, "opacity": 0}
+    layers = [
+        _layer(numbered, path, x=x, y=y, color=colour, detail={"field": "line"}, order=order),
+        _layer([row for row in numbered if "tip" in row], hidden, x=x, y=y),
+        *_uprights(upright, x, {"align": "left", "dx": 4, "y": "height", "dy": -10}),
+    ]
+    return _spec(layers, width, 320)
+
+
+def loss(
+    points: Sequence[Row], medians: Sequence[Row], upright: Sequence[Line], axes: tuple[Axis, Axis], width: int
+) -> Row:
+    """As `curve`, with the tester's limit as an upright line: the rate is on the axis of x."""
+    made = dict(curve(points, medians, [], axes, width))
+    x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
+    top = max((row["x"] for row in points), default=0)
+    near = [line if line.value <= top * _FAR else Line(top * 1.1, f"{line.label} → beyond") for line in upright]
+    place = {"align": "right", "dx": -4, "y": "height", "dy": -10}
+    return {**made, "layer": [*_uprights(near, x, place), *made["layer"]]}
+
+
+def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: Axis, width: int) -> Row:
+    """A row for each ratio: its value as a point, its interval as a stroke, and where nothing would differ.
+
+    Args:
+        rows: `label`, `value`, `lower`, `upper` and `tip`.
+        limits: `label` and `value` that the tester allows, with `tip`.
+        same: the value where nothing differs.
+        axis: of the values.
+        width: of the whole drawing.
+    """
+    y = _labelled(rows, width)
+    x = {"field": "value", "type": "quantitative", **_scale(axis, width)}
+    near = _near(limits, "value", max([same, *(row["upper"] for row in rows)]))
+    tick = {"type": "tick", "thickness": 2, "size": 26, "color": "var(--limit)"}
+    between = {"field": "lower", "type": "quantitative", **_scale(axis, width)}
+    layers: list[Row] = [
+        {
+            "data": {"values": [{"x": same}]},
+            "mark": {"type": "rule", "color": "var(--muted)", "strokeDash": [2, 2]},
+            "encoding": {"x": {"field": "x", "type": "quantitative", **_scale(axis, width)}},
+        },
+        _layer(near, tick, x=x, y=y),
+        _layer([row for row in near if row["far"]], _text("→", 8), x=x, y=y),
+        _layer(rows, {"type": "rule", "strokeWidth": 3, "color": "var(--s1)"}, x=between, x2={"field": "upper"}, y=y),
+        _layer(rows, {**_point("var(--s1)"), "size": 110}, x=x, y=y),
+    ]
+    return _rows_spec(layers, rows, width)
+
+
+def _labelled(rows: Sequence[Row], width: int) -> Row:
+    """The axis that names each row; "|" begins a second line."""
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    axis = {"labelExpr": "split(datum.label, '|')", "labelLimit": width * 0.4, "grid": False}
+    return {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
+
+
+def _rows_spec(layers: Sequence[Row], rows: Sequence[Row], width: int) -> Row:
+    """A drawing with a labelled row for each result."""
+    labels = {row["label"] for row in rows}
+    longest = max(len(part) for label in labels for part in label.split("|"))
+    return _spec([one for one in layers if one["data"]["values"]], width, 46 * len(labels) + 60, 6 + 2 * longest)
+
+
+def _near(limits: Sequence[Row], name: str, top: float) -> list[dict[str, Any]]:
+    """Limits far beyond the highest value `top` are moved near to it, and say so."""
+    return [
+        {**row, name: top * 1.15, "far": True} if row[name] > top * _FAR else {**row, "far": False} for row in limits
+    ]
+
+
+def _spec(layers: Sequence[Row], width: int, height: int, left: int = 6) -> Row:
+    """One drawing.
+
+    Args:
+        layers: from the back to the front.
+        width: of all.
+        height: of all.
+        left: room beside the labels, which browsers draw in wider letters than they were measured in.
+    """
+    axis = {
+        "labelColor": "var(--ink)",
+        "titleColor": "var(--ink)",
+        "domainColor": "var(--muted)",
+        "tickColor": "var(--muted)",
+        "gridColor": "var(--rule)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelFont": "sans-serif",
+        "titleFont": "sans-serif",
+    }
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": width,
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "background": "transparent",
+        "padding": {"left": left, "top": 6, "right": 12, "bottom": 6},
+        "layer": list(layers),
+        "config": {
+            "view": {"stroke": None},
+            "axis": axis,
+            "legend": {"labelColor": "var(--ink)", "labelFontSize": 12, "labelLimit": 300, "symbolStrokeWidth": 2},
+        },
+    }
+
+
+def _layer(rows: Sequence[Row], mark: Row, **encoding: Row) -> Row:
+    told = {"description": {"field": "tip", "type": "nominal"}} if rows and "tip" in rows[0] else {}
+    return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **told}}
+
+
+def _point(colour: str | None) -> Row:
+    fixed = {} if colour is None else {"color": colour}
+    return {"type": "point", "filled": True, "size": 60, "opacity": 0.75, **fixed}
+
+
+def _text(words: str, dy: int) -> Row:
+    across = {"dx": 8} if words == "→" else {"align": "right", "dy": dy}
+    return {"type": "text", "text": words, "fontSize": 12, "color": "var(--limit)", **across}
+
+
+def _last(rows: Sequence[Row]) -> list[Row]:
+    return [max(rows, key=lambda row: row["x"])] if rows else []
+
+
+def _uprights(upright: Sequence[Line], x: Row, place: Row) -> list[Row]:
+    if not upright:
+        return []
+    values = [{"x": line.value, "label": line.label, "tip": f"{line.label}: {line.value:,.4g}"} for line in upright]
+    text = {"type": "text", "fontSize": 12, "color": "var(--limit)", **place}
+    rule = {"type": "rule", "strokeDash": [5, 4], "color": "var(--limit)", "strokeWidth": 2}
+    return [
+        _layer(values, rule, x=x),
+        _layer(values, text, x=x, text={"field": "label", "type": "nominal"}),
+    ]
+
+
+def _series(names: Sequence[str]) -> dict[str, Any]:
+    return {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": _SERIES}}
+
+
+def _legend(names: Sequence[str], width: int) -> Row | None:
+    if len(names) < 2:
+        return None
+    return {"title": None, "orient": "bottom", "columns": 1 if width < WIDE else 2, "columnPadding": 40}
+
+
+def _scale(axis: Axis, width: int = WIDE) -> dict[str, Any]:
+    """How values are placed; on a narrow drawing the unit stands below the title."""
+    scale: dict[str, Any] = {"type": "log", "nice": False} if axis.log else {"zero": True}
+    if axis.log and axis.ticks:
+        # Room for the points of the first and the last value.
+        scale |= {"domainMin": axis.ticks[0] / _BESIDE, "domainMax": axis.ticks[-1] * _BESIDE}
+    elif axis.log and axis.lowest is not None:
+        scale["domainMin"] = axis.lowest
+    told: dict[str, Any] = {
+        "format": axis.form,
+        "labelOverlap": True,
+        "labelSeparation": 6,
+        "labelExpr": "datum.value == 0 ? '0' : datum.label",
+        "tickCount": 6,
+    }
+    if axis.ticks:
+        told["values"] = list(axis.ticks)
+    title = axis.title if width >= WIDE else [part for part in re.split(r" (?=\()", axis.title) if part]
+    return {"scale": scale, "title": title, "axis": told}

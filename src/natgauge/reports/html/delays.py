@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The distribution of delays, from what every trial that timed its frames has on record."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from natgauge.reports.html import charts
+from natgauge.reports.html.charts import Axis, Line
+from natgauge.reports.html.figures import Figure, Numbered, short
+from natgauge.reports.html.limits import limit_of, told
+from natgauge.reports.rows import number
+
+#: Points of a line: more are not told from each other on paper.
+_MOST_POINTS: Final = 100
+#: Points of all lines of a page, which must stay small, and of each line however many there are.
+_ALL_POINTS: Final = 3000
+_LEAST_POINTS: Final = 6
+#: One in so many tells its value; beside it is no other one to be hit.
+_TELLS: Final = 5
+#: Percentiles of the table.
+_PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 100.0)
+
+#: (delay in us, share of the frames that took longer).
+Point = tuple[float, float]
+Buckets = Sequence[tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One trial's delays in one direction.
+
+    Attributes:
+        rate: at which frames were sent in this direction, frames/s.
+        direction: "initiator" or "responder", that sent them.
+        frames: that came and were timed.
+        points: the share of frames that took longer, over the delay.
+        percentiles: delay in us by percent.
+    """
+
+    rate: float
+    direction: str
+    frames: int
+    points: tuple[Point, ...]
+    percentiles: Mapping[float, float]
+
+
+def timed(trial: Mapping[str, Any]) -> Iterator[Timed]:
+    """Both directions of a trial that counted and timed its frames; nothing of any other one."""
+    phase = (trial.get("result") or {}).get("phase2") or {}
+    if trial.get("verdict") in ("INVALID", "COLLAPSED") or not isinstance(phase, dict):
+        return
+    for direction, counts in phase.items():
+        delay = counts.get("delay") if isinstance(counts, dict) else None
+        buckets = (delay or {}).get("buckets")
+        if buckets:
+            yield _timed(direction, float(counts["intended_rate"]), buckets)
+
+
+def _timed(direction: str, rate: float, buckets: Buckets) -> Timed:
+    total = sum(frames for _, _, frames in buckets)
+    points: list[Point] = []
+    wanted = {percent: math.ceil(round(percent * total / 100, 9)) for percent in _PERCENTILES}
+    percentiles: dict[float, float] = {}
+    passed = 0
+    for lower, upper, frames in buckets:
+        passed += frames
+        middle = (lower + upper) / 2e3
+        points.append((middle, 1 - passed / total))
+        for percent, rank in wanted.items():
+            if passed >= rank:
+                percentiles.setdefault(percent, middle)
+    return Timed(rate, direction, total, tuple(points), percentiles)
+
+
+def _thinned(points: Sequence[Point], most: int) -> Iterator[Point]:
+    """No more points than are seen, the first and the last among them; equally far from each other on a log axis."""
+    span = math.log(max(points[-1][0], 1e-3) / max(points[0][0], 1e-3)) or 1.0
+    last = -math.inf
+    for at, (delay, share) in enumerate(points):
+        place = math.log(max(delay, 1e-3))
+        if at in (0, len(points) - 1) or place - last >= span / most:
+            last = place
+            yield delay, share
+
+
+def figures(of: Sequence[tuple[Numbered, Sequence[Timed]]]) -> list[Figure]:
+    """Of each result with timed trials the share of frames slower than a delay, a line per trial and direction."""
+    lines = sum(len(trials) for _, trials in of)
+    if not lines:
+        return []
+    each = min(_MOST_POINTS, max(_LEAST_POINTS, _ALL_POINTS // lines))
+    return [_figure(one, trials, each) for one, trials in of if trials]
+
+
+def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
+    rows: list[dict[str, Any]] = []
+    data: list[tuple[str, ...]] = []
+    sentences = []
+    loads: dict[tuple[float, str], list[Timed]] = defaultdict(list)
+    for trial in trials:
+        loads[trial.rate, trial.direction].append(trial)
+    for (rate, direction), each in loads.items():
+        series = f"{number(rate)} frames/s"
+        for at, trial in enumerate(each, start=1):
+            line = f"{series}, from the {direction.capitalize()}, trial {at}"
+            rows += _rows(trial, series, line, points)
+            shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in _PERCENTILES)
+            data.append((series, direction, str(at), f"{trial.frames:,}", *shown))
+            sentences.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
+    limit = limit_of(one[1])
+    limits = [] if limit is None else [Line(limit.value, "tester's own part")]
+    longer = Axis("frames that took longer (%)", log=True, lowest=min(row["y"] for row in rows), form="~g")
+    axes = (Axis("one-way delay (us)", log=True), longer)
+    return Figure(
+        title=f"Distribution of delays, {short(one)}, {one[1].metric}",
+        alternative=" ".join(sentences),
+        caption=(
+            "Each line is one direction of a trial that timed its frames; both axes are logarithmic. Delays are those "
+            f"of the device and the tester together: {told(one[1], limit)}."
+        ),
+        head=("load in each direction", "from", "trial", "frames", *(_percent(percent) for percent in _PERCENTILES)),
+        data=tuple(data),
+        draw=lambda width: charts.lines(rows, limits, axes, width),
+    )
+
+
+def _rows(trial: Timed, series: str, line: str, most: int) -> Iterator[dict[str, Any]]:
+    """The points of a line; one that no frame was slower than has no place on a log axis."""
+    shown = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
+    for at, (delay, share) in enumerate(_thinned(shown, most)):
+        tip = {} if at % _TELLS else {"tip": f"{line}: {share:.3%} took longer than {delay:,.3g} us"}
+        yield {"x": delay, "y": 100 * share, "series": series, "line": line, **tip}
+
+
+def _percent(percent: float) -> str:
+    return "longest (us)" if percent == 100 else f"{percent:g}th percentile (us)"

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands behind a result: trials that were disturbed or not counted, timed frames, the environment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from natgauge.campaigns.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
+from natgauge.measurer import Verdict
+from natgauge.reports.html import delays
+from natgauge.reports.html.delays import Timed
+from natgauge.reports.rows import number
+from natgauge.reports.stored import Stored, each_trial
+from natgauge.results.comparing import shown
+
+#: The most trials of a result that are listed, of all results together, and of each however many there are; the results
+#: folder has all.
+_MOST_LISTED: Final = 50
+_ALL_LISTED: Final = 1000
+_LEAST_LISTED: Final = 5
+#: Facts of a machine that change while it is the same.
+_FLEETING: Final = frozenset({"load_average", "memory_available_octets"})
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """One trial that was disturbed, or did not count."""
+
+    trial: int
+    load: str
+    verdict: str
+    disturbed: bool
+    reason: str
+
+
+@dataclass(slots=True)
+class Trials:
+    """All trials of one result.
+
+    Attributes:
+        verdicts: how many ended with each.
+        disturbed: how many were, whatever their verdict.
+        odd: those that were disturbed or not counted, the first ones.
+        more: how many odd ones are not listed.
+        timed: delays on record.
+        stored: False where the folder has no trials.
+    """
+
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    disturbed: int = 0
+    odd: list[Oddity] = field(default_factory=list)
+    more: int = 0
+    timed: list[Timed] = field(default_factory=list)
+    stored: bool = True
+
+
+def listed_of_each(number_of: int) -> int:
+    """How many odd trials of each of so many results a page can list."""
+    return min(_MOST_LISTED, max(_LEAST_LISTED, _ALL_LISTED // number_of))
+
+
+def trials_of(one: Stored, most: int) -> Trials:
+    """Read the trials once, from the first to the last; no more than `most` are listed.
+
+    Raises:
+        UsageError: the file is damaged.
+    """
+    found = Trials(stored=(one.folder / TRIALS).is_file())
+    if found.stored:
+        for _ in each_trial(one, lambda trial: _add(found, trial, most, timed=one.result.unit == "us")):
+            pass
+    return found
+
+
+def _add(found: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) -> None:
+    verdict, disturbed = Verdict(trial["verdict"]), bool(trial.get("disturbed"))
+    found.verdicts[verdict] += 1
+    found.disturbed += disturbed
+    if timed:
+        found.timed += delays.timed(trial)
+    if not disturbed and verdict in (Verdict.PASS, Verdict.FAIL):
+        return
+    if len(found.odd) < most:
+        reason = str(trial.get("reason") or "; ".join(map(str, trial.get("notes") or ())) or "-")
+        found.odd.append(Oddity(int(trial["trial"]), _load(trial), verdict, disturbed, reason))
+    else:
+        found.more += 1
+
+
+def _load(trial: Mapping[str, Any]) -> str:
+    """The rate of the phase that decides, of each direction that sends."""
+    plan = trial.get("plan") or {}
+    phase2 = plan.get("phase2") or {}
+    rates = [phase2.get("initiator_rate"), phase2.get("responder_rate")]
+    rate = max((rate for rate in rates if rate), default=None)
+    if rate:
+        return f"{number(rate)} frames/s"
+    first = plan.get("phase1_rate")
+    return f"{number(first)} connections/s" if first else "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One machine or device as it was set, and the columns that were measured on it."""
+
+    what: str
+    columns: tuple[int, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def environments_of(stored: Sequence[Stored]) -> list[Environment]:
+    """Each environment once; folders without one are left out.
+
+    Raises:
+        UsageError: a file is damaged.
+    """
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], list[int]] = {}
+    for column, one in enumerate(stored, start=1):
+        path = one.folder / ENVIRONMENT
+        if path.is_file():
+            document = read_document(path, ENVIRONMENT_SCHEMA)
+            for what in ("machine", "device"):
+                facts = tuple(_facts(document.get(what) or {}))
+                if facts:
+                    found.setdefault((what, facts), []).append(column)
+    every = (Environment(what, tuple(columns), facts) for (what, facts), columns in found.items())
+    return sorted(every, key=lambda one: one.what, reverse=True)
+
+
+def _facts(document: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Name and value, what is inside of another one behind its name."""
+    for name, value in document.items():
+        if name in _FLEETING:
+            continue
+        label = f"{above} {name.replace('_', ' ')}".strip()
+        if isinstance(value, dict):
+            yield from _facts(value, label)
+        else:
+            yield label, shown(value)

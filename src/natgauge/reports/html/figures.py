@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which figures results call for, each with its data as a table and its text alternative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from natgauge.procedures.kit.summary import median_interval
+from natgauge.reports.html import charts
+from natgauge.reports.html.charts import Axis, Line, Row
+from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
+from natgauge.reports.rows import number, whole
+from natgauge.results import scalability
+from natgauge.results.comparing import comparable
+from natgauge.results.contrast import Contrast, contrast
+from natgauge.results.model import Result
+
+#: What grows with the number of connections, and is no other set-up for that.
+_WITH_CONNECTIONS: Final = frozenset(
+    {
+        "connections", "table_size", "hash_size", "udp_timeout", "source_address_count", "source_port_count",
+        "destination_address_count", "destination_port_count", "most_seconds",
+    }
+)  # fmt: skip
+_WITH_CORES: Final = frozenset({"device_cores", "cores", "sender_cores"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Against:
+    """A parameter that rates are drawn against: its words, its name, what goes with it, whether its axis is log."""
+
+    what: str
+    name: str
+    about: frozenset[str]
+    log: bool
+
+
+_CORES: Final = _Against("device cores", "device_cores", _WITH_CORES, log=False)
+_CONNECTIONS: Final = _Against("connections", "connections", _WITH_CONNECTIONS, log=True)
+_Kind = TypeVar("_Kind")
+#: A result as it is numbered in the tables, from 1.
+Numbered = tuple[int, Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure.
+
+    Attributes:
+        title: what over what.
+        alternative: what it shows, in sentences, for those who do not see it.
+        caption: what the marks are, and what else must be known.
+        head: names of the columns of its data.
+        data: its data, printed.
+        draw: Vega-Lite, for a width.
+    """
+
+    title: str
+    alternative: str
+    caption: str
+    head: tuple[str, ...]
+    data: tuple[tuple[str, ...], ...]
+    draw: Callable[[int], Row]
+
+
+def figures(results: Sequence[Result]) -> list[Figure]:
+    """Every figure that the results themselves hold the data of."""
+    numbered = list(enumerate(results, start=1))
+    return [
+        *_repetitions(numbered),
+        *_over(numbered, _CORES),
+        *_over(numbered, _CONNECTIONS),
+        *_losses(numbered),
+        *_ratios(numbered),
+    ]
+
+
+def short(numbered: Numbered) -> str:
+    """How a result is called in figures: its column in the tables, and its device."""
+    return f"{numbered[0]}. {numbered[1].dut}"
+
+
+def _by_metric(numbered: Sequence[Numbered]) -> Mapping[tuple[str, str], list[Numbered]]:
+    found: dict[tuple[str, str], list[Numbered]] = {}
+    for one in numbered:
+        found.setdefault((one[1].metric, one[1].unit), []).append(one)
+    return found
+
+
+def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:
+    """What one figure cannot show is spread evenly over several."""
+    number_of = math.ceil(len(every) / most)
+    for at in range(number_of):
+        yield every[at * len(every) // number_of : (at + 1) * len(every) // number_of]
+
+
+def _repetitions(numbered: Sequence[Numbered]) -> Iterator[Figure]:
+    for (metric, unit), whole_group in _by_metric(numbered).items():
+        yield from (_strip(metric, unit, group) for group in _chunks(whole_group, charts.MOST_ROWS))
+
+
+def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
+    label = partial(_label, group)
+    points = [
+        {"label": label(one), "value": value, "tip": f"{short(one)}, repetition {at}: {number(value)} {unit}"}
+        for one in group
+        for at, value in enumerate(one[1].values, start=1)
+    ]
+    medians = [
+        {
+            "label": label(one),
+            "value": one[1].median,
+            "tip": f"{short(one)}, median: {number(one[1].median)} {unit}",
+        }
+        for one in group
+    ]
+    limits = [
+        {"label": label(one), "value": limit.value, "tip": f"{limit.label}: {number(limit.value)} {unit}"}
+        for one in group
+        if (limit := limit_of(one[1])) is not None
+    ]
+    data = tuple(
+        (
+            label(one).replace("|", ", "),
+            number(one[1].median),
+            _interval_of_median(one[1]),
+            "; ".join(map(number, one[1].values)),
+            _limit_cell(one[1]),
+        )
+        for one in group
+    )
+    spec = partial(charts.strip, points, medians, limits, Axis(f"{metric} ({unit})"))
+    return Figure(
+        title=f"{metric}: every repetition",
+        alternative=" ".join(
+            f"{row[0]}: median {row[1]} {unit}, repetitions from {number(one[1].minimum)} to "
+            f"{number(one[1].maximum)}; {told(one[1], limit_of(one[1]))}."
+            for row, one in zip(data, group, strict=True)
+        ),
+        caption=f"Each point is a repetition, the thick stroke their median. {_limits_told(group, unit, limit_of)}",
+        head=("result", f"median ({unit})", "interval of the median", "repetitions", "tester's own limit"),
+        data=data,
+        draw=spec,
+    )
+
+
+def _over(numbered: Sequence[Numbered], over: _Against) -> Iterator[Figure]:
+    """Rates against a parameter, a line for each set of results that differ in nothing else."""
+    for (metric, unit), group in _by_metric(numbered).items():
+        rated = [one for one in group if unit.endswith("/s") and one[1].number(over.name)]
+        sets = [each for each in _alike(rated, over.about) if len({one[1].number(over.name) for one in each}) > 1]
+        yield from (_curve(metric, unit, over, some) for some in _chunks(sets, charts.MOST_SERIES))
+
+
+def _alike(numbered: Sequence[Numbered], about: frozenset[str]) -> list[list[Numbered]]:
+    """Results that differ in nothing that moves the figure but what the comparison is about."""
+    sets: list[list[Numbered]] = []
+    for one in numbered:
+        mine = next((each for each in sets if not comparable(each[0][1], one[1], except_for=about)), None)
+        if mine is None:
+            sets.append([one])
+        else:
+            mine.append(one)
+    return sets
+
+
+def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbered]]) -> Figure:
+    what, name = over.what, over.name
+    points: list[dict[str, Any]] = []
+    medians: list[dict[str, Any]] = []
+    limits: list[dict[str, Any]] = []
+    data: list[tuple[str, ...]] = []
+    names = _series_names(sets)
+    for series, each in zip(names, sets, strict=True):
+        for one in sorted(each, key=lambda found: found[1].number(name) or 0):
+            x = one[1].number(name) or 0
+            where = f"{series}, {whole(int(x))} {what}"
+            common = {"x": x, "series": series}
+            points += [
+                {**common, "y": value, "tip": f"{where}, repetition {at}: {number(value)} {unit}"}
+                for at, value in enumerate(one[1].values, start=1)
+            ]
+            medians.append({**common, "y": one[1].median, "tip": f"{where}, median: {number(one[1].median)} {unit}"})
+            limit = limit_of(one[1])
+            if limit is not None:
+                tip = f"{where}, {limit.label}: {number(limit.value)} {unit}"
+                limits.append({**common, "y": limit.value, "tip": tip, "what": limit.label})
+            data.append(
+                (
+                    series,
+                    whole(int(x)),
+                    number(one[1].median),
+                    "; ".join(map(number, one[1].values)),
+                    _limit_cell(one[1]),
+                )
+            )
+    ticks = tuple(sorted({row["x"] for row in medians}))
+    axes = (Axis(what, log=over.log, ticks=ticks), Axis(f"{metric} ({unit})"))
+    return Figure(
+        title=f"{metric} against {what}",
+        alternative=" ".join(
+            f"{series}: " + ", ".join(f"{row[2]} {unit} with {row[1]} {what}" for row in data if row[0] == series) + "."
+            for series in names
+        ),
+        caption=(
+            f"Each point is a repetition, the line goes through the medians{'; the axis is logarithmic' * over.log}. "
+            f"{_limits_told([one for each in sets for one in each], unit, limit_of)}"
+        ),
+        head=("series", what, f"median ({unit})", "repetitions", "tester's own limit"),
+        data=tuple(data),
+        draw=partial(charts.curve, points, medians, limits, axes),
+    )
+
+
+def _series_names(sets: Sequence[Sequence[Numbered]]) -> list[str]:
+    """Devices; where one has several sets, with the columns of the tables."""
+    duts = [each[0][1].dut for each in sets]
+    return [
+        dut if duts.count(dut) == 1 else f"{dut} (columns {', '.join(str(at) for at, _ in each)})"
+        for dut, each in zip(duts, sets, strict=True)
+    ]
+
+
+def _losses(numbered: Sequence[Numbered]) -> Iterator[Figure]:
+    every = [one for one in numbered if one[1].metric == "frame-loss" and one[1].repetitions[0].series]
+    yield from (_loss(group) for group in _chunks(every, charts.MOST_SERIES))
+
+
+def _loss(group: Sequence[Numbered]) -> Figure:
+    points: list[dict[str, Any]] = []
+    medians: list[dict[str, Any]] = []
+    data: list[tuple[str, ...]] = []
+    for one in group:
+        # In shared placement nothing is lost; what is short is that the sending was slowed down.
+        name = "shortfall_percent" if one[1].placement == "shared" else "lost_percent"
+        by_load: dict[float, list[float]] = {}
+        for repetition in one[1].repetitions:
+            for row in repetition.series:
+                load, share = row.get("offered_rate"), row.get(name)
+                if isinstance(load, float | int) and isinstance(share, float | int):
+                    by_load.setdefault(float(load), []).append(float(share))
+        series = short(one)
+        for load, values in sorted(by_load.items()):
+            where = f"{series}, {number(load)} frames/s"
+            middle = sorted(values)[len(values) // 2]
+            medians.append({"x": load, "y": middle, "series": series, "tip": f"{where}: {number(middle)} %"})
+            points += [{"x": load, "y": value, "series": series, "tip": f"{where}: {value:.4g} %"} for value in values]
+            data.append((series, number(load), "; ".join(f"{value:.4g}" for value in values)))
+    upright = _uprights(group)
+    axes = (Axis("offered load (frames/s, each direction)"), Axis("loss (%)"))
+    shared = any(one[1].placement == "shared" for one in group)
+    why = " In shared placement nothing is lost; shown is the share by which the sending was slowed down." * shared
+    return Figure(
+        title="Loss against load",
+        alternative=" ".join(f"{row[0]}: {row[2]} % at {row[1]} frames/s." for row in data),
+        caption=f"Each point is a load of a repetition.{why} {_limits_told(group, 'frames/s', load_limit)}",
+        head=("result", "offered load (frames/s)", "loss (%)"),
+        data=tuple(data),
+        draw=lambda width: charts.loss(points, medians, upright, axes, width),
+    )
+
+
+def _uprights(group: Sequence[Numbered]) -> list[Line]:
+    """The lowest limit of all results, for one line."""
+    found = [limit for _, result in group if (limit := load_limit(result)) is not None]
+    lowest = min(found, key=lambda limit: limit.value, default=None)
+    return [] if lowest is None else [Line(lowest.value, lowest.label)]
+
+
+def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
+    results = [result for _, result in numbered]
+    kinds: tuple[tuple[str, str, float, Any, Callable[[Result], float]], ...] = (
+        ("Relative scale-up", "", 1.0, scalability.scale_up, lambda result: 1 / result.device_cores),
+        ("Percent of forwarding", "%", 100.0, scalability.of_forwarding, lambda _: 100.0),
+    )
+    for title, unit, same, compare, factor in kinds:
+        rows: list[dict[str, Any]] = []
+        limits: list[dict[str, Any]] = []
+        for one in numbered:
+            found: scalability.Comparison = compare(one[1], results)
+            if found.value is None or found.reference is None:
+                continue
+            ratio = contrast(found.reference, one[1])
+            if ratio.kind != "ratio":
+                continue
+            rows.append(_ratio_row(one, ratio, factor(one[1])))
+            limit = limit_of(one[1])
+            if limit is not None and found.reference.median:
+                value = limit.value / found.reference.median * factor(one[1])
+                tip = f"{limit.label}: {value:.3g}"
+                limits.append({"label": rows[-1]["label"], "value": value, "tip": tip})
+        yield from (_ratio_figure(title, unit, same, some, limits) for some in _chunks(rows, charts.MOST_ROWS))
+
+
+def _ratio_row(one: Numbered, ratio: Contrast, factor: float) -> dict[str, Any]:
+    value, lower = ratio.value * factor, ratio.lower * factor
+    # An end that is not bounded is drawn as long as the rest, and told.
+    bounded = ratio.upper != float("inf")
+    upper = ratio.upper * factor if bounded else 2 * value - lower
+    told_upper = f"{upper:.4g}" if bounded else "more"
+    where = f"{short(one)}, {one[1].metric}"
+    tip = f"{where}: {value:.4g}, interval {lower:.4g} to {told_upper} ({ratio.coverage:.1%})"
+    return {
+        "label": f"{short(one)}|{one[1].metric}",
+        "value": value,
+        "lower": lower,
+        "upper": upper,
+        "tip": tip,
+        "cells": (where, f"{value:.4g}", f"{lower:.4g} to {told_upper}", f"{ratio.coverage:.1%}"),
+    }
+
+
+def _ratio_figure(
+    title: str, unit: str, same: float, rows: Sequence[dict[str, Any]], limits: Sequence[dict[str, Any]]
+) -> Figure:
+    its = {row["label"] for row in rows}
+    limits = [limit for limit in limits if limit["label"] in its]
+    plain = [{name: value for name, value in row.items() if name != "cells"} for row in rows]
+    axis = Axis(f"{title.lower()}{f' ({unit})' if unit else ''}")
+    data = tuple(
+        (*row["cells"], next((limit["tip"].split(": ")[1] for limit in limits if limit["label"] == row["label"]), "-"))
+        for row in rows
+    )
+    return Figure(
+        title=title,
+        alternative=" ".join(f"{row['tip']}." for row in rows),
+        caption=(
+            "The point is the ratio of the medians, the stroke an interval that holds the true ratio with the "
+            "probability in the table (Mann-Whitney, no distribution assumed; errors of searches are in it). The "
+            "thin stroke is what the tester itself would reach."
+        ),
+        head=("result", axis.title, "interval", "probability", "tester's own limit"),
+        data=data,
+        draw=lambda width: charts.intervals(plain, limits, same, axis, width),
+    )
+
+
+def _label(group: Sequence[Numbered], one: Numbered) -> str:
+    """Column and device; in a second line what tells it from others of the figure."""
+    told_apart = []
+    for name, words in (("connections", "N = {}"), ("device_cores", "{} core(s)"), ("frame_size", "{} octets")):
+        values = {result.parameter(name) for _, result in group if not isinstance(result.parameter(name), list)}
+        value = one[1].number(name)
+        if len(values) > 1 and value:
+            told_apart.append(words.format(whole(int(value))))
+    return "|".join([short(one), *([", ".join(told_apart)] if told_apart else [])])
+
+
+def _interval_of_median(result: Result) -> str:
+    found = median_interval(result.values)
+    if found is None:
+        return "-"
+    return f"{number(found.lower)} to {number(found.upper)} ({found.coverage:.1%})"
+
+
+def _limit_cell(result: Result) -> str:
+    limit = limit_of(result)
+    if limit is None:
+        return "-"
+    return number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
+
+
+def _limits_told(group: Sequence[Numbered], unit: str, read: Callable[[Result], Limit | None]) -> str:
+    """What the line beside the values is, or why there is none."""
+    limits = [read(result) for _, result in group]
+    known = [limit for limit in limits if limit is not None]
+    if not known:
+        return "There is no line of the tester's own limit: it is not known here, or the metric has none."
+    unknown = any(not limit.known for limit in known)
+    tried = " Where nobody knows it, it is the highest rate that was tried." if unknown else ""
+    least, most = min(limit.value for limit in known), max(limit.value for limit in known)
+    span = number(least) if least == most else f"{number(least)} to {number(most)}"
+    what = "part" if unit == "us" else "limit"
+    return (
+        f"The thin or dashed line is the tester's own {what}, {span} {unit}; where that is far beyond all values, it "
+        f"stands at the edge, with an arrow.{tried}"
+    )

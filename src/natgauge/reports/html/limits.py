@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester's own limit beside a result, in the result's unit: what figures draw a line at."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.procedures.kit.delay_metrics import OWN_PART
+from natgauge.reports.rows import number
+from natgauge.results.model import Result
+
+#: Phase whose rate a metric finds, by the unit of its values.
+_PHASE: Final = {"connections/s": 1, "frames/s": 2}
+#: Metrics in connections/s that no rate of the tester bounds: connections go without a frame.
+_UNBOUNDED: Final = frozenset({"expiry", "tear-down-rate"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What the tester itself does.
+
+    Attributes:
+        value: the highest rate in the result's unit, of each direction where the result is; the delay in us that is
+            the tester's own part, where the result is a delay.
+        known: False where it is only the highest rate that was tried, on ports whose own limit nobody knows.
+    """
+
+    value: float
+    known: bool
+
+    @property
+    def label(self) -> str:
+        """As a line in a figure is called."""
+        return "tester's own limit" if self.known else "highest rate tried"
+
+
+def limit_of(result: Result) -> Limit | None:
+    """The tester's own; None where the metric has none, or nobody measured it."""
+    if result.unit == "us":
+        return _own_delay(result)
+    phase = _PHASE.get(result.unit)
+    return None if phase is None or result.metric in _UNBOUNDED else _rate(result, phase)
+
+
+def load_limit(result: Result) -> Limit | None:
+    """The highest rate at which the tester offers frames of phase 2 in each active direction, frames/s."""
+    return _rate(result, 2)
+
+
+def _rate(result: Result, phase: int) -> Limit | None:
+    for name, known in (("tester_highest", True), ("search_top", False)):
+        rate = result.number(f"{name}_phase{phase}_rate")
+        if rate:
+            # Rates of phase 2 are told of all directions together.
+            both = phase == 2 and result.parameter("directions") == "both"
+            return Limit(rate / 2 if both else rate, known)
+    return None
+
+
+def _own_delay(result: Result) -> Limit | None:
+    """Told in a note of the result, for it is never subtracted."""
+    for note in result.notes:
+        found = re.match(re.escape(OWN_PART) + r"([0-9.e+-]+) us", note)
+        if found:
+            return Limit(float(found[1]), known=True)
+    return None
+
+
+def told(result: Result, limit: Limit | None) -> str:
+    """One sentence for a caption."""
+    if limit is None:
+        return "the tester's own limit is not known here, or is none of this metric"
+    what = "part" if result.unit == "us" else "limit"
+    if limit.known:
+        return f"the tester's own {what} is {number(limit.value)} {result.unit}"
+    return f"the tester's own limit on these ports is not known; {number(limit.value)} {result.unit} was the most tried"

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: verdict first, then figures, tables, parameters, disturbed and invalid trials, environment, the commands.
+
+It holds all it needs, asks nobody for anything, and works without a script: that one only shows values under a pointer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.campaigns.store import TRIALS
+from natgauge.errors import UsageError
+from natgauge.measurer import Verdict
+from natgauge.reports import text
+from natgauge.reports.extras import need
+from natgauge.reports.html import again, charts, delays, evidence
+from natgauge.reports.html.evidence import Trials
+from natgauge.reports.html.figures import Figure, figures
+from natgauge.reports.rows import number
+from natgauge.reports.shown import Line, below, lines_of
+from natgauge.reports.stored import Found, Stored
+from natgauge.results.comparing import shown
+from natgauge.results.model import Result
+from natgauge.results.parameters import GROUPS, describe
+
+#: Columns of a table beside each other; more would leave paper and phone.
+_COLUMNS: Final = 6
+_HERE: Final = "natgauge.reports.html"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some columns of a table: numbers of the first and the last one, and the rows that say something of them."""
+
+    first: int
+    last: int
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def write(found: Found, path: Path) -> None:
+    """Write the page, replacing a file that is there.
+
+    Raises:
+        UsageError: a results folder is damaged, or the file cannot be written.
+        HostError: jinja2 or vl-convert is not installed.
+    """
+    _refuse(path)
+    made = page(found)
+    try:
+        path.write_text(made, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"report: cannot write {path}: {error.strerror}; name a file in a folder of yours") from error
+
+
+def _refuse(path: Path) -> None:
+    """What cannot be written is told before the work is done."""
+    why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    if why:
+        raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
+
+
+def page(found: Found) -> str:
+    """The whole page as HTML.
+
+    Raises:
+        UsageError: a results folder is damaged.
+        HostError: jinja2 or vl-convert is not installed.
+    """
+    jinja2 = need("jinja2", "report", "the page")
+    need("vl_convert", "report", "the page")
+    results = found.results
+    most = evidence.listed_of_each(len(results))
+    trials = [evidence.trials_of(one, most) for one in found.stored]
+    every = figures(results)
+    timed = delays.figures([(one, each.timed) for one, each in zip(enumerate(results, start=1), trials, strict=True)])
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(_resource("page.html.j2"))
+    made: str = template.render(
+        title=_title(results),
+        version=_versions(results),
+        style=_resource("page.css"),
+        script=_resource("page.js"),
+        verdicts=[_verdict(number, one) for number, one in enumerate(found.stored, start=1)],
+        figures=[_figure(at, one) for at, one in enumerate([*every, *timed], start=1)],
+        tables=_parts(_numbered(lines_of(results))),
+        below=below(results),
+        series=[series for at, one in enumerate(results, start=1) for series in _series(at, one)],
+        parameters=_parts(_parameters(results)),
+        trials=[_trials(number, *pair) for number, pair in enumerate(zip(found.stored, trials, strict=True), start=1)],
+        unended=[str(folder) for folder in found.unended],
+        environments=evidence.environments_of(found.stored),
+        commands=[(at, one.dut, again.command(one)) for at, one in enumerate(results, start=1)],
+        on_wire=any(one.parameter("lab_kind") == "wire" for one in results),
+    )
+    return made
+
+
+def _resource(name: str) -> str:
+    return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
+
+
+def _title(results: Sequence[Result]) -> str:
+    duts = list(dict.fromkeys(one.dut for one in results))
+    metrics = list(dict.fromkeys(one.metric for one in results))
+    more = f" and {len(duts) - 3} more" if len(duts) > 3 else ""
+    what = metrics[0] if len(metrics) == 1 else f"{len(metrics)} metrics"
+    return f"{', '.join(duts[:3])}{more}: {what}"
+
+
+def _versions(results: Sequence[Result]) -> str:
+    """Of natgauge, as it measured: this one may be another."""
+    return " and ".join(dict.fromkeys(str(one.parameter("natgauge") or "of unknown version") for one in results))
+
+
+def _verdict(column: int, one: Stored) -> dict[str, Any]:
+    result = one.result
+    return {
+        "column": column,
+        "dut": result.dut,
+        "metric": result.metric,
+        "median": number(result.median),
+        "unit": text.unit_of(result),
+        "total": result.figures.get("frames_per_second_total") and number(result.figures["frames_per_second_total"]),
+        "sentences": text.sentences(result),
+        "doubts": result.doubts,
+        "notes": text.notes_of(result),
+        "folder": str(one.folder),
+    }
+
+
+def _figure(at: int, one: Figure) -> dict[str, Any]:
+    return {
+        "at": at,
+        "figure": one,
+        "wide": charts.drawn(one.draw(charts.WIDE), f"f{at}w"),
+        "narrow": charts.drawn(one.draw(charts.NARROW), f"f{at}n"),
+    }
+
+
+def _numbered(lines: Sequence[Line]) -> list[Line]:
+    """Devices with the numbers that figures and sentences call their columns by."""
+    head, *rest = lines
+    return [Line(head.heading, tuple(f"{at}. {dut}" for at, dut in enumerate(head.cells, start=1))), *rest]
+
+
+def _parts(lines: Sequence[Line]) -> list[_Part]:
+    """Tables of a few columns each; rows that say nothing for these are left out."""
+    parts = []
+    number_of = len(lines[0].cells)
+    # Equally many in each, as far as that goes.
+    width = math.ceil(number_of / math.ceil(number_of / _COLUMNS))
+    for first in range(0, number_of, width):
+        last = min(first + width, number_of)
+        cut = [(line.heading, *line.cells[first:last]) for line in lines]
+        kept = tuple(row for row in cut[1:] if any(cell != "-" for cell in row[1:]))
+        parts.append(_Part(first + 1, last, cut[0], kept))
+    return parts
+
+
+def _parameters(results: Sequence[Result]) -> list[Line]:
+    """Every parameter, group by group."""
+    lines = [Line("column", tuple(f"{at}. {one.dut}" for at, one in enumerate(results, start=1)))]
+    for group in GROUPS:
+        names = dict.fromkeys(name for one in results for name in getattr(one.parameters, group))
+        for name in names:
+            values = [getattr(one.parameters, group) for one in results]
+            cells = tuple(shown(each[name]) if name in each else "-" for each in values)
+            lines.append(Line(f"{group}: {describe(name).heading}", cells))
+    return lines
+
+
+def _series(at: int, result: Result) -> list[dict[str, Any]]:
+    """The rows of every repetition that has some."""
+    found = []
+    for repetition, one in enumerate(result.repetitions, start=1):
+        if one.series:
+            names = text.series_names(one.series)
+            rows = [[_cell(row.get(name)) for name in names] for row in one.series]
+            head = [name.replace("_", " ") for name in names]
+            title = f"{at}. {result.dut}, {result.metric}, repetition {repetition}"
+            found.append({"title": title, "head": head, "rows": rows})
+    return found
+
+
+def _cell(value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else number(value)
+
+
+def _trials(at: int, one: Stored, trials: Trials) -> dict[str, Any]:
+    total = sum(trials.verdicts.values())
+    counted = ", ".join(f"{trials.verdicts[name]:,} {name}" for name in Verdict if trials.verdicts[name]) or "none"
+    return {
+        "title": f"{at}. {one.result.dut}, {one.result.metric}",
+        "told": f"{total:,} trials: {counted}; {trials.disturbed:,} disturbed.",
+        "trials": trials,
+        "file": str(one.folder / TRIALS),
+    }

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table as LaTeX, to be read in by a paper: needs no package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from natgauge.reports.shown import below, lines_of
+from natgauge.results.model import Result
+
+_SPECIAL: Final[Mapping[str, str]] = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def table(results: Sequence[Result]) -> str:
+    r"""A `tabular` whose first line names the devices, then a paragraph for each sentence below.
+
+    Raises:
+        UsageError: there are no results.
+    """
+    head, *rest = lines_of(results)
+    lines = [
+        r"\begin{tabular}{l" + "r" * len(results) + "}",
+        r"\hline",
+        _line([head.heading, *head.cells]),
+        r"\hline",
+        *(_line([line.heading, *line.cells]) for line in rest),
+        r"\hline",
+        r"\end{tabular}",
+    ]
+    return "\n".join([*lines, *(rf"\par{{\footnotesize {_plain(note)}\par}}" for note in below(results))])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return " & ".join(map(_plain, cells)) + r" \\"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\\~^<>&%$#_{}]", lambda found: _SPECIAL[found[0]], text)

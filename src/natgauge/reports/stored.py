@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored results found again: of one results folder, or of a folder that holds several, such as a campaign's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from natgauge.campaigns.store import PLAN, SUMMARY, TRIAL_SCHEMA, TRIALS, read_document, read_lines
+from natgauge.errors import UsageError
+from natgauge.results.model import SUMMARY_SCHEMA, Result
+
+_Kind = TypeVar("_Kind")
+
+#: Where a campaign keeps its results folders, below its own.
+_CAMPAIGN: Final = "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One result and the folder that has its evidence, as it is called now."""
+
+    folder: Path
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What folders hold.
+
+    Attributes:
+        stored: every result, at least one, in the order of the folders; within a folder of results by name.
+        unended: results folders of measurements that did not end: they have trials, but no result.
+    """
+
+    stored: tuple[Stored, ...]
+    unended: tuple[Path, ...]
+
+    @property
+    def results(self) -> list[Result]:
+        """The results alone."""
+        return [one.result for one in self.stored]
+
+
+def find(folders: Sequence[Path]) -> Found:
+    """Every result of these folders: results folders, folders of results folders, or campaigns (those with `results/`).
+
+    Raises:
+        UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
+    """
+    stored: list[Stored] = []
+    unended: list[Path] = []
+    for folder in folders:
+        below = list(_below(folder))
+        ended = [each for each in below if (each / SUMMARY).is_file()]
+        if below and not ended:
+            raise UsageError(
+                f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
+                "name another folder"
+            )
+        if not ended:
+            stored.append(Stored(folder, read_summary(folder)))
+            continue
+        stored += [Stored(each, read_summary(each)) for each in ended]
+        unended += [each for each in below if each not in ended]
+    return Found(tuple(stored), tuple(unended))
+
+
+def read_summary(folder: Path) -> Result:
+    """The result of one results folder.
+
+    Raises:
+        UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
+    """
+    path = folder / SUMMARY
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    if not there:
+        raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
+    return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
+
+
+def each_trial(one: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
+    """What `read` makes of each trial of a results folder, in the order they were made.
+
+    Raises:
+        UsageError: there are no trials, or one is not as natgauge writes them; the line is named.
+    """
+    path = one.folder / TRIALS
+    for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
+        try:
+            found = read(trial)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise UsageError(
+                f"results: {path}:{line} is no trial as natgauge writes them ({type(error).__name__}: {error}): it is "
+                "damaged; leave the folder out, or measure again"
+            ) from error
+        yield found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Results folders below a folder that is none itself: beside each other, or in the `results/` of campaigns."""
+    try:
+        if _is_results_folder(folder) or not folder.is_dir():
+            return
+        inner = folder / _CAMPAIGN
+        for child in sorted((inner if inner.is_dir() else folder).iterdir()):
+            if _is_results_folder(child):
+                yield child
+            elif (child / _CAMPAIGN).is_dir():
+                yield from filter(_is_results_folder, sorted((child / _CAMPAIGN).iterdir()))
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def _is_results_folder(folder: Path) -> bool:
+    return (folder / SUMMARY).is_file() or (folder / PLAN).is_file()
+
+
+def _unreadable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(f"report: {str(folder)!r} cannot be read ({error.strerror}); name the folder of a measurement")
+
+
+def _missing(folder: Path) -> str:
+    if not folder.is_dir():
+        return "it is no folder" if folder.exists() else "there is no such folder"
+    if (folder / PLAN).exists():
+        return f"it has no {SUMMARY}, for its measurement did not end"
+    return f"it has no {SUMMARY}"

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which result of one run belongs to which of another: the same metric, set up most alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from natgauge.results.comparing import Difference, comparable
+from natgauge.results.model import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two results of one metric.
+
+    Attributes:
+        first: of the first run.
+        second: of the second one.
+        differences: that keep them from being held against each other.
+        about: differences that the comparison is about.
+    """
+
+    first: Result
+    second: Result
+    differences: tuple[Difference, ...]
+    about: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """What became of two runs: pairs in the order of the first run, and results that have no partner."""
+
+    pairs: tuple[Pair, ...]
+    only_first: tuple[Result, ...]
+    only_second: tuple[Result, ...]
+
+
+def pair(first: Sequence[Result], second: Sequence[Result], *, about: Collection[str] = ()) -> Paired:
+    """Give each result the partner it differs least from; each has one at most.
+
+    Args:
+        first: results of one run.
+        second: those of another one.
+        about: names of parameters, or of whole groups, that may differ.
+    """
+    every: list[tuple[int, int, int, int, Pair]] = []
+    for at, mine in enumerate(first):
+        for place, its in enumerate(second):
+            if mine.metric == its.metric:
+                made = _pair(mine, its, about)
+                # Those alike in all but what the comparison is about go first, the most alike before all others.
+                every.append((len(made.differences), len(made.about), abs(at - place), at, made))
+    chosen: dict[int, Pair] = {}
+    taken: set[int] = set()
+    for _, _, _, at, made in sorted(every, key=lambda one: one[:4]):
+        if at not in chosen and id(made.second) not in taken:
+            chosen[at] = made
+            taken.add(id(made.second))
+    return Paired(
+        tuple(chosen[at] for at in sorted(chosen)),
+        tuple(one for at, one in enumerate(first) if at not in chosen),
+        tuple(one for one in second if id(one) not in taken),
+    )
+
+
+def _pair(first: Result, second: Result, about: Collection[str]) -> Pair:
+    kept = comparable(first, second, except_for=about)
+    names = {one.name for one in kept}
+    every = comparable(first, second)
+    return Pair(first, second, tuple(kept), tuple(one for one in every if one.name not in names))

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs held against each other: intervals by published critical values, and words that no noise can make."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.made_results import made
+
+from natgauge.campaigns.store import Store
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.procedures import procedures
+from natgauge.reports.difference import diff, interval_of, text
+from natgauge.results.contrast import _coverage, contrast
+from natgauge.results.model import Result
+
+FIRST = (1000.0, 1010.0, 990.0, 1005.0, 995.0)
+
+
+def result(values: Sequence[float], *, error: float = 0.0, limited_by: str = "device", **changed: Any) -> Result:
+    """A search's result: each value with an upper bound `error` above it, unless something else limited."""
+    middle = sorted(values)[len(values) // 2]
+    plain = made(values, median=middle, **changed).document()
+    for one in plain["repetitions"]:
+        one |= {"limited_by": limited_by}
+        if limited_by == "device" and error:
+            one |= {"upper": one["value"] + error, "error": error}
+    return Result.from_document(plain)
+
+
+def times(factor: float, values: Sequence[float] = FIRST) -> list[float]:
+    return [value * factor for value in values]
+
+
+def outcome(first: Result, second: Result, **asked: Any) -> str:
+    (line,) = diff([first], [second], **asked).lines
+    return line.outcome
+
+
+@pytest.mark.parametrize(("number", "critical"), [(4, 0), (5, 2), (6, 5), (8, 13), (10, 23), (20, 127)])
+def test_the_ranks_are_those_of_the_published_critical_values_of_mann_and_whitney(number: int, critical: int) -> None:
+    assert _coverage(number, number, critical + 1) >= 0.95
+    assert _coverage(number, number, critical + 2) < 0.95
+
+
+def test_the_interval_holds_the_true_ratio_as_often_as_it_says_whatever_the_distribution() -> None:
+    chance = random.Random(9693)  # noqa: S311 - a simulation
+    held = 0
+    for _ in range(2000):
+        first, second = ([factor * chance.paretovariate(3) for _ in range(5)] for factor in (1.0, 1.7))
+        found = contrast(result(first), result(second))
+        held += found.lower <= 1.7 <= found.upper
+    # 0.968 is the exact coverage of five and five; 0.95 is four standard deviations below it.
+    assert held / 2000 > 0.95
+    assert found.coverage == pytest.approx(0.968, abs=0.001)
+    assert held / 2000 < 0.985
+
+
+def test_a_ratio_is_of_the_medians_and_its_interval_of_all_pairs() -> None:
+    found = contrast(result([100.0, 110.0, 120.0, 130.0]), result([200.0, 220.0, 240.0, 260.0]))
+    assert (found.kind, found.value) == ("ratio", 2.0)
+    # Four and four: only the smallest and the largest pair reach 95 %.
+    assert (found.lower, found.upper) == (200 / 130, 260 / 100)
+    assert found.coverage == pytest.approx(1 - 2 / 70)
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(0.9, "worse"), (1.1, "better"), (1.001, "no difference seen"), (1.0, "no difference seen")]
+)
+def test_what_lies_outside_of_the_noise_is_told_and_what_it_covers_is_not(factor: float, said: str) -> None:
+    assert outcome(result(FIRST), result(times(factor))) == said
+
+
+def test_of_times_and_losses_less_is_better() -> None:
+    first, second = (result(values, metric="latency", unit="us") for values in (FIRST, times(0.8)))
+    assert outcome(first, second) == "better"
+    assert outcome(second, first) == "worse"
+
+
+def test_a_metric_that_is_neither_good_nor_bad_has_changed() -> None:
+    first, second = (result(values, metric="expiry", unit="connections/s") for values in (FIRST, times(0.8)))
+    assert outcome(first, second) == "changed"
+    assert diff([first], [second]).exit_status == 1
+
+
+def test_repetitions_that_agree_to_the_last_digit_are_no_surer_than_their_search() -> None:
+    """Every search ended in the same step; the next one is 5 % higher."""
+    first, second = (result([value] * 5, error=50.0) for value in (1000.0, 970.0))
+    assert outcome(first, second) == "no difference seen"
+    first, second = (result([value] * 5, error=5.0) for value in (1000.0, 970.0))
+    assert outcome(first, second) == "worse"
+
+
+@pytest.mark.parametrize("limited_by", ["tester", "host"])
+def test_a_figure_that_is_a_lower_bound_only_proves_no_rise_above_it(limited_by: str) -> None:
+    bound = result(times(1.0), limited_by=limited_by)
+    assert outcome(bound, result(times(1.5))) == "cannot tell"
+    assert outcome(bound, result(times(0.5))) == "worse"
+    assert outcome(result(times(0.5)), bound) == "better"
+    assert outcome(result(times(1.5)), bound) == "cannot tell"
+    assert "limited by" in diff([bound], [result(times(1.5))]).lines[0].why
+
+
+@pytest.mark.parametrize(("numbers", "said"), [((1, 1), "0%"), ((3, 3), "90%"), ((2, 5), "90%")])
+def test_too_few_repetitions_are_told_honestly(numbers: tuple[int, int], said: str) -> None:
+    first, second = result(FIRST[: numbers[0]]), result(times(0.1)[: numbers[1]])
+    found = diff([first], [second])
+    (line,) = found.lines
+    assert (line.outcome, found.exit_status) == ("cannot tell", 5)
+    assert f"{numbers[0]} and {numbers[1]} repetitions give {said} at most; 4 and 4 are enough" in line.why
+
+
+def test_zeros_have_a_difference_and_no_ratio() -> None:
+    common: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
+    none, some = result([0.0] * 5, **common), result([2.0, 3.0, 2.5, 2.2, 2.7], **common)
+    assert outcome(none, none) == "no difference seen"
+    assert outcome(none, some) == "worse"
+    assert contrast(none, some).kind == "difference"
+    assert contrast(none, some).value == 2.5
+
+
+def test_a_time_that_the_host_made_longer_is_an_upper_bound() -> None:
+    common: dict[str, Any] = {"metric": "reset", "unit": "ms"}
+    bound = result(FIRST, limited_by="host", **common)
+    assert outcome(bound, result(times(2.0), **common)) == "worse"
+    assert outcome(bound, result(times(0.5), **common)) == "cannot tell"
+    assert outcome(result(times(2.0), **common), bound) == "better"
+    assert interval_of(contrast(bound, result(FIRST, **common))).endswith(" to more")
+
+
+def test_a_lower_bound_against_a_zero_has_no_end_either() -> None:
+    found = contrast(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
+    assert (found.kind, found.lower) == ("difference", -math.inf)
+    assert outcome(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]])) == "cannot tell"
+    assert interval_of(found).startswith("less to ")
+
+
+def test_a_margin_covers_small_changes() -> None:
+    first, second = result(times(1.0)), result(times(0.9))
+    assert outcome(first, second, margin=0.2) == "no difference seen"
+    assert outcome(first, second, margin=0.05) == "worse"
+    for margin in (-0.1, 1.0, float("nan")):
+        with pytest.raises(UsageError, match="margin"):
+            diff([first], [second], margin=margin)
+
+
+def test_set_ups_that_differ_are_refused_by_name_and_allowed_when_asked_for() -> None:
+    first = result(FIRST, parameters={"kernel": "6.1"})
+    second = result(times(0.8), parameters={"kernel": "6.18"})
+    found = diff([first], [second])
+    (line,) = found.lines
+    assert (line.outcome, line.contrast, found.exit_status) == ("not compared", None, 5)
+    assert "kernel 6.1 against 6.18" in text(found)
+    for about in ("kernel", "place"):
+        allowed = diff([first], [second], about=[about])
+        assert allowed.exit_status == 1
+        assert "differs as asked: kernel 6.1 against 6.18" in text(allowed)
+    with pytest.raises(UsageError, match="'kernle'"):
+        diff([first], [second], about=["kernle"])
+
+
+def test_results_of_two_runs_are_paired_by_how_they_were_set_up() -> None:
+    first = [result(times(number), parameters={"connections": number}) for number in (1, 10, 100)]
+    second = [result(times(number), parameters={"connections": number}) for number in (100, 10, 7)]
+    found = diff(first, second)
+    assert [line.outcome for line in found.lines].count("no difference seen") == 2
+    pairs = [(line.pair.first, line.pair.second) for line in found.lines]
+    numbers = [tuple(one.number("connections") for one in both) for both in pairs]
+    assert numbers == [(1, 7), (10, 10), (100, 100)]
+    about = diff(first, second, about=["connections"])
+    assert [line.pair.second.number("connections") for line in about.lines] == [7, 10, 100]
+
+
+def test_a_metric_of_one_run_only_is_told() -> None:
+    first = [result(FIRST), result(FIRST, metric="connection-rate", unit="connections/s")]
+    found = diff(first, first[:1])
+    assert found.exit_status == 5
+    assert "Only in the first run: connection-rate of x." in text(found)
+    with pytest.raises(UsageError, match="the first run has throughput, the second connection-rate"):
+        diff(first[:1], first[1:])
+
+
+def test_every_metric_says_what_is_better_or_that_neither_is() -> None:
+    neither = {name for name, procedure in procedures().items() if procedure.better is None}
+    assert neither == {"enumeration-orders", "expiry"}
+
+
+def stored(path: Path, *results: Result) -> str:
+    for number, one in enumerate(results):
+        folder = path / str(number)
+        folder.mkdir(parents=True)
+        Store(folder).write_summary(one.document())
+    return str(path)
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.2, 0), (0.8, 1)])
+def test_the_command_ends_with_what_continuous_integration_wants_to_know(
+    factor: float, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = stored(tmp_path / "a", result(FIRST)), stored(tmp_path / "b", result(times(factor)))
+    assert run(["diff", first, second]) == status
+    assert "throughput" in capsys.readouterr().out
+    assert run(["diff", "--json", first, second]) == status
+    document = json.loads(capsys.readouterr().out)
+    assert document["exit_status"] == status
+    assert document["comparisons"][0]["value"] == pytest.approx(factor)
+
+
+def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = stored(tmp_path / "a", result(FIRST)), stored(tmp_path / "b", result(FIRST, limited_by="tester"))
+    assert run(["diff", "--json", first, second]) == 5
+    (line,) = json.loads(capsys.readouterr().out)["comparisons"]
+    assert (line["outcome"], line["upper"]) == ("cannot tell", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--margin", "much"], "margin 'much' is no share"),
+        (["--margin", "100%"], "margin 1"),
+        (["--about", "nothing"], "'nothing'"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = stored(tmp_path / "a", result(FIRST))
+    assert run(["diff", *words, first, first]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+
+
+def test_a_folder_without_a_result_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diff", str(tmp_path), str(tmp_path / "no")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "holds no result" in line

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same rows in every form, and results found wherever they lie."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from tests.unit.made_results import made
+
+from natgauge.campaigns.store import Store
+from natgauge.cli import run
+from natgauge.reports import csv_table, draft, latex, markdown, text
+from natgauge.reports.shown import below, lines_of
+from natgauge.reports.stored import find
+from natgauge.results.model import Result
+
+DOUBTS = [{"word": "single repetition", "text": "one"}, {"word": "wide spread", "text": "wide"}]
+
+
+def results(number: int, **parameters: Any) -> list[Result]:
+    return [
+        made(
+            [100_000.0 * (each + 1), 101_000.0 * (each + 1)],
+            median=100_500.0 * (each + 1),
+            metric="validated-connection-rate",
+            unit="connections/s",
+            doubts=DOUBTS,
+            parameters={"dut": f"gateway-{each}", "connections": 10**each, **parameters},
+        )
+        for each in range(number)
+    ]
+
+
+def folder(path: Path, result: Result) -> Path:
+    Store(path).write_summary(result.document())
+    return path
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 7])
+def test_no_line_of_a_draft_is_longer_than_it_allows(number: int) -> None:
+    lines = draft.table(results(number)).splitlines()
+    assert max(map(len, lines)) <= 72
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def rows_of_draft(found: str) -> list[list[list[str]]]:
+    """The rows of each table; broken cells are put together again, without blanks."""
+    tables: list[list[list[str]]] = []
+    for line in found.splitlines():
+        if line.startswith("+="):
+            # The rule above the heading opens a table, the one below it goes on with it.
+            if not tables or len(tables[-1]) > 1:
+                tables.append([])
+            tables[-1].append([])
+        elif line.startswith("+-"):
+            tables[-1].append([])
+        elif line.startswith("| "):
+            cells = [cell.replace(" ", "") for cell in line[2:-2].split(" | ")]
+            row = tables[-1][-1]
+            tables[-1][-1] = [one + more for one, more in zip(row, cells, strict=True)] if row else cells
+    return [[row for row in rows if row] for rows in tables]
+
+
+@pytest.mark.parametrize(("number", "least"), [(1, 1), (7, 2)])
+def test_a_draft_has_every_cell_of_the_text_whole(number: int, least: int) -> None:
+    shown = [*results(number - 1), made([1.0], parameters={"dut": "a" * 90, "version": ["x 1", "y 2"]})]
+    tables = rows_of_draft(draft.table(shown))
+    assert len(tables) >= least
+    wanted = [[cell.replace(" ", "") for cell in (line.heading, *line.cells)] for line in lines_of(shown)]
+    assert all([row[0] for row in rows] == [row[0] for row in wanted] for rows in tables)
+    columns = [column for rows in tables for column in list(zip(*rows, strict=True))[1:]]
+    assert columns == list(zip(*wanted, strict=True))[1:]
+    assert max(map(len, draft.table(shown).splitlines())) <= 72
+
+
+def cells_of(form: str, found: str) -> list[list[str]]:
+    """The cells of a table, marks of the form taken away."""
+    if form == "markdown":
+        lines = [line for line in found.splitlines() if line.startswith("|") and "---" not in line]
+        return [[re.sub(r"\\(.)", r"\1", cell.strip()) for cell in line[1:-1].split(" | ")] for line in lines]
+    lines = [line for line in found.splitlines() if line.endswith(r" \\")]
+    return [[re.sub(r"\\(.)", r"\1", cell) for cell in line.removesuffix(r" \\").split(" & ")] for line in lines]
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_each_form_has_the_rows_of_the_text(form: str) -> None:
+    shown = results(2)
+    view = {"markdown": markdown, "latex": latex}[form]
+    found = view.table(shown)
+    assert cells_of(form, found) == [[line.heading, *line.cells] for line in lines_of(shown)]
+    for sentence in below(shown):
+        assert sentence in re.sub(r"\\(.)", r"\1", found)
+
+
+def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
+    shown = results(2, version=["x | y", "*z* <b> `c`"])
+    page = MarkdownIt("commonmark").enable("table").render(markdown.table(shown))
+    cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
+    assert cells == [cell for line in lines_of(shown) for cell in (line.heading, *line.cells)]
+    assert [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page)] == below(shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "in_markdown", "in_latex"),
+    [("a|b", r"a\|b", "a|b"), ("a_b", r"a\_b", r"a\_b"), ("100%&", "100%&", r"100\%\&"), ("<x>", r"\<x\>", "textless")],
+)
+def test_marks_in_names_are_shown_as_they_are(name: str, in_markdown: str, in_latex: str) -> None:
+    shown = [made([1.0], parameters={"dut": name})]
+    assert in_markdown in markdown.table(shown)
+    assert in_latex in latex.table(shown)
+
+
+def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = results(1)
+    where = folder(tmp_path, shown)
+    views = {"text": text, "csv": csv_table, "draft": draft, "latex": latex, "markdown": markdown}
+    for form, view in views.items():
+        assert run(["report", "--format", form, str(where)]) == 0
+        assert capsys.readouterr().out == view.table([shown]) + "\n"
+
+
+@pytest.mark.parametrize("inner", ["", "results"])
+def test_a_folder_of_results_folders_is_as_good_as_each_of_them(inner: str, tmp_path: Path) -> None:
+    made_ones = results(3)
+    for number, one in enumerate(made_ones):
+        path = tmp_path / inner / f"cell-{number}"
+        path.mkdir(parents=True)
+        folder(path, one)
+    (tmp_path / inner / "notes").mkdir()
+    found = find([tmp_path])
+    assert found.results == made_ones
+    assert [one.folder.name for one in found.stored] == ["cell-0", "cell-1", "cell-2"]
+    assert found.unended == ()
+
+
+def test_a_measurement_that_did_not_end_is_told_and_the_others_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    folder(tmp_path / "a", results(1)[0])
+    (tmp_path / "b" / "plan.json").write_text("{}")
+    assert run(["report", "--format", "csv", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert len(list(csv.reader(io.StringIO(shown.out)))) == 2
+    (line,) = shown.err.splitlines()
+    assert str(tmp_path / "b") in line
+    assert "did not end" in line
+
+
+def test_campaigns_beside_single_measurements_are_found_in_one_folder(tmp_path: Path) -> None:
+    one, other, third = results(3)
+    for path, shown in (("a-single", one), ("b-campaign/results/x", other), ("b-campaign/results/y", third)):
+        (tmp_path / path).mkdir(parents=True)
+        folder(tmp_path / path, shown)
+    (tmp_path / "b-campaign" / "campaign.json").write_text("{}")
+    assert find([tmp_path]).results == [one, other, third]
+    assert find([tmp_path / "b-campaign"]).results == [other, third]
+
+
+def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results" / "x").mkdir(parents=True)
+    (tmp_path / "results" / "x" / "plan.json").write_text("{}")
+    assert run(["report", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "none of its 1 measurements has ended" in line
+
+
+def test_a_damaged_result_among_others_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    folder(tmp_path / "a", results(1)[0])
+    (tmp_path / "b" / "summary.json").write_text("{")
+    assert run(["report", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path / "b" / "summary.json") in line
