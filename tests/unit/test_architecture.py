@@ -37,6 +37,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "verdicts", "words",
     },
     "campaigns": {"bench", "duts", "errors", "host", "labs", "measurer", "procedures", "results", "tester", "words"},
+    "comparisons": {
+        "bench", "campaigns", "duts", "errors", "host", "labs", "options", "tester", "trials", "measurer", "words",
+    },
     "reports": {"campaigns", "errors", "measurer", "procedures", "results", "words"},
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

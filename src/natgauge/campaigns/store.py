@@ -27,6 +27,8 @@ PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
 TRIAL_SCHEMA = "natgauge-trial-1"
 MEASUREMENT_SCHEMA = "natgauge-measurement-1"
+ROUND_SCHEMA = "natgauge-comparison-round-1"
+COMPARISON_SCHEMA = "natgauge-comparison-1"
 
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
@@ -106,6 +108,15 @@ class Store:
     def add_measurement(self, measurement: Mapping[str, object]) -> None:
         """Append one repetition's answer."""
         self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
+
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Append one round of a comparison, all its slices, and flush it to the disk."""
+        self.trials += 1
+        self._append("rounds.jsonl", {"schema": ROUND_SCHEMA, "round": self.trials, **comparison_round})
+
+    def write_comparison(self, comparison: Mapping[str, object]) -> None:
+        """Keep what a comparison printed at its end."""
+        self._write("comparison.json", {"schema": COMPARISON_SCHEMA, **comparison})
 
     def discard_unused(self) -> None:
         """As `discard` where nothing was measured: leave no folder that looks as if."""

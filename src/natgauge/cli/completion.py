@@ -37,6 +37,7 @@ def _labs() -> Iterable[str]:
 _KNOWN: Final = {
     ("measure", "metric"): _metrics,
     ("measure", "dut"): _gateways,
+    ("compare", "gateways"): _gateways,
     ("measure", "lab_name"): _labs,
     ("duts show", "name"): _gateways,
     ("lab up", "dut"): _gateways,
