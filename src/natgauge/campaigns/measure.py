@@ -12,8 +12,7 @@ from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.question import Question, ask
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.recording import Conditions, record
-from natgauge.campaigns.store import TRACEBACK, Store
-from natgauge.errors import NatgaugeError, fault
+from natgauge.campaigns.store import Store
 from natgauge.host import machine
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
@@ -72,7 +71,7 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
     planned = bench.plan(question.metric, question.settings)
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)
-    try:
+    with store.evidence():
         with bench:
             ready = bench.ready(planned, store)
             facts = machine.facts()
@@ -83,14 +82,6 @@ def answer(question: Question, watch: Watch | None = None, *, results: Path = RE
             )
             result = ready.run()
         return _keep(result, parameters, store)
-    except Exception as error:
-        if isinstance(error, (NatgaugeError, BrokenPipeError)):
-            store.discard_unused()
-            raise
-        raise fault(error, [store.folder / TRACEBACK]) from error
-    except BaseException:
-        store.discard_unused()
-        raise
 
 
 def _parameters(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from natgauge.errors import UsageError
+from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.results.model import SUMMARY_SCHEMA
 
 PLAN_SCHEMA = "natgauge-plan-1"
@@ -117,6 +117,24 @@ class Store:
     def write_comparison(self, comparison: Mapping[str, object]) -> None:
         """Keep what a comparison printed at its end."""
         self._write("comparison.json", {"schema": COMPARISON_SCHEMA, **comparison})
+
+    @contextmanager
+    def evidence(self) -> Iterator[None]:
+        """Around a measurement that breaks off: no folder stays that looks as if, and a fault leaves its traceback.
+
+        Raises:
+            FaultError: whatever nobody foresaw.
+        """
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, (NatgaugeError, BrokenPipeError)):
+                self.discard_unused()
+                raise
+            raise fault(error, [self.folder / TRACEBACK]) from error
+        except BaseException:
+            self.discard_unused()
+            raise
 
     def discard_unused(self) -> None:
         """As `discard` where nothing was measured: leave no folder that looks as if."""

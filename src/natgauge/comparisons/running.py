@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.store import COMPARISON_SCHEMA, TRACEBACK, Store
+from natgauge.campaigns.store import COMPARISON_SCHEMA, Store
 from natgauge.comparisons import asked
 from natgauge.comparisons.asked import CompareOptions, Goal
 from natgauge.comparisons.contestants import Contestants, Standing
 from natgauge.comparisons.figures import Figure, Ledger, Place
 from natgauge.comparisons.statistics import rounds_of
-from natgauge.errors import BrokenError, NatgaugeError, UsageError, fault
+from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.trials import ComparisonRequest, ComparisonResult, ContestantCounts, Limits, Quantity, Slices
@@ -139,21 +139,13 @@ class Comparison:
         """
         check_host()
         store = Store.create(results, "compare", self.all.gateways[0].bench.recipe.name)
-        try:
+        with store.evidence():
             with self.all:
                 store.write_plan({**asdict(self.options), **self._conditions()})
                 devices = {one.label: one.started.device for one in self.all.devices}
                 store.write_environment({"machine": machine.facts(), "devices": devices})
                 seconds, rounds, figures = self._rounds(store)
             return self._answer(store, seconds, rounds, figures)
-        except Exception as error:
-            if isinstance(error, (NatgaugeError, BrokenPipeError)):
-                store.discard_unused()
-                raise
-            raise fault(error, [store.folder / TRACEBACK]) from error
-        except BaseException:
-            store.discard_unused()
-            raise
 
     def _rounds(self, store: Store) -> tuple[float, int, list[Figure]]:
         self._watch.stage(f"comparing {', '.join(one.label for one in self.all.gateways)} on core {self.all.cpu}")

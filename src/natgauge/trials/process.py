@@ -112,7 +112,7 @@ def _perform(
 
 
 def _start(program: Path, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the engine in a session of its own: Ctrl-C reaches us alone, and its priority counts in the whole machine."""
+    """Start the engine in a session of its own: Ctrl-C reaches us alone, its priority counts in the whole machine."""
     try:
         return subprocess.Popen(
             [str(program), *arguments],
