@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,9 @@ from natgauge.options import options_of
 if TYPE_CHECKING:
     from natgauge.comparisons.figures import Figure
     from natgauge.comparisons.running import Compared
+
+#: Share of interrupted slices that is worth a word.
+_MANY: Final = 0.05
 
 
 @click.command("compare", short_help="Compare what gateways cost, slice by slice.")
@@ -78,6 +81,11 @@ def _show(found: Compared, *, as_json: bool) -> None:
         limit = f"{document['fail_above']:.1%}"
         said = "more" if found.above else "not more" if found.decided else "undecided whether more"
         click.echo(f"Answer: {said} than {limit} above the baseline")
+    if document["interrupted_slices"] > _MANY * document["slices"]:
+        share = document["interrupted_slices"] / document["slices"]
+        click.echo(
+            f"  Note: the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
+        )
     click.echo(f"  {document['seconds']:.0f} s, {document['rounds']} rounds. Evidence: {document['evidence']}")
 
 

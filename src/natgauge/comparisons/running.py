@@ -25,8 +25,10 @@ from natgauge.trials import ComparisonRequest, ComparisonResult, ContestantCount
 from natgauge.trials import compare as run_round
 
 RESULTS: Final = Path("results")
-#: Blocks of each quantity in a round: with the default slices, connections for most of 100,000.
-_BLOCKS: Final = 96
+#: Blocks of new connections in a round: with the default slices, most of 100,000.
+_OPENING_BLOCKS: Final = 96
+#: Blocks over standing connections in a round, all quantities together: about as long as it takes to open them.
+_STANDING_BLOCKS: Final = 240
 #: A contestant whose frames were not all received and right has so many rounds to do better.
 _MOST_VOID: Final = 3
 #: Beyond what a round may take the engine gets this long to end.
@@ -130,6 +132,7 @@ class Comparison:
         self._ledger = Ledger(self._places(), self.quantities, options.slice_frames)
         self._void: dict[str, int] = {}
         self._notes: list[str] = []
+        self._slices = dict.fromkeys(("slices", "interrupted_slices", "waited_slices"), 0)
 
     def run(self, results: Path) -> Compared:
         """Make all, measure, undo all.
@@ -171,7 +174,7 @@ class Comparison:
             one.empty()
         timeouts = [one.udp_timeout for one in self.all.devices if one.udp_timeout is not None]
         limit = min([_LONGEST_ROUND_SECONDS, *(timeout - 1 for timeout in timeouts)])
-        blocks = {quantity: self.blocks if quantity in self.quantities else 0 for quantity in asked.QUANTITIES}
+        blocks = {quantity: self.blocks.get(quantity, 0) for quantity in asked.QUANTITIES}
         request = ComparisonRequest(
             seed=(self._seed + number) % 2**64,
             cpu=self.all.cpu,
@@ -183,6 +186,9 @@ class Comparison:
         wrong = self._wrong(request, result)
         store.add_round({"request": request, "result": result, "void": wrong})
         self._ledger.add(result.blocks, frozenset(wrong))
+        self._slices["slices"] += sum(len(block.ns) for block in result.blocks)
+        self._slices["interrupted_slices"] += sum(block.interrupted for block in result.blocks)
+        self._slices["waited_slices"] += sum(block.waited for block in result.blocks)
 
     def _wrong(self, request: ComparisonRequest, result: ComparisonResult) -> dict[int, str]:
         """Positions whose slices are void, and why: each frame must have come, and come right."""
@@ -240,6 +246,7 @@ class Comparison:
             "seconds": round(seconds, 1),
             "rounds": rounds,
             "slice_frames": self.options.slice_frames,
+            **self._slices,
             "core": self.all.cpu,
             "seed": self._seed,
             "notes": self._notes,
@@ -283,22 +290,23 @@ def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -
     return ""
 
 
-def _blocks(devices: Sequence[Standing], slice_frames: int, quantities: Sequence[Quantity]) -> int:
+def _blocks(devices: Sequence[Standing], slice_frames: int, quantities: Sequence[Quantity]) -> dict[Quantity, int]:
     """Of each quantity in a round; the smallest number of connections limits those of new ones.
 
     Raises:
         UsageError: the connections do not fill one block.
     """
-    if "new" not in quantities:
-        return _BLOCKS
-    least = min(one.frames.connections for one in devices)
-    blocks = min(_BLOCKS, least // (2 * slice_frames))
-    if blocks < 1:
-        raise UsageError(
-            f"connections: {least} do not fill two slices of {slice_frames} frames; use at least {2 * slice_frames} "
-            "connections, fewer --slice-frames, or leave new out of --quantities"
-        )
-    return blocks
+    standing: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
+    found: dict[Quantity, int] = {quantity: _STANDING_BLOCKS // len(standing) for quantity in standing}
+    if "new" in quantities:
+        least = min(one.frames.connections for one in devices)
+        found["new"] = min(_OPENING_BLOCKS, least // (2 * slice_frames))
+        if found["new"] < 1:
+            raise UsageError(
+                f"connections: {least} do not fill two slices of {slice_frames} frames; use at least "
+                f"{2 * slice_frames} connections, fewer --slice-frames, or leave new out of --quantities"
+            )
+    return found
 
 
 def _told(figure: Figure) -> dict[str, object]:
