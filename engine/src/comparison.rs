@@ -23,9 +23,6 @@ use crate::tester::types;
 /// How long the last frames of a slice are waited for; a device that works on the sender's core has none left by then.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Frames of a call whose time nobody wants to know.
-const OPENED_AT_ONCE: u64 = 1 << 16;
-
 /// One contestant with its programs.
 struct Visited<'a> {
     contestant: &'a Contestant,
@@ -222,14 +219,19 @@ impl Round<'_> {
         Ok(blocks)
     }
 
-    /// Open all connections but each contestant's last ones.
-    fn open(&self, all: &mut [Visited], last: u64) -> Outcome<()> {
-        for one in all {
-            while one.made[PHASE1] + last < one.contestant.trial.connections {
+    /// Open all connections but each contestant's last ones, in turn: devices that share a table, as those of one kernel
+    /// share the buckets of its connection tracking, would otherwise find the first one's entries behind all others.
+    fn open(&mut self, all: &mut [Visited], last: u64) -> Outcome<()> {
+        let left = |one: &Visited| one.contestant.trial.connections.saturating_sub(last + one.made[PHASE1]);
+        while all.iter().any(|one| left(one) > 0) {
+            for at in self.order(all.len()) {
                 self.may_go_on()?;
-                let left = one.contestant.trial.connections - last - one.made[PHASE1];
-                let slice = one.slice(self.comparison, Quantity::New, left.min(OPENED_AT_ONCE) as u32);
-                slice.map_err(|failure| named(one.contestant, failure))?;
+                let one = &mut all[at];
+                let frames = left(one).min(u64::from(self.comparison.slices.frames)) as u32;
+                if frames > 0 {
+                    let slice = one.slice(self.comparison, Quantity::New, frames);
+                    slice.map_err(|failure| named(one.contestant, failure))?;
+                }
             }
         }
         Ok(())

@@ -33,14 +33,14 @@ class Host:
 
     def __init__(self, seed: int, other: float, *, second_gains: float = 0.0) -> None:
         self._random = random.Random(seed)  # noqa: S311 - a simulation
-        self._costs = {BASELINE: 2000.0, OTHER: 2000.0 * other, TWIN: 2000.0, PLAIN: FORWARDING, CABLE: 0.0}
+        self.costs = {BASELINE: 2000.0, OTHER: 2000.0 * other, TWIN: 2000.0, PLAIN: FORWARDING, CABLE: 0.0}
         self._speed = 1.0
         self._gains = second_gains
 
     def blocks(self, number: int) -> Iterator[Block]:
         """Blocks of the quantity `up`."""
         for _ in range(number):
-            order = list(self._costs)
+            order = list(self.costs)
             self._random.shuffle(order)
             ns = [self._slice(position, at) for at, position in enumerate([*order, *reversed(order)])]
             yield Block(quantity="up", order=tuple(order), ns=tuple(ns), waited=0, interrupted=0)
@@ -52,7 +52,7 @@ class Host:
         stolen = dice.expovariate(1 / 2e6) if dice.random() < 0.02 else 0.0
         warm = 1.0 if at == 0 else 1 - self._gains
         noise = math.exp(dice.gauss(0, 0.02))
-        return round((self._costs[position] + TESTER) * FRAMES * self._speed * noise * warm + stolen)
+        return round((self.costs[position] + TESTER) * FRAMES * self._speed * noise * warm + stolen)
 
 
 def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[Figure]:
@@ -199,6 +199,23 @@ def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() 
     assert judged(found, Interval(1.0, 0.997, 1.003, 200))[0] == "dearer"
     assert judged(found, Interval(1.006, 1.003, 1.009, 200))[0] == "undecided"
     assert judged(Interval(1.04, 1.03, 1.05, 200), Interval(1.006, 1.003, 1.009, 200))[0] == "dearer"
+
+
+def test_a_twin_that_seems_cheaper_makes_dearer_ones_doubtful_too() -> None:
+    """If the place alone makes a fifth less, a hundredth more is no finding, and neither is none."""
+    bias = Interval(0.78, 0.77, 0.79, 200)
+    assert judged(Interval(1.011, 1.003, 1.02, 200), bias)[0] == "undecided"
+    assert judged(Interval(0.998, 0.99, 1.006, 200), bias)[0] == "undecided"
+    assert judged(Interval(1.5, 1.45, 1.55, 200), bias)[0] == "dearer"
+
+
+def test_a_biased_place_decides_no_limit() -> None:
+    goal = Goal(level=0.95, resolve=0.01, fail_above=0.03)
+    ledger = Ledger(PLACES, ["up"], FRAMES)
+    host = Host(8, 1.1)
+    host.costs[TWIN] *= 0.8
+    ledger.add(list(host.blocks(300)))
+    assert ledger.figures(goal, 1)[0].above is None
 
 
 @pytest.mark.parametrize(("cost", "above"), [(1.0, False), (1.1, True)])

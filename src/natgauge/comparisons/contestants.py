@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
 from natgauge.bench.bench import Bench, Ready
@@ -130,6 +130,12 @@ class Contestants:
         every = [*self.gateways, self.twin, *self.forwarding.values()]
         return list({id(one): one for one in every}.values())
 
+    @property
+    def _sharing(self) -> int:
+        """Those whose entries share the buckets of a table of the whole machine: each is to have as many as alone."""
+        knobs = [one.bench.recipe.knobs.hash_size for one in self.devices]
+        return max(1, sum(knob is not None and knob.scope == "machine" for knob in knobs))
+
     def __enter__(self) -> Self:
         """Make all labs and start all gateways.
 
@@ -142,7 +148,8 @@ class Contestants:
             for one in self.devices:
                 self._made.enter_context(one.bench)
                 planned = one.bench.plan("throughput", {})
-                one.ready = one.bench.ready(planned, Memory(), prove=False)
+                facts = replace(planned.facts, sharing=self._sharing)
+                one.ready = one.bench.ready(replace(planned, facts=facts), Memory(), prove=False)
         except BaseException:
             self._made.close()
             raise

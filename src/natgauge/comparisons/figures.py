@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics as plain
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ class Figure:
         """Whether its question is answered."""
         if goal.fail_above is not None:
             return self.above is not None
-        return self.low is not None and self.high is not None and self._narrow(goal.resolve)
+        return self.verdict != "undecided" and self._narrow(goal.resolve)
 
     def _narrow(self, resolve: float) -> bool:
         low, high = self.low or 0.0, self.high or 0.0
@@ -145,7 +146,7 @@ class Ledger:
             level=goal.level,
             verdict=verdict,
             text=text,
-            above=_above(found, goal),
+            above=_above(found, margin_of(bias), goal),
             nanoseconds=_median(kept.nanoseconds),
             share_of_forwarding=_median(kept.shares),
             blocks=len(kept.ratios),
@@ -168,30 +169,36 @@ def judge(
     what = _FRAMES_OF[quantity]
     if found is None:
         return "undecided", f"{what}: {label}: too few blocks"
-    low, high = (1.0, 1.0) if bias is None else (min(1.0, bias.low), max(1.0, bias.high))
-    biased = bias is not None and not bias.low <= 1 <= bias.high
-    if found.low > (high if biased else 1.0):
+    margin = margin_of(bias)
+    if found.low > margin:
         more = f"{_percent(found.ratio - 1)} more ({_percent(found.low - 1)} to {_percent(found.high - 1)})"
         return "dearer", f"{what}: {label} costs {more}"
-    if found.high < (low if biased else 1.0):
+    if found.high < 1 / margin:
         less = f"{_percent(1 - found.ratio)} less ({_percent(1 - found.high)} to {_percent(1 - found.low)})"
         return "cheaper", f"{what}: {label} costs {less}"
-    seen = max(found.high - 1, 1 - found.low)
-    if not found.low <= 1 <= found.high:
+    if margin > 1 and (margin > 1 + goal.resolve or not found.low <= 1 <= found.high):
         return "undecided", (
-            f"{what}: {label}: {_percent(found.low - 1)} to {_percent(found.high - 1)}, but the first gateway against "
-            "itself differs, too"
+            f"{what}: {label}: {_signed(found.low - 1)} to {_signed(found.high - 1)}, but the first gateway against "
+            f"itself differs by up to {_percent(margin - 1)}, too"
         )
+    seen = max(found.high - 1, 1 - found.low, margin - 1)
     if found.half_width <= goal.resolve:
         return "no difference", f"{what}: {label}: no difference larger than {_percent(seen)} seen"
     return "undecided", f"{what}: {label}: between {_signed(found.low - 1)} and {_signed(found.high - 1)}"
 
 
-def _above(found: Interval | None, goal: Goal) -> bool | None:
+def margin_of(bias: Interval | None) -> float:
+    """By which factor nothing may differ from nothing, as the first gateway's twin shows; 1 where it shows none."""
+    if bias is None or bias.low <= 1 <= bias.high:
+        return 1.0
+    return max(bias.high, 1 / bias.low if bias.low > 0 else math.inf)
+
+
+def _above(found: Interval | None, margin: float, goal: Goal) -> bool | None:
     if found is None or goal.fail_above is None:
         return None
     limit = 1 + goal.fail_above
-    return True if found.low > limit else False if found.high <= limit else None
+    return True if found.low > limit * margin else False if found.high * margin <= limit else None
 
 
 def _keep(values: list[float], value: float | None) -> None:
