@@ -137,6 +137,15 @@ def test_json_is_one_object_with_the_promised_fields(engine: Engine, capsys: pyt
     assert sum(len(block["ns"]) for line in lines for block in line["result"]["blocks"]) == document["slices"]
 
 
+def test_a_report_says_that_a_comparison_is_none_of_its_results(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*ASKED, "--json", "--quantities", "up"]) == 0
+    assert run(["report", json.loads(capsys.readouterr().out)["evidence"]]) == 2
+    assert "it is a comparison's, whose answer is in comparison.json" in capsys.readouterr().err
+    assert engine.rounds
+
+
 def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable(engine: Engine) -> None:
     assert run([*ASKED, "--quantities", "up"]) == 0
     first, second = engine.rounds[:2]

@@ -33,6 +33,8 @@ COMPARISON_SCHEMA = "natgauge-comparison-1"
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
 SUMMARY = "summary.json"
+#: Of a comparison, when it has ended.
+COMPARISON = "comparison.json"
 #: Written only where natgauge itself is at fault.
 TRACEBACK = "traceback.txt"
 
@@ -116,7 +118,7 @@ class Store:
 
     def write_comparison(self, comparison: Mapping[str, object]) -> None:
         """Keep what a comparison printed at its end."""
-        self._write("comparison.json", {"schema": COMPARISON_SCHEMA, **comparison})
+        self._write(COMPARISON, {"schema": COMPARISON_SCHEMA, **comparison})
 
     @contextmanager
     def evidence(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from natgauge.campaigns.store import PLAN, SUMMARY, read_document
+from natgauge.campaigns.store import COMPARISON, PLAN, SUMMARY, read_document
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
@@ -58,6 +58,8 @@ def read_summary(folder: Path) -> Result:
 def _missing(folder: Path) -> str:
     if not folder.is_dir():
         return "it is no folder" if folder.exists() else "there is no such folder"
+    if (folder / COMPARISON).exists():
+        return f"it is a comparison's, whose answer is in {COMPARISON}"
     if (folder / PLAN).exists():
         return f"it has no {SUMMARY}, for its measurement did not end"
     return f"it has no {SUMMARY}"
