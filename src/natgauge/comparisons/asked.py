@@ -30,7 +30,7 @@ class CompareOptions:
     Attributes:
         quantities: which costs, of new, up, down and both.
         level: of each interval, 50 to 99.9 %, over all looks together.
-        resolve: half the width of an interval at which its question is answered, as a share of the ratio.
+        resolve: half the width of an interval at which its question is answered, as a share of the dearer one's cost.
         fail_above: instead, it is answered when each gateway surely costs more than this beyond the first, or not.
         most_seconds: then the intervals are told as they are; 1 to 86400.
         unlike: whether gateways of different kinds may be compared.
@@ -43,7 +43,9 @@ class CompareOptions:
         default="new,up,down,both", metadata=choice("Costs of a new connection, of a frame up, down, both", "LIST")
     )
     level: str = field(default="95%", metadata=choice("Of each interval, over all looks together", "SHARE"))
-    resolve: str = field(default="1%", metadata=choice("Half the width of an interval that answers", "SHARE"))
+    resolve: str = field(
+        default="1%", metadata=choice("Half the width of an interval that answers, of the dearer one's cost", "SHARE")
+    )
     fail_above: str | None = field(
         default=None, metadata=choice("Answer instead whether a gateway costs so much more than the first", "SHARE")
     )

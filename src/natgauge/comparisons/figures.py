@@ -42,6 +42,7 @@ class Figure:
         ratio: its device's work / the baseline's, median over blocks; None = too few blocks.
         low: end of the ratio's interval.
         high: end of the ratio's interval.
+        half_width: of the interval, as a share of the dearer one's work.
         level: of the interval, over all looks.
         verdict: dearer, cheaper, no difference or undecided.
         text: the same for people.
@@ -57,6 +58,7 @@ class Figure:
     ratio: float | None
     low: float | None
     high: float | None
+    half_width: float | None
     level: float
     verdict: Verdict
     text: str
@@ -69,11 +71,7 @@ class Figure:
         """Whether its question is answered."""
         if goal.fail_above is not None:
             return self.above is not None
-        return self.verdict != "undecided" and self._narrow(goal.resolve)
-
-    def _narrow(self, resolve: float) -> bool:
-        low, high = self.low or 0.0, self.high or 0.0
-        return low > 0 and high / low <= (1 + resolve) ** 2
+        return self.verdict != "undecided" and self.half_width is not None and self.half_width <= goal.resolve
 
 
 @dataclass(slots=True)
@@ -143,6 +141,7 @@ class Ledger:
             ratio=None if found is None else found.ratio,
             low=None if found is None else found.low,
             high=None if found is None else found.high,
+            half_width=None if found is None else found.half_width,
             level=goal.level,
             verdict=verdict,
             text=text,

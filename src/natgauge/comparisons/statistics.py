@@ -32,8 +32,8 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Of the interval, as a share of the ratio: 0.01 = up to 1 % off either way."""
-        return math.sqrt(self.high / self.low) - 1 if self.low > 0 else math.inf
+        """Of the interval, as a share of the dearer one's work: 0.01 = 1 % of that either way."""
+        return (self.high - self.low) / 2 / max(1.0, self.ratio)
 
 
 def work(block: Block) -> list[int]:
