@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from natgauge.comparisons.asked import Goal
-from natgauge.comparisons.statistics import Interval, alpha_of, interval, ratio, work
+from natgauge.comparisons.statistics import Interval, alpha_of, disagreement, interval, ratio, stretched, work
 from natgauge.trials import Block, Quantity
 
 Verdict = Literal["dearer", "cheaper", "no difference", "undecided"]
@@ -78,9 +78,19 @@ class Figure:
 class Ratios:
     """What all rounds so far told of one contestant and quantity."""
 
-    ratios: list[float] = field(default_factory=list)
+    rounds: list[list[float]] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
     nanoseconds: list[float] = field(default_factory=list)
+
+    @property
+    def blocks(self) -> int:
+        """Ratios in all."""
+        return sum(len(one) for one in self.rounds)
+
+    def interval(self, alpha: float) -> Interval | None:
+        """Of the median of all ratios, wider where rounds disagree; None where they are too few."""
+        found = interval([value for one in self.rounds for value in one], alpha)
+        return None if found is None else stretched(found, disagreement(self.rounds))
 
 
 class Ledger:
@@ -103,6 +113,8 @@ class Ledger:
         baseline = self.places[0]
         if void & {baseline.position, baseline.cable}:
             return
+        for kept in self._kept.values():
+            kept.rounds.append([])
         for block in blocks:
             took = work(block)
             self._tester[block.quantity].append(took[baseline.cable] / self._frames)
@@ -112,7 +124,7 @@ class Ledger:
                 kept = self._kept[place.label, block.quantity]
                 own, tester = took[place.position], took[place.cable]
                 kept.nanoseconds.append((own - tester) / self._frames)
-                _keep(kept.ratios, ratio(own, took[baseline.position], tester, took[baseline.cable]))
+                _keep(kept.rounds[-1], ratio(own, took[baseline.position], tester, took[baseline.cable]))
                 if place.forwarding not in void:
                     _keep(kept.shares, ratio(own, took[place.forwarding], tester, tester))
 
@@ -131,9 +143,9 @@ class Ledger:
 
     def _figure(self, place: Place, quantity: Quantity, goal: Goal, look: int) -> Figure:
         kept = self._kept[place.label, quantity]
-        found = interval(kept.ratios, alpha_of(look, goal.alpha))
+        found = kept.interval(alpha_of(look, goal.alpha))
         twin = self._kept[self.places[-1].label, quantity]
-        bias = None if place is self.places[-1] else interval(twin.ratios, alpha_of(look, goal.alpha))
+        bias = None if place is self.places[-1] else twin.interval(alpha_of(look, goal.alpha))
         verdict, text = judge(place.label, quantity, found, bias, goal)
         return Figure(
             gateway=place.label,
@@ -148,7 +160,7 @@ class Ledger:
             above=_above(found, margin_of(bias), goal),
             nanoseconds=_median(kept.nanoseconds),
             share_of_forwarding=_median(kept.shares),
-            blocks=len(kept.ratios),
+            blocks=kept.blocks,
         )
 
 

@@ -10,6 +10,7 @@ blocks lie on one side of it, which is a matter of coins (binomial, 1/2) whateve
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,10 @@ from natgauge.trials import Block
 
 #: Between two looks there are so many times more rounds: looks are paid for with alpha.
 LOOKS_APART: Final = 1.5
+#: Blocks of a round whose median says something.
+_LEAST_OF_A_ROUND: Final = 8
+#: Distance of the quartiles of a normal distribution, in standard deviations.
+_QUARTILES_OF_NORMAL: Final = 1.349
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,39 @@ def interval(values: Sequence[float], alpha: float) -> Interval | None:
         return None
     middle = (ordered[(number - 1) // 2] + ordered[number // 2]) / 2
     return Interval(middle, ordered[outside - 1], ordered[number - outside], number)
+
+
+def disagreement(rounds: Sequence[Sequence[float]]) -> float:
+    """How much farther apart the medians of rounds lie than their blocks explain; 1 = no farther.
+
+    Blocks of a round share more than the device: where its entries came to lie in memory, for one. The root of the
+    medians' variance over the one to be expected of blocks drawn alike (from the quartiles of each round's logarithms),
+    and more where the rounds are few.
+    """
+    logs = [[math.log(value) for value in one if 0 < value < math.inf] for one in rounds]
+    logs = [one for one in logs if len(one) >= _LEAST_OF_A_ROUND]
+    if len(logs) < 2:
+        return 1.0
+    expected = statistics.fmean(_variance_of_median(one) for one in logs)
+    seen = statistics.variance(statistics.median(one) for one in logs)
+    if not 0 < expected < seen:
+        return 1.0
+    # Few rounds tell their own variance badly, and mostly too small.
+    return math.sqrt(seen / expected * (len(logs) + 1) / (len(logs) - 1))
+
+
+def _variance_of_median(values: Sequence[float]) -> float:
+    first, _, third = statistics.quantiles(values, n=4)
+    spread = (third - first) / _QUARTILES_OF_NORMAL
+    return math.pi / 2 * spread**2 / len(values)
+
+
+def stretched(found: Interval, factor: float) -> Interval:
+    """The interval, so many times as wide on either side of its ratio."""
+    if not 0 < found.low <= found.ratio <= found.high < math.inf:
+        return found
+    low, high = ((end / found.ratio) ** factor * found.ratio for end in (found.low, found.high))
+    return Interval(found.ratio, low, high, found.blocks)
 
 
 @lru_cache(maxsize=4096)
