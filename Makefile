@@ -61,8 +61,8 @@ format: $(STAMPS)/installed $(STAMPS)/check-packages ## let the formatters have 
 
 schemas: ## write trial/*.schema.json from the engine's types, after a change of them
 	cargo build --release --locked
-	target/release/natgauge-engine --schema request > trial/request-1.schema.json
-	target/release/natgauge-engine --schema result > trial/result-1.schema.json
+	for name in request result comparison comparison-result; do \
+		target/release/natgauge-engine --schema $$name > trial/$$name-1.schema.json; done
 
 bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
 	$(BIN)/python -m benchmarks.run

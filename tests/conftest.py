@@ -8,8 +8,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 HERE = Path(__file__).parent
+
+# How long an example takes says something of the machine, never of the code: timing decides no test.
+settings.register_profile("natgauge", deadline=None)
+settings.load_profile("natgauge")
 PRIVILEGED = {"frames": "loads BPF programs", "labs": "makes network namespaces"}
 
 

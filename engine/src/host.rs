@@ -131,9 +131,10 @@ pub fn pin(cpu: usize) -> Outcome<()> {
 }
 
 /// Where the kernel groups tasks by session (autogroup), a thread's own priority counts only inside its session: take a
-/// session of our own and raise it. Started as a group leader, from a shell, we stay as we are.
+/// session of our own, or the one that we were given, and raise it. A group leader, from a shell, stays as it is.
 pub fn leave_session() {
-    if nix::unistd::setsid().is_ok() {
+    let given = || nix::unistd::getsid(None).is_ok_and(|session| session == Pid::this());
+    if nix::unistd::setsid().is_ok() || given() {
         // Absent or forbidden: then there is nothing to raise.
         let _ = fs::write("/proc/self/autogroup", "-20");
     }

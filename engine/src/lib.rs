@@ -2,6 +2,7 @@
 //! The trial storey: from a request to the frame programs and back to a result. `natgauge-engine` is its only user; it is
 //! a library so that the frame tests can load the same programs.
 
+pub mod comparison;
 pub mod failure;
 pub mod host;
 pub mod losses;

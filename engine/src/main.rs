@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 
 use natgauge_engine::failure::{Failure, Outcome};
 use natgauge_engine::report::Line;
-use natgauge_engine::{host, request, schema, trial};
+use natgauge_engine::{comparison, host, request, schema, trial};
 
 /// Runs one trial: reads a JSON request from standard input, prints JSON lines.
 #[derive(Parser)]
@@ -19,7 +19,7 @@ struct Arguments {
     instead: Instead,
 }
 
-/// What can be done instead of running a trial. None of it touches anything or needs a privilege.
+/// What can be done instead of running a trial. None of it but a comparison touches anything or needs a privilege.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Instead {
@@ -29,6 +29,12 @@ struct Instead {
     /// Only check requests, one a line; prints a line for each: "accepted", or "refused: " and why
     #[arg(long)]
     check_lines: bool,
+    /// Run one round of a comparison: reads a JSON comparison from standard input, prints one line
+    #[arg(long)]
+    compare: bool,
+    /// Only check the comparison
+    #[arg(long)]
+    check_comparison: bool,
     /// Print the JSON schema of what is read or of what is printed
     #[arg(long)]
     schema: Option<Published>,
@@ -38,6 +44,8 @@ struct Instead {
 enum Published {
     Request,
     Result,
+    Comparison,
+    ComparisonResult,
 }
 
 fn work(instead: &Instead, began: Instant) -> Outcome<()> {
@@ -47,6 +55,8 @@ fn work(instead: &Instead, began: Instant) -> Outcome<()> {
         let schema = match published {
             Published::Request => schema::request(),
             Published::Result => schema::result(),
+            Published::Comparison => schema::comparison(),
+            Published::ComparisonResult => schema::comparison_result(),
         };
         return put(&schema::text(&schema));
     }
@@ -55,6 +65,9 @@ fn work(instead: &Instead, began: Instant) -> Outcome<()> {
     }
     let mut text = Vec::new();
     io::stdin().take(request::LONGEST as u64 + 1).read_to_end(&mut text).map_err(|error| unreadable(&error))?;
+    if instead.compare || instead.check_comparison {
+        return compare(&text, instead.compare, began);
+    }
     let request = request::parse(&text)?;
     if instead.check {
         return Ok(());
@@ -62,6 +75,16 @@ fn work(instead: &Instead, began: Instant) -> Outcome<()> {
     let result = trial::run(&request, began, began_ns)?;
     trial::print(&Line::Result(Box::new(result)));
     Ok(())
+}
+
+fn compare(text: &[u8], run: bool, began: Instant) -> Outcome<()> {
+    let comparison = request::parse_comparison(text)?;
+    if !run {
+        return Ok(());
+    }
+    let result = comparison::run(&comparison, began)?;
+    let line = serde_json::to_string(&result).map_err(|error| Failure::Broke(format!("result: {error}")))?;
+    put(&format!("{line}\n"))
 }
 
 fn check_lines() -> Outcome<()> {

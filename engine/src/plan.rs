@@ -11,10 +11,10 @@ use crate::tester::types;
 const FAST_DIVISION: u64 = 1 << 31;
 
 /// splitmix64 (Steele et al., 2014): independent keys from one seed.
-struct Keys(u64);
+pub(crate) struct Keys(pub(crate) u64);
 
 impl Keys {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

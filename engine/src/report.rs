@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::request::Quantity;
+
 /// Of the agreement.
 pub const VERSION: u32 = 1;
 
@@ -269,4 +271,80 @@ pub struct TrialResult {
 pub enum Line {
     Progress(Progress),
     Result(Box<TrialResult>),
+}
+
+/// One stream of a contestant over all slices of a round, told or not.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StreamTally {
+    pub made_frames: u64,
+    /// Expected frames, each once.
+    pub received_frames: u64,
+    pub duplicates: u64,
+    /// Part of received: came after a later frame of its stream (RFC 4737).
+    pub reordered: u64,
+    pub late: u64,
+    pub damaged: u64,
+    pub untranslated: u64,
+    pub mistranslated: u64,
+    /// Responder: readings that found no stored connection.
+    pub skipped: u64,
+}
+
+/// What came of a contestant's frames in a round.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContestantCounts {
+    pub name: String,
+    pub mark: u32,
+    /// First frames of connections.
+    pub new: StreamTally,
+    /// Frames of standing connections from the Initiator.
+    pub initiator: StreamTally,
+    /// And from the Responder.
+    pub responder: StreamTally,
+    /// Connections the Responder learned.
+    pub stored: u64,
+    /// Frames of standing connections whose outside source differed from the one learned.
+    pub remapped: u64,
+    /// Frames too broken to name their stream.
+    pub damaged_unmarked: u64,
+    /// Frames that carry no mark of this contestant's.
+    pub foreign: u64,
+    /// What the ports accepted, the two frames of the self-test too.
+    pub offered_frames: u64,
+    /// What they did not accept, and redirects that failed before.
+    pub refused_frames: u64,
+    /// The Initiator's, then the Responder's.
+    pub gateway_macs: Vec<String>,
+}
+
+/// Slices of one quantity that stand side by side: each contestant in `order`, then each in the reverse order.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    pub quantity: Quantity,
+    /// Positions of contestants.
+    pub order: Vec<usize>,
+    /// What each slice took, in the order of time: from the call that sends until all its frames are back.
+    pub ns: Vec<u64>,
+    /// Slices whose last frames came only after the call that sent them.
+    pub waited: u32,
+    /// Slices in which the sender did nothing of its task for more than 1 ms.
+    pub interrupted: u32,
+}
+
+/// One round of a comparison.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "natgauge comparison result, version 1")]
+pub struct ComparisonResult {
+    #[schemars(extend("const" = VERSION))]
+    pub version: u32,
+    pub engine: &'static str,
+    /// In the request's order.
+    pub contestants: Vec<ContestantCounts>,
+    /// In the order of time.
+    pub blocks: Vec<Block>,
+    pub wall_ns: u64,
 }

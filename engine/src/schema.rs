@@ -6,22 +6,44 @@ use schemars::transform::{transform_subschemas, Transform};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{json, Value};
 
-use crate::report::Line;
-use crate::request::{Request, BEYOND_SCHEMA, RULES};
+use crate::report::{ComparisonResult, Line};
+use crate::request::{Comparison, Request, BEYOND_COMPARISON, BEYOND_SCHEMA, RULES};
 
 /// What the engine reads.
 pub fn request() -> Schema {
     let types = generator(SchemaSettings::draft2020_12().for_deserialize()).into_root_schema_for::<Request>();
     let mut schema = named("request", types);
+    schema.insert("allOf".into(), rules());
+    // A keyword of ours, which validators pass over: what only the engine refuses.
+    schema.insert("x-beyond-schema".into(), json!(BEYOND_SCHEMA));
+    schema
+}
+
+/// Those between fields of a trial request.
+fn rules() -> Value {
     let rules = RULES.iter().map(|rule| {
         let mut said = (rule.schema)();
         said["$comment"] = format!("{}: {}", rule.field, rule.text).into();
         said
     });
-    schema.insert("allOf".into(), rules.collect());
-    // A keyword of ours, which validators pass over: what only the engine refuses.
-    schema.insert("x-beyond-schema".into(), json!(BEYOND_SCHEMA));
+    rules.collect()
+}
+
+/// What the engine reads to compare.
+pub fn comparison() -> Schema {
+    let types = generator(SchemaSettings::draft2020_12().for_deserialize()).into_root_schema_for::<Comparison>();
+    let mut schema = named("comparison", types);
+    if let Some(trial) = schema.pointer_mut("/$defs/Request").and_then(Value::as_object_mut) {
+        trial.insert("allOf".into(), rules());
+    }
+    schema.insert("x-beyond-schema".into(), json!([BEYOND_SCHEMA, &BEYOND_COMPARISON].concat()));
     schema
+}
+
+/// What it prints then, one line.
+pub fn comparison_result() -> Schema {
+    let types = generator(SchemaSettings::draft2020_12().for_serialize()).into_root_schema_for::<ComparisonResult>();
+    named("comparison-result", types)
 }
 
 /// What the engine prints, line by line.
@@ -92,7 +114,13 @@ mod tests {
 
     #[test]
     fn the_committed_schemas_are_those_of_the_types() {
-        for (name, schema) in [("request", request()), ("result", result())] {
+        let all = [
+            ("request", request()),
+            ("result", result()),
+            ("comparison", comparison()),
+            ("comparison-result", comparison_result()),
+        ];
+        for (name, schema) in all {
             let path = format!("{}/../trial/{name}-1.schema.json", env!("CARGO_MANIFEST_DIR"));
             let committed = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(committed == text(&schema), "{path} is not what the types say: run `make schemas`");

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """natgauge measures NAT gateways the way RFC 9693 and RFC 8219 prescribe.
 
-`measure` answers one question about one gateway, `selftest` says what the tester itself can do, `doctor` what this host
-can do. Gateways are described by the recipes of `natgauge.duts`. Errors are `natgauge.errors.NatgaugeError`s.
+`measure` answers one question about one gateway, `compare` says what gateways cost beside each other, `selftest` says
+what the tester itself can do, `doctor` what this host can do. Gateways are described by the recipes of `natgauge.duts`.
+Errors are `natgauge.errors.NatgaugeError`s.
 
 Names are loaded when they are first used, so `import natgauge` costs next to nothing.
 """
@@ -16,18 +17,21 @@ from natgauge.version import VERSION
 
 if TYPE_CHECKING:
     from natgauge.campaigns.measure import Answer, measure
+    from natgauge.comparisons.running import Compared, compare
     from natgauge.tester.doctor import examine as doctor
     from natgauge.tester.selftest import SelfTest
     from natgauge.tester.selftest import run_selftest as selftest
 
 __version__ = VERSION
 
-__all__ = ["Answer", "SelfTest", "__version__", "doctor", "measure", "selftest"]
+__all__ = ["Answer", "Compared", "SelfTest", "__version__", "compare", "doctor", "measure", "selftest"]
 
 #: Public name -> the module that has it, and its name there.
 _LAZY: Final = {
     "Answer": ("natgauge.campaigns.measure", "Answer"),
+    "Compared": ("natgauge.comparisons.running", "Compared"),
     "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
+    "compare": ("natgauge.comparisons.running", "compare"),
     "doctor": ("natgauge.tester.doctor", "examine"),
     "measure": ("natgauge.campaigns.measure", "measure"),
     "selftest": ("natgauge.tester.selftest", "run_selftest"),

@@ -209,7 +209,7 @@ def test_schema_and_engine_agree_on_generated_requests() -> None:
     seen: Counter[str] = Counter()
     with Judge() as engine:
 
-        @settings(max_examples=REQUESTS, derandomize=True, database=None, deadline=None, phases=PHASES)
+        @settings(max_examples=REQUESTS, derandomize=True, database=None, phases=PHASES)
         @given(requests())
         def agree(request: Any) -> None:
             seen[judged(request, engine.refusal(request))] += 1

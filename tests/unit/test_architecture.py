@@ -41,6 +41,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "bench", "duts", "errors", "host", "labs", "measurer", "options", "procedures", "results", "tester", "version",
         "words",
     },
+    "comparisons": {
+        "bench", "campaigns", "duts", "errors", "host", "labs", "options", "tester", "trials", "measurer", "words",
+    },
     "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "words"},
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

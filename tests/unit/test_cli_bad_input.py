@@ -17,7 +17,34 @@ PORTS = [
     *("--responder-port", "ngnone1", "--responder-gateway", "02:00:00:00:00:02"),
 ]
 
+COMPARE = ["compare", "nftables-nat44"]
+
 WRONG = [
+    # Comparisons.
+    (["compare"], "nothing alone"),
+    (COMPARE, "nftables-nat44 alone"),
+    ([*COMPARE, "nftables-nat45"], "nftables-nat45"),
+    ([*COMPARE, "./nothing.toml"], "nothing.toml"),
+    ([*COMPARE, "nftables-nat44:speed=9"], "speed"),
+    ([*COMPARE, "nftables-nat44:connections=many"], "many"),
+    ([*COMPARE, "nftables-nat44:connections=0"], "connections: 0"),
+    ([*COMPARE, "nftables-nat44:order=sideways"], "sideways"),
+    ([*COMPARE, "nftables-nat44:hash_size=65536"], "one setting of the whole machine"),
+    ([*COMPARE, "linux-ipv4"], "--unlike"),
+    ([*COMPARE, "nftables-nat66"], "--unlike"),
+    (["compare", "tayga-nat64", "tayga-nat64"], "processes of its own"),
+    ([*COMPARE, *["nftables-nat44"] * 14], "at most 16"),
+    ([*COMPARE, "nftables-nat44", "--quantities", "sideways"], "sideways"),
+    ([*COMPARE, "nftables-nat44", "--quantities", ""], "quantities"),
+    ([*COMPARE, "nftables-nat44", "--resolve", "1"], "resolve"),
+    ([*COMPARE, "nftables-nat44", "--resolve", "0%"], "resolve"),
+    ([*COMPARE, "nftables-nat44", "--level", "nan%"], "level"),
+    ([*COMPARE, "nftables-nat44", "--fail-above", "-3%"], "fail above"),
+    ([*COMPARE, "nftables-nat44", "--most-seconds", "0"], "most seconds"),
+    ([*COMPARE, "nftables-nat44", "--slice-frames", "1"], "slice frames"),
+    ([*COMPARE, "nftables-nat44", "--connections", "100"], "do not fill two slices"),
+    ([*COMPARE, "nftables-nat44", "--core", "9999"], "9999"),
+    ([*COMPARE, "nftables-nat44", "--seed", "-1"], "seed"),
     # Names.
     (["measure"], "METRIC"),
     (["measure", "throughput"], "--dut"),

@@ -38,7 +38,7 @@ def supported_by_a_pass(result: MeasurementResult) -> bool:
 
 
 @given(st.floats(1e3, 1e7), st.sampled_from([0.001, 0.01, 0.1]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_hard_cliff_is_found_within_the_error(cliff: float, share: float) -> None:
     result = measure(Gateway(establishes=cliff), error=SearchError(share=share), repeat=2)
     for one in result.measurements:

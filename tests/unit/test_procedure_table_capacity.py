@@ -32,7 +32,7 @@ def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     st.sampled_from(["quick", "full"]),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_size_is_found_exactly_whatever_a_full_table_does(
     size: int,
     when_full: Any,
@@ -220,7 +220,7 @@ def test_a_slow_way_back_is_not_taken_for_a_full_table() -> None:
     method=st.sampled_from(["quick", "full"]),
     knows=st.booleans(),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_deep_queue_before_a_device_of_unknown_limit_is_not_taken_for_its_table(
     limit: int,
     ring: int,

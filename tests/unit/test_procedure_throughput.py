@@ -26,7 +26,7 @@ def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
 
 
 @given(st.floats(1e3, 7e6), st.sampled_from(["both", "up", "down"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_hard_cliff_is_found_within_the_error(cliff: float, directions: str) -> None:
     result = measure(Gateway(forwards=cliff), directions=directions, connection_rate=1e5, trial_seconds=10.0)
     one = result.measurements[0]

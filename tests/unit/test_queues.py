@@ -41,7 +41,7 @@ def told(result: MeasurementResult) -> float:
 
 
 @given(st.sampled_from([connection_rate, validated_connection_rate]), st.floats(5e3, 1e6), st.sampled_from(RINGS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_rate_of_connections_is_never_higher_than_its_result_says(metric: Any, truth: float, ring: int) -> None:
     result = rate(metric, Gateway(establishes=truth, forwards=1e8, queue=ring, knows_limit=False))
     assert 0.98 * truth <= result.summary.median <= truth * (1 + told(result)) * 1.001
@@ -60,7 +60,7 @@ def test_a_ring_of_16384_no_longer_makes_a_million_of_a_quarter() -> None:
     st.sampled_from([0.5, 1.0, 2.0, 10.0]),
     st.sampled_from(["binary", "mlrsearch"]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_throughput_is_never_higher_than_its_result_says(truth: float, ring: int, seconds: float, way: str) -> None:
     gateway = Gateway(forwards=truth, queue=ring)
     result = rate(throughput, gateway, trial_seconds=seconds, connection_rate=1e5, search=way)

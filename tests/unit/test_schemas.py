@@ -26,11 +26,16 @@ VALIDATOR = Draft202012Validator(REQUEST_SCHEMA)
 
 
 def test_schemas_and_examples_are_there() -> None:
-    assert [path.name for path in SCHEMAS] == ["request-1.schema.json", "result-1.schema.json"]
+    assert [path.name for path in SCHEMAS] == [
+        "comparison-1.schema.json",
+        "comparison-result-1.schema.json",
+        "request-1.schema.json",
+        "result-1.schema.json",
+    ]
     assert EXAMPLES
 
 
-@pytest.mark.parametrize("name", ["request", "result"])
+@pytest.mark.parametrize("name", ["request", "result", "comparison", "comparison-result"])
 def test_the_committed_schema_is_the_one_of_the_engines_types(name: str) -> None:
     committed = (TRIAL / f"{name}-1.schema.json").read_text()
     assert committed == published(name), "run `make schemas`"

@@ -79,7 +79,7 @@ errors = st.one_of(
 
 
 @given(cliff_at=rates, top=rates, start=rates, floor=st.floats(1.0, 1e4), error=errors, estimate=rates)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_hard_cliff_is_found_within_the_error(  # noqa: PLR0917 - hypothesis hands them over by name
     cliff_at: float, top: float, start: float, floor: float, error: SearchError, estimate: float
 ) -> None:
@@ -123,7 +123,7 @@ def test_near_the_testers_own_rate_the_tester_limits() -> None:
 
 
 @given(at=st.floats(1e3, 1e7), disturbances=st.lists(st.booleans(), max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_disturbed_trials_never_move_the_answer(at: float, disturbances: list[bool]) -> None:
     """INVALID trials of the host, fewer in a row than the limit, change nothing but the number of trials."""
     pending = iter(disturbances)
@@ -246,7 +246,7 @@ def test_a_device_that_keeps_collapsing_ends_the_search() -> None:
 
 
 @given(st.sets(st.integers(0, 40), max_size=20), errors)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_non_monotonic_device_gets_a_supported_answer_between_a_pass_and_a_fail(
     bad: set[int], error: SearchError
 ) -> None:
@@ -264,7 +264,7 @@ def test_a_non_monotonic_device_gets_a_supported_answer_between_a_pass_and_a_fai
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_device_that_throws_dice_ends_the_search_with_a_supported_answer(dice: random.Random) -> None:
     found = find(lambda _load: dice.choice([PASS, FAIL, DISTURBED, SLOW_TESTER]), plan(most_trials=150))
     assert supported(found)

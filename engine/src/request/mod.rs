@@ -5,6 +5,7 @@ mod addresses;
 mod beyond;
 mod beyond_texts;
 mod bounds;
+mod comparison;
 mod frame;
 mod model;
 mod rules;
@@ -15,6 +16,7 @@ use crate::failure::{Failure, Outcome};
 
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
 pub use beyond_texts::BEYOND_SCHEMA;
+pub use comparison::{parse as parse_comparison, Comparison, Contestant, Quantity, BEYOND_COMPARISON};
 pub use frame::{Family, Frame, SideName, Transport, ETHERNET, FCS};
 pub use model::{
     Background, DelaySamples, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading, Request, Responder,

@@ -250,12 +250,13 @@ class Bench:
         self.device, self._fitted = None, None
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
-    def ready(self, planned: Planned, recorder: Recorder) -> Ready:
+    def ready(self, planned: Planned, recorder: Recorder, *, prove: bool = True) -> Ready:
         """Make all ready for a procedure: the device is started, or fit anew, and seen to forward.
 
         Args:
             planned: by `plan`.
             recorder: keeps every trial as it ends.
+            prove: whether some frames are to prove that it forwards.
 
         Raises:
             BrokenError: the device does not come up or does not forward.
@@ -292,8 +293,9 @@ class Bench:
             phase1_only=planned.settings.phase2_seconds == 0,
             own=self._own_delays if self.lab.virtual else None,
         )
-        self._watch.stage("checking that the device forwards")
-        measurer.check_forwarding()
+        if prove:
+            self._watch.stage("checking that the device forwards")
+            measurer.check_forwarding()
         self._watch.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 

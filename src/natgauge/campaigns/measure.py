@@ -13,9 +13,8 @@ from natgauge.bench.question import Question, ask
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.recording import Conditions, record, with_receiver
-from natgauge.campaigns.store import TRACEBACK, Store
+from natgauge.campaigns.store import Store
 from natgauge.duts.recipe import as_played, digest
-from natgauge.errors import NatgaugeError, fault
 from natgauge.host import machine
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
@@ -83,7 +82,7 @@ def answer(
     planned = bench.plan(question.metric, question.settings)
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)
-    try:
+    with store.evidence():
         with bench:
             ready = bench.ready(planned, store)
             facts = machine.facts(host_name=host_name)
@@ -96,14 +95,6 @@ def answer(
             result = ready.run()
             parameters = with_receiver(parameters, receiver_seconds(ready.measurer))
         return keep(result, parameters, store)
-    except Exception as error:
-        if isinstance(error, (NatgaugeError, BrokenPipeError)):
-            store.discard_unused()
-            raise
-        raise fault(error, [store.folder / TRACEBACK]) from error
-    except BaseException:
-        store.discard_unused()
-        raise
 
 
 def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from natgauge.errors import UsageError
+from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.results.model import SUMMARY_SCHEMA
 
 PLAN_SCHEMA = "natgauge-plan-1"
@@ -29,12 +29,16 @@ ENVIRONMENT_SCHEMA = "natgauge-environment-1"
 TRIAL_SCHEMA = "natgauge-trial-1"
 MEASUREMENT_SCHEMA = "natgauge-measurement-1"
 RECIPE_SCHEMA = "natgauge-recipe-1"
+ROUND_SCHEMA = "natgauge-comparison-round-1"
+COMPARISON_SCHEMA = "natgauge-comparison-1"
 
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
 SUMMARY = "summary.json"
 ENVIRONMENT = "environment.json"
 TRIALS = "trials.jsonl"
+#: Of a comparison, when it has ended.
+COMPARISON = "comparison.json"
 #: Written only where natgauge itself is at fault.
 TRACEBACK = "traceback.txt"
 
@@ -116,6 +120,33 @@ class Store:
     def add_measurement(self, measurement: Mapping[str, object]) -> None:
         """Append one repetition's answer."""
         self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
+
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Append one round of a comparison, all its slices, and flush it to the disk."""
+        self.trials += 1
+        self._append("rounds.jsonl", {"schema": ROUND_SCHEMA, "round": self.trials, **comparison_round})
+
+    def write_comparison(self, comparison: Mapping[str, object]) -> None:
+        """Keep what a comparison printed at its end."""
+        self._write(COMPARISON, {"schema": COMPARISON_SCHEMA, **comparison})
+
+    @contextmanager
+    def evidence(self) -> Iterator[None]:
+        """Around a measurement that breaks off: no folder stays that looks as if, and a fault leaves its traceback.
+
+        Raises:
+            FaultError: whatever nobody foresaw.
+        """
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, (NatgaugeError, BrokenPipeError)):
+                self.discard_unused()
+                raise
+            raise fault(error, [self.folder / TRACEBACK]) from error
+        except BaseException:
+            self.discard_unused()
+            raise
 
     def discard_unused(self) -> None:
         """As `discard` where nothing was measured: leave no folder that looks as if."""

@@ -2,7 +2,8 @@
 """The command line: one file per subcommand, which reads arguments, calls the rest of natgauge and prints.
 
 Errors are one line on standard error. Exit status: 0 done, 2 the question is wrong, 3 this host cannot do it, 4 broke
-on the way, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; in every case all that was made has been undone.
+on the way, 10 and 11 what `natgauge compare` found, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; in every case all that was
+made has been undone.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from natgauge.errors import NatgaugeError, fault, shortened
 #: Subcommand -> the function `command` in the module of the same name.
 SUBCOMMANDS: Final = (
     "measure",
+    "compare",
     "plan",
     "run",
     "status",

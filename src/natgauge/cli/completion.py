@@ -43,6 +43,7 @@ def _published() -> Iterable[str]:
 _KNOWN: Final = {
     ("measure", "metric"): _metrics,
     ("measure", "dut"): _gateways,
+    ("compare", "gateways"): _gateways,
     ("measure", "lab_name"): _labs,
     ("duts show", "name"): _gateways,
     ("plan new", "duts"): _gateways,

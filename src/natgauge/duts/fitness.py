@@ -40,6 +40,7 @@ class PlanFacts:
             waiting for late frames; 0 when there is no phase 2.
         outside_addresses: addresses the gateway translates to, >= 1.
         fills_table: the table's own limit is what is looked for, so it is neither raised nor refused as too small.
+        sharing: gateways up at once, each with so many connections, whose entries share the buckets of one table.
     """
 
     connections: int
@@ -49,6 +50,7 @@ class PlanFacts:
     remote_endpoints: int = 1
     outside_addresses: int = 1
     fills_table: bool = False
+    sharing: int = 1
 
     @property
     def needed_seconds(self) -> float:
@@ -97,7 +99,7 @@ def choose(recipe: Recipe, plan: PlanFacts, wishes: Wishes, present: Mapping[str
         _check_wish(recipe, name, value)
     chosen = {
         "table_size": plan.connections + max(SPARE_CONNECTIONS, plan.connections // 16),
-        "hash_size": 1 << (plan.connections - 1).bit_length(),
+        "hash_size": 1 << (plan.connections * plan.sharing - 1).bit_length(),
         "udp_timeout": math.ceil(SPARE_FACTOR * plan.needed_seconds) + SPARE_SECONDS,
     }
     if plan.fills_table:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from natgauge.campaigns.store import PLAN, SUMMARY, TRIAL_SCHEMA, TRIALS, read_document, read_lines
+from natgauge.campaigns.store import COMPARISON, PLAN, SUMMARY, TRIAL_SCHEMA, TRIALS, read_document, read_lines
 from natgauge.errors import UsageError
 from natgauge.results.model import SUMMARY_SCHEMA, Result
 
@@ -128,6 +128,8 @@ def _unreadable(folder: Path, error: OSError) -> UsageError:
 def _missing(folder: Path) -> str:
     if not folder.is_dir():
         return "it is no folder" if folder.exists() else "there is no such folder"
+    if (folder / COMPARISON).exists():
+        return f"it is a comparison's, whose answer is in {COMPARISON}"
     if (folder / PLAN).exists():
         return f"it has no {SUMMARY}, for its measurement did not end"
     return f"it has no {SUMMARY}"

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import programs
 from natgauge.trials.agreement import RESULT_VERSION, Progress, TrialRequest, TrialResult
+from natgauge.trials.comparison import ComparisonRequest, ComparisonResult
 
 ProgressCallback = Callable[[Progress], None]
 
@@ -50,16 +51,56 @@ def run(
         HostError: this host cannot do it (3), or there is no engine.
         BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
     """
-    program = engine if engine is not None else programs.find("natgauge-engine")
     limit = seconds if seconds is not None else request.nominal_seconds * 2 + _SLACK_SECONDS
+    results: list[TrialResult] = []
+
+    def read(line: bytes) -> None:
+        event = parse_line(line)
+        if isinstance(event, TrialResult):
+            results.append(event)
+        elif progress is not None:
+            progress(event)
+
+    _perform(request.to_json(), read, limit, engine=engine)
+    if not results:
+        raise BrokenError("trial: natgauge-engine ended with status 0 but gave no result")
+    return results[-1]
+
+
+def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: float) -> ComparisonResult:
+    """Run one round of a comparison and return what the engine counted.
+
+    Args:
+        request: what to do.
+        engine: path of `natgauge-engine`; found when absent.
+        seconds: wall time after which the engine is stopped.
+
+    Raises:
+        UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
+        HostError: this host cannot do it (3), or there is no engine.
+        BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
+    """
+    lines: list[bytes] = []
+    _perform(request.to_json(), lines.append, seconds, "--compare", engine=engine)
+    try:
+        return ComparisonResult.model_validate_json(b"".join(lines))
+    except ValidationError as error:
+        raise _outside("comparison", error) from error
+
+
+def _perform(
+    request: str, read: Callable[[bytes], None], limit: float, *arguments: str, engine: Path | None = None
+) -> None:
+    """Start the engine, hand the request over, and have every line of its answer read."""
+    program = engine if engine is not None else programs.find("natgauge-engine")
     with tempfile.TemporaryFile() as errors:
-        process = _start(program, errors)
+        process = _start(program, arguments, errors)
         expired = threading.Event()
         timer = threading.Timer(limit, _expire, (process, expired))
         timer.daemon = True
         timer.start()
         try:
-            result = _converse(process, request, progress)
+            _converse(process, request, read)
             status = process.wait()
         finally:
             timer.cancel()
@@ -68,45 +109,34 @@ def run(
             raise BrokenError(f"trial: natgauge-engine did not end within {limit:.0f} s and was stopped")
         if status != 0:
             raise _error_of(status, errors)
-    if result is None:
-        raise BrokenError("trial: natgauge-engine ended with status 0 but gave no result")
-    return result
 
 
-def _start(program: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the engine in its own process group: Ctrl-C reaches us alone, and we end it in order."""
+def _start(program: Path, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the engine in a session of its own: Ctrl-C reaches us alone, its priority counts in the whole machine."""
     try:
         return subprocess.Popen(
-            [str(program)],
+            [str(program), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            process_group=0,
+            start_new_session=True,
         )
     except OSError as error:
         raise HostError(f"trial: cannot start {program}: {error.strerror}; run `make build`") from error
 
 
-def _converse(
-    process: subprocess.Popen[bytes], request: TrialRequest, progress: ProgressCallback | None
-) -> TrialResult | None:
-    """Hand the request over and read JSON lines to the end of the stream."""
+def _converse(process: subprocess.Popen[bytes], request: str, read: Callable[[bytes], None]) -> None:
+    """Hand the request over and read lines to the end of the stream."""
     if process.stdin is None or process.stdout is None:
         raise BrokenError("trial: natgauge-engine has no pipes")
     try:
-        process.stdin.write(request.to_json().encode() + b"\n")
+        process.stdin.write(request.encode() + b"\n")
         process.stdin.close()
     except BrokenPipeError:
         # The engine refused before it read all; its exit status and message say why.
         pass
-    result: TrialResult | None = None
     for line in process.stdout:
-        event = parse_line(line)
-        if isinstance(event, TrialResult):
-            result = event
-        elif progress is not None:
-            progress(event)
-    return result
+        read(line)
 
 
 def parse_line(line: bytes | str) -> TrialResult | Progress:
@@ -132,9 +162,13 @@ def parse_line(line: bytes | str) -> TrialResult | Progress:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BrokenError(f"trial: natgauge-engine's {event}: {where}: {first['msg']}") from error
+        raise _outside(str(event), error) from error
+
+
+def _outside(event: str, error: ValidationError) -> BrokenError:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return BrokenError(f"trial: natgauge-engine's {event}: {where}: {first['msg']}")
 
 
 def _shorten(line: bytes | str) -> str:

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a comparison request holds: several trial requests whose devices are up at once, and the slices that visit them
+//! in turn. From these types `trial/comparison-1.schema.json` is generated.
+#![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::bounds::{Text, Whole, MOST_CPUS};
+use super::model::{Limits, Request};
+use super::{beyond, rules, LONGEST};
+use crate::failure::{Failure, Outcome};
+
+/// Of the agreement.
+pub const VERSION: u64 = 1;
+/// Devices that are up at once.
+pub const MOST_CONTESTANTS: usize = 16;
+/// As many as the receivers tell duplicates apart in.
+const MOST_SLICE_FRAMES: u64 = 1 << 20;
+const MOST_BLOCKS: u64 = 100_000;
+
+/// What a slice's frames are: first frames of connections, or frames of standing connections from the Initiator, from
+/// the Responder, or from both, one in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Quantity {
+    New,
+    Up,
+    Down,
+    Both,
+}
+
+/// One of the devices, or none: a cable.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Contestant {
+    /// Not told apart by it; in messages.
+    #[serde(with = "Text::<1, 64>")]
+    pub name: String,
+    /// Ports, four tuples and frames. Slices are sent without pacing: rates, graces, gap and phase 2 are not read.
+    pub trial: Request,
+}
+
+/// Blocks of slices. A block visits each contestant once in a random order, then once more in the reverse order.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Slices {
+    /// Frames of one slice.
+    #[serde(with = "Whole::<16, MOST_SLICE_FRAMES>")]
+    pub frames: u32,
+    /// Blocks that open each contestant's last connections; those before are opened untold.
+    #[serde(with = "Whole::<0, MOST_BLOCKS>")]
+    pub new: u32,
+    /// Blocks over standing connections, each quantity by itself.
+    #[serde(with = "Whole::<0, MOST_BLOCKS>")]
+    pub up: u32,
+    #[serde(with = "Whole::<0, MOST_BLOCKS>")]
+    pub down: u32,
+    #[serde(with = "Whole::<0, MOST_BLOCKS>")]
+    pub both: u32,
+}
+
+impl Slices {
+    /// Connections of a contestant that the told blocks open.
+    pub fn opened(&self) -> u64 {
+        2 * u64::from(self.frames) * u64::from(self.new)
+    }
+}
+
+/// One round of a comparison.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "natgauge comparison request, version 1")]
+pub struct Comparison {
+    #[allow(dead_code, reason = "checked before the rest is read")]
+    #[serde(with = "Whole::<VERSION, VERSION>")]
+    pub version: u64,
+    /// Of the orders of visits; frames have their trial's own.
+    #[serde(with = "Whole::<0, { u64::MAX }>")]
+    pub seed: u64,
+    /// Sends all slices; in `shared` placement the devices work on it.
+    #[serde(with = "Whole::<0, { MOST_CPUS as u64 - 1 }>")]
+    pub cpu: usize,
+    /// Frames that leave together.
+    #[serde(default = "sixty_four", with = "Whole::<1, 128>")]
+    pub batch: u32,
+    #[schemars(length(min = 2, max = MOST_CONTESTANTS))]
+    pub contestants: Vec<Contestant>,
+    pub slices: Slices,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+fn sixty_four() -> u32 {
+    64
+}
+
+/// Texts of the rules that the schema does not say.
+pub const BEYOND_COMPARISON: [&str; 2] = ["too few for the blocks of new ones", "must be the comparison's cpu alone"];
+
+/// Read a comparison and check every rule that needs no interface.
+pub fn parse(text: &[u8]) -> Outcome<Comparison> {
+    if text.len() > LONGEST {
+        return Err(Failure::Request(format!("request: longer than {LONGEST} octets: send one JSON object")));
+    }
+    let mut value: Value = serde_json::from_slice(text)
+        .map_err(|error| Failure::Request(format!("request: not a valid comparison request: {error}")))?;
+    if let Some(version) = value.get("version").filter(|version| version.as_f64() != Some(VERSION as f64)) {
+        return Err(Failure::field("version", version, &format!("this engine reads version {VERSION}")));
+    }
+    // Lists in place of objects are looked for in each trial by itself, by its own rules.
+    for one in value.get_mut("contestants").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(trial) = one.get("trial") {
+            super::check_shape("", trial).map_err(|failure| within(one, failure))?;
+        }
+    }
+    let comparison: Comparison = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text))
+        .map_err(|e| super::wrong(&e))?;
+    check(&comparison)?;
+    Ok(comparison)
+}
+
+fn within(contestant: &Value, failure: Failure) -> Failure {
+    let name = contestant.get("name").and_then(Value::as_str).unwrap_or("contestant");
+    Failure::Request(format!("{name}: {failure}"))
+}
+
+fn check(comparison: &Comparison) -> Outcome<()> {
+    let contestants = &comparison.contestants;
+    let [few, alone] = BEYOND_COMPARISON;
+    if !(2..=MOST_CONTESTANTS).contains(&contestants.len()) {
+        let rule = format!("must be 2 to {MOST_CONTESTANTS}");
+        return Err(Failure::field("contestants", contestants.len(), &rule));
+    }
+    for Contestant { name, trial } in contestants {
+        let named = |failure: Failure| Failure::Request(format!("{name}: {failure}"));
+        rules::check(trial).and_then(|()| beyond::check(trial)).map_err(named)?;
+        if trial.senders.cpus != [comparison.cpu] {
+            return Err(named(Failure::field("senders.cpus", format!("{:?}", trial.senders.cpus), alone)));
+        }
+        if trial.connections < comparison.slices.opened() {
+            return Err(named(Failure::field("connections", trial.connections, few)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge compare`: what gateways cost beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from natgauge.bench.question import GROUPS
+from natgauge.cli.choices import options
+from natgauge.comparisons.asked import CompareOptions
+from natgauge.options import options_of
+
+if TYPE_CHECKING:
+    from natgauge.comparisons.figures import Figure
+    from natgauge.comparisons.running import Compared
+
+#: Share of interrupted slices that is worth a word.
+_MANY: Final = 0.05
+
+
+@click.command("compare", short_help="Compare what gateways cost, slice by slice.")
+@click.argument("gateways", nargs=-1, metavar="BASELINE GATEWAY...")
+@options(options_of(CompareOptions))
+@options(options_of(GROUPS["traffic"]))
+@options(options_of(GROUPS["wishes"]))
+@click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+def command(gateways: tuple[str, ...], results: Path, as_json: bool, **choices: Any) -> int:
+    """Compare gateways that are up at once on one core, in slices of a millisecond that alternate.
+
+    A gateway is a name (see `natgauge duts`) or a recipe's path; settings may follow:
+    nftables-nat44:connections=1000000
+
+    Exit status: 0 all is decided, 10 a gateway costs more than --fail-above, 11 undecided after --most-seconds.
+    """
+    from natgauge.cli.progress import ProgressDisplay
+    from natgauge.comparisons.running import compare
+
+    with ProgressDisplay() as display:
+        found = compare(*gateways, results=results, observe=display, look=_tell, **choices)
+    _show(found, as_json=as_json)
+    return found.exit_status
+
+
+def _tell(seconds: float, rounds: int, figures: Sequence[Figure]) -> None:
+    """The intervals as they close."""
+    for figure in figures:
+        if figure.ratio is not None and figure.low is not None and figure.high is not None:
+            click.echo(
+                f"{seconds:.0f} s, {rounds} rounds: {figure.quantity} of {figure.gateway}: "
+                f"{figure.ratio:.4f} ({figure.low:.4f} to {figure.high:.4f})",
+                err=True,
+            )
+
+
+def _show(found: Compared, *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        click.echo(json.dumps(found.document, allow_nan=False))
+        return
+    document = found.document
+    click.echo(f"Beside {document['baseline']}, of the device's own work on one core:")
+    for figure in found.figures:
+        click.echo(f"  {figure.text}{_costs(figure.nanoseconds, figure.share_of_forwarding)}")
+    click.echo("The first gateway against itself:")
+    for figure in found.twin:
+        click.echo(f"  {figure.text}")
+    click.echo(f"Costs of {document['baseline']}, which move with the host:")
+    for one in document["baseline_costs"]:
+        costs = _costs(one["nanoseconds"], one["share_of_forwarding"]).removeprefix("; ")
+        tester = one["tester_nanoseconds"]
+        click.echo(f"  {one['quantity']}: {costs}" + ("" if tester is None else f"; the tester's own: {tester:.0f} ns"))
+    for note in document["notes"]:
+        click.echo(f"  Note: {note}")
+    if document["fail_above"] is not None:
+        limit = f"{document['fail_above']:.1%}"
+        said = "more" if found.above else "not more" if found.decided else "undecided whether more"
+        click.echo(f"Answer: {said} than {limit} above the baseline")
+    if document["interrupted_slices"] > _MANY * document["slices"]:
+        share = document["interrupted_slices"] / document["slices"]
+        click.echo(
+            f"  Note: the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
+        )
+    click.echo(f"  {document['seconds']:.0f} s, {document['rounds']} rounds. Evidence: {document['evidence']}")
+
+
+def _costs(nanoseconds: float | None, share: float | None) -> str:
+    parts = []
+    if nanoseconds is not None:
+        parts.append(f"{nanoseconds:,.0f} ns")
+    if share is not None:
+        parts.append(f"{share:.2f} x plain forwarding")
+    return "; " + ", ".join(parts) if parts else ""

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that is up at once: each gateway on a bench of its own, the first one twice, plain forwarding, and cables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self
+
+from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.watch import Watch
+from natgauge.campaigns.store import Memory
+from natgauge.comparisons.asked import Asked
+from natgauge.duts.recipe import load
+from natgauge.errors import UsageError
+from natgauge.labs.cable import CableLab
+from natgauge.measurer import TrialPlan
+from natgauge.tester.cable import untranslated_request
+from natgauge.tester.highest import HighestRates
+from natgauge.trials import Contestant, Phase1, TrialRequest
+from natgauge.words import Family
+
+#: As many as the engine visits in one round.
+MOST: Final = 16
+#: Requests have a rate, which slices do not keep.
+_RATE: Final = 1e6
+_NO_SEARCH: Final = HighestRates(_RATE, _RATE, own_ports=False)
+
+
+class Frames(NamedTuple):
+    """What the tester's own cost depends on, and what plain forwarding is told for."""
+
+    family: Family
+    octets: int
+    connections: int
+
+
+@dataclass(slots=True)
+class Standing:
+    """A gateway that is up.
+
+    Attributes:
+        label: what it is called.
+        bench: where it stands.
+        frames: what is sent through it.
+        ready: its device; None before the `with` block.
+    """
+
+    label: str
+    bench: Bench
+    frames: Frames
+    ready: Ready | None = None
+
+    def request(self) -> TrialRequest:
+        """Its part of the next round, with a run mark of its own."""
+        measurer = self.started.measurer
+        measurer.number += 1
+        return measurer.request(TrialPlan(self.bench.traffic.connections, _RATE, None))
+
+    @property
+    def started(self) -> Ready:
+        """Its device.
+
+        Raises:
+            RuntimeError: it is not up.
+        """
+        if self.ready is None:
+            message = f"{self.label} is not up"
+            raise RuntimeError(message)
+        return self.ready
+
+    def empty(self) -> None:
+        """Forget all connections.
+
+        Raises:
+            BrokenError: some are left.
+        """
+        if self.bench.device is not None and self.bench.device.empties:
+            self.bench.device.empty()
+
+    def count(self) -> int | None:
+        """Its own number of connections; None where it keeps none, or does not tell."""
+        return None if self.bench.device is None else self.bench.device.count()
+
+    @property
+    def udp_timeout(self) -> int | None:
+        """Seconds after which it forgets a connection; None where it keeps none."""
+        device = self.started.device
+        return None if device is None else device.knobs.get("udp_timeout")
+
+
+class Contestants:
+    """All of a comparison. Use it as a context manager.
+
+    Attributes:
+        gateways: as they were named, the baseline first.
+        twin: the baseline once more.
+        forwarding: plain forwarding of each kind of frames, of those that are not gateways here.
+        cables: a cable for each kind of frames.
+        cpu: where all work.
+    """
+
+    def __init__(self, asked: Sequence[Asked], cpu: int, seed: int, watch: Watch) -> None:
+        """Plan all; nothing is made.
+
+        Raises:
+            UsageError: the first thing that is wrong with any of them, or they are too many.
+        """
+        self.cpu = cpu
+        self._watch = watch
+        self._seed = seed
+        self._made = ExitStack()
+        self.gateways = [self._standing(one, str(number)) for number, one in enumerate(asked)]
+        first = asked[0]
+        self.twin = self._standing(Asked(f"{first.label} (again)", first.recipe, first.choices), "again")
+        kinds = dict.fromkeys(one.frames for one in self.gateways)
+        self.forwarding = {frames: self._forwarding(frames, asked, number) for number, frames in enumerate(kinds)}
+        self.cables = {frames: CableLab(_name(f"cable{number}")) for number, frames in enumerate(kinds)}
+        if len(self.devices) + len(self.cables) > MOST:
+            raise UsageError(
+                f"compare: {len(self.gateways)} gateways, with the first one again, plain forwarding and cables "
+                f"{len(self.devices) + len(self.cables)} in all; at most {MOST} can be visited in turn"
+            )
+
+    @property
+    def devices(self) -> list[Standing]:
+        """All but the cables, each once."""
+        every = [*self.gateways, self.twin, *self.forwarding.values()]
+        return list({id(one): one for one in every}.values())
+
+    @property
+    def _sharing(self) -> int:
+        """Those whose entries share the buckets of a table of the whole machine: each is to have as many as alone."""
+        knobs = [one.bench.recipe.knobs.hash_size for one in self.devices]
+        return max(1, sum(knob is not None and knob.scope == "machine" for knob in knobs))
+
+    def __enter__(self) -> Self:
+        """Make all labs and start all gateways.
+
+        Raises:
+            NatgaugeError: as `Bench`.
+        """
+        try:
+            for cable in self.cables.values():
+                self._made.enter_context(cable)
+            for one in self.devices:
+                self._made.enter_context(one.bench)
+                planned = one.bench.plan("throughput", {})
+                facts = replace(planned.facts, sharing=self._sharing)
+                one.ready = one.bench.ready(replace(planned, facts=facts), Memory(), prove=False)
+        except BaseException:
+            self._made.close()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
+
+    def requests(self) -> list[Contestant]:
+        """Of the next round: all devices, then all cables."""
+        devices = [Contestant(name=_short(one.label), trial=one.request()) for one in self.devices]
+        return [*devices, *(self._cable(frames, lab) for frames, lab in self.cables.items())]
+
+    def cable_of(self, one: Standing) -> int:
+        """Position of its cable among the requests."""
+        return len(self.devices) + list(self.cables).index(one.frames)
+
+    def _standing(self, asked: Asked, lab: str) -> Standing:
+        place = {"lab_name": _name(lab), "placement": "shared", "cores": str(self.cpu), "seed": self._seed}
+        bench = Bench(asked.cell(place), self._watch, rates=_NO_SEARCH)
+        # What is wrong with its limits is told before any of them is made.
+        bench.plan("throughput", {})
+        family = bench.around.inside.family
+        return Standing(asked.label, bench, Frames(family, bench.octets_on(family), bench.traffic.connections))
+
+    def _forwarding(self, frames: Frames, asked: Sequence[Asked], number: int) -> Standing:
+        for one, standing in zip(asked, self.gateways, strict=True):
+            if one.recipe.kind == "routing" and standing.frames == frames:
+                return standing
+        recipe = load(f"linux-{frames.family}")
+        traffic: Mapping[str, object] = {"connections": frames.connections, "frame_size": frames.octets}
+        return self._standing(Asked(f"plain forwarding ({recipe.name})", recipe, traffic), f"plain{number}")
+
+    def _cable(self, frames: Frames, lab: CableLab) -> Contestant:
+        trial = untranslated_request(
+            lab.initiator,
+            lab.responder,
+            family=frames.family,
+            frame_size=frames.octets,
+            connections=frames.connections,
+            phase1=Phase1(rate=_RATE),
+            phase2=None,
+            sender_cpus=(self.cpu,),
+        )
+        return Contestant(name="cable", trial=trial)
+
+
+def _name(what: str) -> str:
+    """Every process has labs of its own."""
+    return f"compare-{os.getpid()}-{what}"
+
+
+def _short(label: str) -> str:
+    """What the engine calls it."""
+    return label[-64:]

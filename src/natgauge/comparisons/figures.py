@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From blocks to figures: ratios collected over rounds, their intervals at a look, and verdicts in words."""
+
+from __future__ import annotations
+
+import math
+import statistics as plain
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.statistics import Interval, alpha_of, disagreement, interval, ratio, stretched, work
+from natgauge.trials import Block, Quantity
+
+Verdict = Literal["dearer", "cheaper", "no difference", "undecided"]
+_FRAMES_OF: Final[dict[Quantity, str]] = {
+    "new": "new connection",
+    "up": "frame up",
+    "down": "frame down",
+    "both": "frame, both ways",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A contestant among those of a round: its own position, its cable's, and that of plain forwarding."""
+
+    label: str
+    position: int
+    cable: int
+    forwarding: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What is known of one gateway's cost of one quantity, beside the baseline's.
+
+    Attributes:
+        gateway: as it was named.
+        quantity: new, up, down or both.
+        ratio: its device's work / the baseline's, median over blocks; None = too few blocks.
+        low: end of the ratio's interval.
+        high: end of the ratio's interval.
+        half_width: of the interval, as a share of the dearer one's work.
+        level: of the interval, over all looks.
+        verdict: dearer, cheaper, no difference or undecided.
+        text: the same for people.
+        above: whether it costs surely more (True) or surely not more (False) than was allowed; None = not known, or
+            not asked.
+        nanoseconds: its device's work for a frame, median over blocks, the tester's own subtracted.
+        share_of_forwarding: its device's work / that of plain forwarding, median over blocks.
+        blocks: ratios behind it.
+    """
+
+    gateway: str
+    quantity: Quantity
+    ratio: float | None
+    low: float | None
+    high: float | None
+    half_width: float | None
+    level: float
+    verdict: Verdict
+    text: str
+    above: bool | None
+    nanoseconds: float | None
+    share_of_forwarding: float | None
+    blocks: int
+
+    def decided(self, goal: Goal) -> bool:
+        """Whether its question is answered."""
+        if goal.fail_above is not None:
+            return self.above is not None
+        return self.verdict != "undecided" and self.half_width is not None and self.half_width <= goal.resolve
+
+
+@dataclass(slots=True)
+class Ratios:
+    """What all rounds so far told of one contestant and quantity."""
+
+    rounds: list[list[float]] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    nanoseconds: list[float] = field(default_factory=list)
+
+    @property
+    def blocks(self) -> int:
+        """Ratios in all."""
+        return sum(len(one) for one in self.rounds)
+
+    def interval(self, alpha: float) -> Interval | None:
+        """Of the median of all ratios, wider where rounds disagree; None where they are too few."""
+        found = interval([value for one in self.rounds for value in one], alpha)
+        return None if found is None else stretched(found, disagreement(self.rounds))
+
+
+class Ledger:
+    """Collects blocks.
+
+    Attributes:
+        places: of the gateways, the baseline first, its twin last.
+    """
+
+    def __init__(self, places: Sequence[Place], quantities: Sequence[Quantity], slice_frames: int) -> None:
+        """Start with nothing."""
+        self.places = list(places)
+        self._quantities = tuple(quantities)
+        self._frames = 2 * slice_frames
+        self._kept = {(place.label, quantity): Ratios() for place in places for quantity in quantities}
+        self._tester: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
+
+    def add(self, blocks: Sequence[Block], void: frozenset[int] = frozenset()) -> None:
+        """Take a round's blocks; those of void positions say nothing."""
+        baseline = self.places[0]
+        if void & {baseline.position, baseline.cable}:
+            return
+        for kept in self._kept.values():
+            kept.rounds.append([])
+        for block in blocks:
+            took = work(block)
+            self._tester[block.quantity].append(took[baseline.cable] / self._frames)
+            for place in self.places:
+                if void & {place.position, place.cable}:
+                    continue
+                kept = self._kept[place.label, block.quantity]
+                own, tester = took[place.position], took[place.cable]
+                kept.nanoseconds.append((own - tester) / self._frames)
+                _keep(kept.rounds[-1], ratio(own, took[baseline.position], tester, took[baseline.cable]))
+                if place.forwarding not in void:
+                    _keep(kept.shares, ratio(own, took[place.forwarding], tester, tester))
+
+    def figures(self, goal: Goal, look: int) -> list[Figure]:
+        """All but the baseline's own, at look number `look`; its twin's last."""
+        return [self._figure(place, quantity, goal, look) for place in self.places[1:] for quantity in self._quantities]
+
+    def baseline(self, quantity: Quantity) -> tuple[float | None, float | None]:
+        """The baseline's own ns a frame, and its share of plain forwarding."""
+        kept = self._kept[self.places[0].label, quantity]
+        return _median(kept.nanoseconds), _median(kept.shares)
+
+    def tester(self, quantity: Quantity) -> float | None:
+        """The tester's own ns a frame beside the baseline."""
+        return _median(self._tester[quantity])
+
+    def _figure(self, place: Place, quantity: Quantity, goal: Goal, look: int) -> Figure:
+        kept = self._kept[place.label, quantity]
+        found = kept.interval(alpha_of(look, goal.alpha))
+        twin = self._kept[self.places[-1].label, quantity]
+        bias = None if place is self.places[-1] else twin.interval(alpha_of(look, goal.alpha))
+        verdict, text = judge(place.label, quantity, found, bias, goal)
+        return Figure(
+            gateway=place.label,
+            quantity=quantity,
+            ratio=None if found is None else found.ratio,
+            low=None if found is None else found.low,
+            high=None if found is None else found.high,
+            half_width=None if found is None else found.half_width,
+            level=goal.level,
+            verdict=verdict,
+            text=text,
+            above=_above(found, margin_of(bias), goal),
+            nanoseconds=_median(kept.nanoseconds),
+            share_of_forwarding=_median(kept.shares),
+            blocks=kept.blocks,
+        )
+
+
+def judge(
+    label: str, quantity: Quantity, found: Interval | None, bias: Interval | None, goal: Goal
+) -> tuple[Verdict, str]:
+    """A verdict on an interval, and its text.
+
+    Args:
+        label: the gateway's.
+        quantity: of what.
+        found: its interval; None = too few blocks.
+        bias: that of the baseline's twin. Where nothing against nothing seems to differ, a difference counts only
+            beyond that.
+        goal: how narrow "no difference" must be.
+    """
+    what = _FRAMES_OF[quantity]
+    if found is None:
+        return "undecided", f"{what}: {label}: too few blocks"
+    margin = margin_of(bias)
+    if found.low > margin:
+        more = f"{_percent(found.ratio - 1)} more ({_percent(found.low - 1)} to {_percent(found.high - 1)})"
+        return "dearer", f"{what}: {label} costs {more}"
+    if found.high < 1 / margin:
+        less = f"{_percent(1 - found.ratio)} less ({_percent(1 - found.high)} to {_percent(1 - found.low)})"
+        return "cheaper", f"{what}: {label} costs {less}"
+    if margin > 1 and (margin > 1 + goal.resolve or not found.low <= 1 <= found.high):
+        return "undecided", (
+            f"{what}: {label}: {_signed(found.low - 1)} to {_signed(found.high - 1)}, but the first gateway against "
+            f"itself differs by up to {_percent(margin - 1)}, too"
+        )
+    seen = max(found.high - 1, 1 - found.low, margin - 1)
+    if found.half_width <= goal.resolve:
+        return "no difference", f"{what}: {label}: no difference larger than {_percent(seen)} seen"
+    return "undecided", f"{what}: {label}: between {_signed(found.low - 1)} and {_signed(found.high - 1)}"
+
+
+def margin_of(bias: Interval | None) -> float:
+    """By which factor nothing may differ from nothing, as the first gateway's twin shows; 1 where it shows none."""
+    if bias is None or bias.low <= 1 <= bias.high:
+        return 1.0
+    return max(bias.high, 1 / bias.low if bias.low > 0 else math.inf)
+
+
+def _above(found: Interval | None, margin: float, goal: Goal) -> bool | None:
+    if found is None or goal.fail_above is None:
+        return None
+    limit = 1 + goal.fail_above
+    return True if found.low > limit * margin else False if found.high * margin <= limit else None
+
+
+def _keep(values: list[float], value: float | None) -> None:
+    if value is not None:
+        values.append(value)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return plain.median(values) if values else None
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %"
+
+
+def _signed(share: float) -> str:
+    return f"{share * 100:+.1f} %"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`compare` with real gateways: a known difference is found, frames are judged, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import natgauge
+from natgauge.errors import BrokenError
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+RECIPE = """
+name = "{name}"
+title = "nftables NAT44 with more rules"
+kind = "nat44"
+initiator_family = "ipv4"
+responder_family = "ipv4"
+stateful = true
+source = "translated"
+extends = ["linux-ipv4", "conntrack", "nftables-masquerade"]
+
+[environment]
+NFT_FAMILY = "ip"
+
+[verbs]
+start = \"\"\"
+nft -f - <<RULES
+table ip more
+delete table ip more
+table ip more {{
+    chain forward {{
+        type filter hook forward priority filter; policy accept;
+{rules}
+    }}
+}}
+RULES
+\"\"\"
+stop = \"\"\"
+nft -f - <<RULES
+table ip more
+delete table ip more
+RULES
+\"\"\"
+"""
+
+
+def recipe(folder: Path, name: str, *rules: str) -> Path:
+    """Nftables NAT44 with these rules in a forward chain."""
+    path = folder / f"{name}.toml"
+    path.write_text(RECIPE.format(name=name, rules="\n".join(f"        {rule}" for rule in rules)))
+    return path
+
+
+def labs() -> list[str]:
+    """Namespaces of comparisons."""
+    listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if line.startswith("ng-compare-")]
+
+
+def test_twenty_rules_are_found_dearer_than_none(tmp_path: Path) -> None:
+    dearer = recipe(tmp_path, "twenty-rules", *["counter"] * 20)
+    found = natgauge.compare(
+        "nftables-nat44",
+        dearer,
+        quantities="up",
+        connections=20_000,
+        fail_above="1%",
+        most_seconds=60.0,
+        results=tmp_path,
+    )
+    (figure,) = found.figures
+    assert figure.verdict == "dearer"
+    assert (found.above, found.exit_status) == (True, 10)
+    assert found.document["twin"][0]["gateway"] == "nftables-nat44 (again)"
+    rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
+    assert len(rounds) == found.document["rounds"]
+    for one in rounds:
+        assert one["void"] == {}
+        for block in one["result"]["blocks"]:
+            # Two gateways, the first one again, plain forwarding, a cable: each twice.
+            assert sorted(block["order"]) == [0, 1, 2, 3, 4]
+            assert len(block["ns"]) == 10
+        assert all(each["stored"] == 20_000 for each in one["result"]["contestants"])
+    assert labs() == []
+
+
+def test_a_gateway_that_loses_frames_is_not_compared(tmp_path: Path) -> None:
+    """One frame in a thousand: no slice of it counts, and it is said which gateway and how many frames."""
+    lossy = recipe(tmp_path, "lossy", "numgen inc mod 1000 0 drop")
+    with pytest.raises(BrokenError, match=r"lossy.toml: (new|up|down): \d+ of \d+ frames came back"):
+        natgauge.compare(
+            "nftables-nat44", lossy, quantities="new", connections=20_000, most_seconds=60.0, results=tmp_path
+        )

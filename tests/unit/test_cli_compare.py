@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge compare` around the measurement: rounds of an engine of known costs, words, JSON, exit status, evidence."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natgauge.cli import run
+from natgauge.comparisons import running
+from natgauge.comparisons.contestants import Contestants, Standing
+from natgauge.trials import ComparisonRequest, ComparisonResult
+
+#: ns a frame beyond the tester's own, by what an engine's contestant is called.
+COSTS = {"nftables-nat44": 2000.0, "iptables-nat44": 2200.0, "plain": 800.0, "cable": 0.0}
+ASKED = ["compare", "nftables-nat44", "iptables-nat44", "--connections", "20000", "--seed", "7"]
+CLEAN = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
+
+
+class Engine:
+    """Answers rounds; `lost`: frames that the other gateway loses in each; `noise`: of slices, a share."""
+
+    def __init__(self) -> None:
+        self.rounds: list[ComparisonRequest] = []
+        self.lost = 0
+        self.noise = 0.01
+        self._random = random.Random(1)  # noqa: S311 - a simulation
+
+    def __call__(self, request: ComparisonRequest, **_others: object) -> ComparisonResult:
+        """Answer one round."""
+        self.rounds.append(request)
+        contestants = [self._counts(one.name, one.trial.connections) for one in request.contestants]
+        document = {"version": 1, "engine": "fake", "contestants": contestants, "blocks": [], "wall_ns": 1}
+        for quantity in ("new", "up", "down", "both"):
+            for _ in range(getattr(request.slices, quantity)):
+                document["blocks"].append(self._block(quantity, request))  # type: ignore[attr-defined] # a list
+        return ComparisonResult.model_validate(document)
+
+    def _block(self, quantity: str, request: ComparisonRequest) -> dict[str, Any]:
+        order = self._random.sample(range(len(request.contestants)), len(request.contestants))
+        names = [request.contestants[at].name for at in [*order, *reversed(order)]]
+        speed = self._random.uniform(1, 1.7)
+        ns = [round((self._cost(name) + 300) * request.slices.frames * speed) for name in names]
+        return {"quantity": quantity, "order": order, "ns": ns, "waited": 0, "interrupted": 0}
+
+    def _cost(self, name: str) -> float:
+        cost = next(cost for start, cost in COSTS.items() if name.startswith(start))
+        return cost * math.exp(self._random.gauss(0, self.noise))
+
+    def _counts(self, name: str, connections: int) -> dict[str, Any]:
+        lost = self.lost if name == "iptables-nat44" else 0
+        stream = {"made_frames": connections, "received_frames": connections, **CLEAN}
+        rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames", "offered_frames"), 0)
+        return {
+            "name": name,
+            "mark": 1,
+            "initiator": stream,
+            "responder": stream,
+            "stored": connections,
+            **rest,
+            "gateway_macs": ["", ""],
+            "new": {**stream, "received_frames": connections - lost},
+        }
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
+    """An engine of known costs in place of labs, gateways and the real one."""
+    found = Engine()
+
+    monkeypatch.setattr(running, "check_host", lambda: None)
+    monkeypatch.setattr(running, "run_round", found)
+    monkeypatch.setattr(Contestants, "__enter__", lambda self: self)
+    monkeypatch.setattr(Contestants, "__exit__", lambda *_: None)
+    monkeypatch.setattr(Standing, "started", property(Ready))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+class Ready:
+    """Stands in for a started gateway: its requests are written, nothing runs."""
+
+    device = None
+
+    def __init__(self, standing: Standing) -> None:
+        self._bench = standing.bench
+        self.measurer = self
+        self.number = 0
+
+    def request(self, plan: Any) -> Any:
+        """As `LabMeasurer` writes it."""
+        from natgauge.bench.pacing import pacing  # noqa: PLC0415
+        from natgauge.bench.requests import Requests, TrialConstants  # noqa: PLC0415
+
+        bench, around = self._bench, self._bench.around
+        constants = TrialConstants(
+            initiator_family=around.inside.family,
+            responder_family=around.outside.family,
+            translated=around.translated,
+            pool=around.pool,
+            sender_cpus=bench.lab.sender_cpus,
+            watch_cpus=(),
+            seed=bench.seed,
+            first_mark=1,
+            grace_seconds=0.1,
+            table_limit=None,
+            udp_timeout=None,
+            highest_phase1_rate=1e6,
+            highest_phase2_rate=1e6,
+        )
+        requests = Requests(constants, bench.traffic, bench.lab.initiator, bench.lab.responder)
+        return requests.of(plan, self.number, pacing(plan, bench.lab.placement))
+
+
+def test_json_is_one_object_with_the_promised_fields(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*ASKED, "--json", "--quantities", "up,new"]) == 0
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    assert document["baseline"] == "nftables-nat44"
+    promised = {"gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds", "share_of_forwarding"}
+    for figure in document["quantities"]:
+        assert promised <= set(figure)
+        assert (figure["gateway"], figure["verdict"], figure["level"]) == ("iptables-nat44", "dearer", 0.95)
+        assert figure["low"] < 1.1 < figure["high"]
+        assert figure["share_of_forwarding"] == pytest.approx(2200 / 800, rel=0.01)
+    assert [figure["quantity"] for figure in document["quantities"]] == ["new", "up"]
+    assert [figure["gateway"] for figure in document["twin"]] == ["nftables-nat44 (again)"] * 2
+    assert document["decided"] is True
+    assert "2 rounds: up of iptables-nat44: 1." in shown.err
+    kept = Path(document["evidence"])
+    assert json.loads((kept / "comparison.json").read_text()) == document
+    lines = [json.loads(line) for line in (kept / "rounds.jsonl").read_text().splitlines()]
+    assert len(lines) == document["rounds"] == len(engine.rounds)
+    assert sum(len(block["ns"]) for line in lines for block in line["result"]["blocks"]) == document["slices"]
+
+
+def test_a_report_says_that_a_comparison_is_none_of_its_results(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*ASKED, "--json", "--quantities", "up"]) == 0
+    assert run(["report", json.loads(capsys.readouterr().out)["evidence"]]) == 2
+    assert "it is a comparison's, whose answer is in comparison.json" in capsys.readouterr().err
+    assert engine.rounds
+
+
+def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable(engine: Engine) -> None:
+    assert run([*ASKED, "--quantities", "up"]) == 0
+    first, second = engine.rounds[:2]
+    names = [one.name for one in first.contestants]
+    again = ["nftables-nat44 (again)", "plain forwarding (linux-ipv4)", "cable"]
+    assert names == ["nftables-nat44", "iptables-nat44", *again]
+    assert len({one.trial.initiator.netns for one in first.contestants}) == 5
+    assert {one.trial.senders.cpus for one in first.contestants} == {(first.cpu,)}
+    assert (first.slices.new, first.slices.down) == (0, 0)
+    assert first.seed != second.seed
+
+
+def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:
+    assert run(["compare", "nftables-nat44", "nftables-nat44:connections=50000", "--connections", "20000"]) in (0, 11)
+    connections = [one.trial.connections for one in engine.rounds[0].contestants]
+    assert connections == [20_000, 50_000, 20_000, 20_000, 50_000, 20_000, 50_000]
+
+
+@pytest.mark.parametrize(("limit", "status", "words"), [("3%", 10, "Answer: more"), ("30%", 0, "Answer: not more")])
+def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
+    engine: Engine, capsys: pytest.CaptureFixture[str], limit: str, status: int, words: str
+) -> None:
+    assert run([*ASKED, "--fail-above", limit]) == status
+    assert words in capsys.readouterr().out
+    assert len(engine.rounds) == 2
+
+
+def test_when_time_is_over_what_is_known_is_told_and_the_exit_status_says_undecided(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.noise = 0.5
+    assert run([*ASKED, "--resolve", "0.1%", "--most-seconds", "1", "--quantities", "up"]) == 11
+    assert "frame up: iptables-nat44" in capsys.readouterr().out
+    assert engine.rounds
+
+
+def test_words_name_verdict_interval_and_costs(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*ASKED, "--quantities", "up"]) == 0
+    out = capsys.readouterr().out
+    assert "frame up: iptables-nat44 costs " in out
+    assert "x plain forwarding" in out
+    assert "no difference larger than" in out
+    assert engine.rounds
+
+
+def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.lost = 5
+    assert run(ASKED) == 4
+    error = capsys.readouterr().err
+    assert "iptables-nat44: new: 19995 of 20000 frames came back, in 3 rounds" in error
+    assert len(engine.rounds) == 3

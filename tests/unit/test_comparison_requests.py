@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests for comparisons: engine and schema judge them alike; what the engine says of a round is weighed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.unit.engine_check import ABSENT, EXAMPLE, TRIAL, changed
+
+from natgauge import trials
+from natgauge.comparisons.running import fault_of
+from natgauge.errors import BrokenError, UsageError
+from natgauge.host import programs
+
+SCHEMA = json.loads((TRIAL / "comparison-1.schema.json").read_text())
+VALIDATOR = Draft202012Validator(SCHEMA)
+ONE = changed(EXAMPLE, ("senders", {"cpus": [0]}), ("connections", 100_000), ("watch_cpus", []))
+COMPARISON = {
+    "version": 1,
+    "seed": 1,
+    "cpu": 0,
+    "contestants": [{"name": "a", "trial": ONE}, {"name": "b", "trial": ONE}],
+    "slices": {"frames": 512, "new": 90, "up": 100, "down": 100, "both": 0},
+}
+
+
+def refusal(request: Any) -> str | None:
+    """What the engine says; None where it accepts it."""
+    command = [str(programs.find("natgauge-engine")), "--check-comparison"]
+    done = subprocess.run(command, input=json.dumps(request), capture_output=True, check=False, text=True, timeout=60)
+    assert done.returncode in (0, 2)
+    return done.stderr if done.returncode else None
+
+
+def contestants(*trials: Any) -> Any:
+    return changed(COMPARISON, ("contestants", [{"name": f"n{at}", "trial": one} for at, one in enumerate(trials)]))
+
+
+def test_a_right_one_is_accepted_by_schema_engine_and_python_alike() -> None:
+    assert VALIDATOR.is_valid(COMPARISON)
+    assert refusal(COMPARISON) is None
+    written = json.loads(trials.ComparisonRequest.model_validate(COMPARISON).to_json())
+    assert VALIDATOR.is_valid(written)
+    assert refusal(written) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (changed(COMPARISON, ("version", 2)), "version: 2"),
+        (changed(COMPARISON, ("slices.frames", 0)), "slices.frames: 0"),
+        (changed(COMPARISON, ("slices.up", -1)), "slices.up: -1"),
+        (changed(COMPARISON, ("slices.new", ABSENT)), "new"),
+        (changed(COMPARISON, ("cpu", -1)), "cpu: -1"),
+        (changed(COMPARISON, ("nonsense", 1)), "nonsense"),
+        (contestants(ONE), "contestants: 1: must be 2 to 16"),
+        (contestants(*[ONE] * 17), "contestants: 17: must be 2 to 16"),
+        (contestants(ONE, changed(ONE, ("connections", 0))), "connections: 0"),
+        (contestants(ONE, changed(ONE, ("phase1", ABSENT))), "n1: phase1"),
+        (contestants(ONE, changed(ONE, ("frame", [64, "initiator"]))), "n1: frame: a list"),
+    ],
+)
+def test_wrong_ones_are_refused_by_schema_and_engine_alike(wrong: Any, words: str) -> None:
+    said = refusal(wrong)
+    assert said is not None
+    assert words in said
+    assert len(said.splitlines()) == 1
+    assert not VALIDATOR.is_valid(wrong)
+
+
+#: By the rule's text in the schema: what the schema accepts and the engine refuses by it.
+ENGINE_ALONE = {
+    "too few for the blocks of new ones": changed(COMPARISON, ("slices.new", 98)),
+    "must be the comparison's cpu alone": contestants(ONE, changed(ONE, ("senders.cpus", [1]))),
+}
+
+
+@pytest.mark.parametrize(("rule", "request_"), ENGINE_ALONE.items(), ids=list(ENGINE_ALONE))
+def test_what_the_schema_cannot_say_is_named_in_it(rule: str, request_: Any) -> None:
+    assert VALIDATOR.is_valid(request_)
+    assert rule in (refusal(request_) or "")
+    assert rule in SCHEMA["x-beyond-schema"]
+
+
+def test_every_rule_of_its_own_has_been_tried() -> None:
+    of_trials = json.loads((TRIAL / "request-1.schema.json").read_text())["x-beyond-schema"]
+    assert SCHEMA["x-beyond-schema"] == [*of_trials, *ENGINE_ALONE]
+
+
+@pytest.mark.parametrize("part", ["ComparisonRequest", "ComparisonResult"])
+def test_fields_of_schema_and_python_agree(part: str) -> None:
+    name = {"ComparisonRequest": "comparison", "ComparisonResult": "comparison-result"}[part]
+    schema = json.loads((TRIAL / f"{name}-1.schema.json").read_text())
+    assert set(getattr(trials, part).model_fields) == set(schema["properties"])
+    for inner in ("Block", "Slices", "StreamTally", "ContestantCounts", "Contestant"):
+        if inner in schema["$defs"]:
+            assert set(getattr(trials, inner).model_fields) == set(schema["$defs"][inner]["properties"])
+
+
+def counts(**changes: Any) -> trials.ContestantCounts:
+    """Of a contestant that forwarded 1,000 new frames and 500 of each direction."""
+    wrong = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
+    stream = {name: {"made_frames": n, "received_frames": n, **wrong} for name, n in STREAMS.items()}
+    rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames"), 0)
+    whole = {**stream, **rest, "name": "a", "mark": 1, "stored": 1000, "offered_frames": 2002}
+    document = changed({**whole, "gateway_macs": ["", ""]}, *((key, value) for key, value in changes.items()))
+    return trials.ContestantCounts.model_validate(document)
+
+
+STREAMS = {"new": 1000, "initiator": 500, "responder": 500}
+
+
+@pytest.mark.parametrize(
+    ("change", "standing", "words"),
+    [
+        ({}, 1000, ""),
+        ({}, None, ""),
+        ({"new.received_frames": 999}, 1000, "new: 999 of 1000"),
+        (
+            {"responder.received_frames": 499, "responder.mistranslated": 1},
+            1000,
+            "499 of 500 frames came back, 1 mistr",
+        ),
+        ({"initiator.duplicates": 1}, 1000, "1 duplicates"),
+        ({"refused_frames": 1}, 1000, "1 frames refused"),
+        ({"stored": 999}, 1000, "999 of 1000 connections were learned"),
+        ({"remapped": 1}, 1000, "another outside source"),
+        ({}, 999, "it counts 999 connections"),
+    ],
+)
+def test_slices_count_only_where_every_frame_came_and_came_right(change: Any, standing: int | None, words: str) -> None:
+    said = fault_of(counts(**change), 1000, standing)
+    assert (said == "") == (words == "")
+    assert words in said
+
+
+def engine(tmp_path: Path, script: str) -> Path:
+    """A program in place of the engine."""
+    program = tmp_path / "engine"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return program
+
+
+def asked() -> trials.ComparisonRequest:
+    return trials.ComparisonRequest.model_validate(COMPARISON)
+
+
+def test_what_the_engine_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cpu: 99: no such CPU"):
+        trials.compare(asked(), engine=engine(tmp_path, "echo 'cpu: 99: no such CPU' >&2; exit 2"), seconds=10)
+
+
+@pytest.mark.parametrize("answer", ["", "nonsense", '{"version": 2}'])
+def test_an_answer_outside_of_the_agreement_is_broken(tmp_path: Path, answer: str) -> None:
+    with pytest.raises(BrokenError, match="comparison"):
+        trials.compare(asked(), engine=engine(tmp_path, f"cat > /dev/null; echo '{answer}'"), seconds=10)
+
+
+def test_the_engine_is_called_to_compare(tmp_path: Path) -> None:
+    program = engine(
+        tmp_path, 'cat > /dev/null; [ "$1" = --compare ] || exit 3; echo "not asked to compare" >&2; exit 4'
+    )
+    with pytest.raises(BrokenError, match="not asked"):
+        trials.compare(asked(), engine=program, seconds=10)
+
+
+def test_the_engine_has_a_session_of_its_own_so_that_its_priority_counts_in_the_whole_machine(tmp_path: Path) -> None:
+    program = engine(tmp_path, 'cat > /dev/null; echo "session $(ps -o sid= -p $$) of $$" >&2; exit 4')
+    with pytest.raises(BrokenError, match=r"session +(\d+) of \1$"):
+        trials.compare(asked(), engine=program, seconds=10)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of comparisons, on simulated slices: a host that slows down in steps, and devices of known cost."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+
+from natgauge.comparisons import statistics
+from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.figures import Figure, Ledger, Place, Ratios
+from natgauge.comparisons.statistics import Interval, alpha_of, interval, rounds_of
+from natgauge.trials import Block
+
+GOAL = Goal(level=0.95, resolve=0.01, fail_above=None)
+TESTER, FORWARDING = 300.0, 800.0
+#: Positions in the simulated rounds.
+BASELINE, OTHER, TWIN, PLAIN, CABLE = range(5)
+PLACES = [Place("a", BASELINE, CABLE, PLAIN), Place("b", OTHER, CABLE, PLAIN), Place("a (again)", TWIN, CABLE, PLAIN)]
+FRAMES = 512
+
+
+class Host:
+    """A host whose speed changes in steps, and that takes the core away now and then.
+
+    `other`: what the other device costs, as a share of the baseline's 2,000 ns; `second_gains`: share by which a slice
+    is cheaper right behind another than at the beginning of a block.
+    """
+
+    def __init__(self, seed: int, other: float, *, second_gains: float = 0.0) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - a simulation
+        self.costs = {BASELINE: 2000.0, OTHER: 2000.0 * other, TWIN: 2000.0, PLAIN: FORWARDING, CABLE: 0.0}
+        self._speed = 1.0
+        self._gains = second_gains
+
+    def blocks(self, number: int) -> Iterator[Block]:
+        """Blocks of the quantity `up`."""
+        for _ in range(number):
+            order = list(self.costs)
+            self._random.shuffle(order)
+            ns = [self._slice(position, at) for at, position in enumerate([*order, *reversed(order)])]
+            yield Block(quantity="up", order=tuple(order), ns=tuple(ns), waited=0, interrupted=0)
+
+    def _slice(self, position: int, at: int) -> int:
+        dice = self._random
+        if dice.random() < 0.01:
+            self._speed = dice.uniform(1.0, 1.7)
+        stolen = dice.expovariate(1 / 2e6) if dice.random() < 0.02 else 0.0
+        warm = 1.0 if at == 0 else 1 - self._gains
+        noise = math.exp(dice.gauss(0, 0.02))
+        return round((self.costs[position] + TESTER) * FRAMES * self._speed * noise * warm + stolen)
+
+
+def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[Figure]:
+    """The figures of b and of the twin when all is decided, or after so many rounds."""
+    ledger = Ledger(PLACES, ["up"], FRAMES)
+    look = 1
+    for done in range(1, most_rounds + 1):
+        ledger.add(list(host.blocks(blocks)))
+        if done < rounds_of(look) and done < most_rounds:
+            continue
+        figures = ledger.figures(goal, look)
+        look += 1
+        if figures[0].decided(goal):
+            break
+    return figures
+
+
+@pytest.mark.parametrize("cost", [0.5, 0.96, 1.04, 1.1, 2.5])
+def test_a_difference_is_found_and_its_interval_holds_it(cost: float) -> None:
+    held = 0
+    for seed in range(20):
+        figure = looks(Host(seed, cost))[0]
+        assert figure.verdict == ("dearer" if cost > 1 else "cheaper")
+        assert figure.low is not None
+        assert figure.high is not None
+        held += figure.low <= cost <= figure.high
+    assert held >= 18
+
+
+def test_nothing_against_nothing_shows_no_difference() -> None:
+    verdicts = [looks(Host(seed, 1.0))[0].verdict for seed in range(20)]
+    assert verdicts.count("no difference") >= 18
+
+
+def test_looking_again_and_again_does_not_raise_the_false_alarms() -> None:
+    """2,000 comparisons of a gateway with itself, each looked at up to seven times: at most 5 % may be wrong."""
+    dice = random.Random(1)  # noqa: S311 - a simulation
+    alarms = 0
+    for _ in range(2000):
+        values: list[float] = []
+        for look in range(1, 8):
+            more = rounds_of(look) * 10 - len(values)
+            values += [math.exp(dice.gauss(0, 0.05)) for _ in range(more)]
+            found = interval(values, alpha_of(look, GOAL.alpha))
+            if found is not None and not found.low <= 1 <= found.high:
+                alarms += 1
+                break
+    assert alarms / 2000 <= 0.05
+
+
+def test_rounds_that_disagree_beyond_their_blocks_make_intervals_wider() -> None:
+    """Where entries came to lie in memory moves a whole round by 1.5 %: blocks alone would be far too sure."""
+    dice = random.Random(3)  # noqa: S311 - a simulation
+    held, naive = 0, 0
+    for _ in range(300):
+        ratios = Ratios()
+        for _ in range(8):
+            place = dice.gauss(0, 0.015)
+            ratios.rounds.append([math.exp(dice.gauss(place, 0.05)) for _ in range(96)])
+        found = ratios.interval(0.05)
+        alone = interval([value for one in ratios.rounds for value in one], 0.05)
+        assert found is not None
+        assert alone is not None
+        held += found.low <= 1 <= found.high
+        naive += alone.low <= 1 <= alone.high
+    assert naive / 300 < 0.75
+    assert held / 300 > 0.88
+
+
+def test_one_look_errs_as_often_as_it_may_and_not_much_less() -> None:
+    dice = random.Random(2)  # noqa: S311 - a simulation
+    outside = 0
+    for _ in range(4000):
+        found = interval([dice.expovariate(1.0) for _ in range(101)], 0.05)
+        assert found is not None
+        outside += not found.low <= math.log(2) <= found.high
+    assert 0.025 <= outside / 4000 <= 0.05
+
+
+@pytest.mark.parametrize("number", [1, 5, 6, 20, 101, 1500])
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 30])
+def test_the_interval_is_that_of_the_binomial_distribution(number: int, alpha: float) -> None:
+    found = interval([float(value) for value in range(1, number + 1)], alpha)
+    below = sum(math.comb(number, heads) for heads in range(0 if found is None else round(found.low)))
+    assert Fraction(below, 2**number) <= Fraction(alpha) / 2 or found is None
+    wider = below + math.comb(number, 0 if found is None else round(found.low))
+    assert Fraction(wider, 2**number) > Fraction(alpha) / 2
+    if found is not None:
+        assert found.low + found.high == number + 1
+        assert found.ratio == (number + 1) / 2
+
+
+def test_all_looks_together_spend_alpha_and_no_more() -> None:
+    assert sum(alpha_of(look, 0.05) for look in range(1, 10_000)) == pytest.approx(0.05, rel=1e-3)
+    assert [rounds_of(look) for look in range(1, 6)] == [2, 3, 5, 8, 12]
+
+
+def test_who_comes_second_gains_nothing_by_it() -> None:
+    """The place in the order is drawn anew for each block, so warm caches make no bias."""
+    figures = [looks(Host(seed, 1.0, second_gains=0.05))[0] for seed in range(10)]
+    assert sum(figure.verdict in ("dearer", "cheaper") for figure in figures) <= 1
+
+
+def test_the_testers_own_cost_is_taken_off_before_the_ratio() -> None:
+    figure = looks(Host(3, 2.0))[0]
+    assert figure.ratio == pytest.approx(2.0, rel=0.02)
+    assert figure.share_of_forwarding == pytest.approx(2 * 2000 / FORWARDING, rel=0.02)
+    assert figure.nanoseconds is not None
+    assert 4000 < figure.nanoseconds < 4000 * 1.7
+
+
+def test_a_block_with_no_work_above_the_testers_says_what_it_can() -> None:
+    assert statistics.ratio(10, 5, 5, 5) == math.inf
+    assert statistics.ratio(5, 10, 5, 5) == 0.0
+    assert statistics.ratio(4, 4, 5, 5) is None
+
+
+def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or_cable() -> None:
+    blocks = list(Host(4, 1.0).blocks(10))
+    for void, told in ((OTHER, [0, 10]), (BASELINE, [0, 0]), (CABLE, [0, 0])):
+        ledger = Ledger(PLACES, ["up"], FRAMES)
+        ledger.add(blocks, frozenset({void}))
+        assert [figure.blocks for figure in ledger.figures(GOAL, 1)] == told
+
+
+def test_a_void_round_of_plain_forwarding_takes_its_share_alone() -> None:
+    ledger = Ledger(PLACES, ["up"], FRAMES)
+    ledger.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))
+    figure = ledger.figures(GOAL, 1)[0]
+    assert (figure.blocks, figure.share_of_forwarding) == (10, None)
+
+
+def test_too_few_blocks_decide_nothing() -> None:
+    assert interval([1.0] * 5, 0.05) is None
+    ledger = Ledger(PLACES, ["up"], FRAMES)
+    figure = ledger.figures(GOAL, 1)[0]
+    assert (figure.verdict, figure.ratio, figure.decided(GOAL)) == ("undecided", None, False)
+
+
+def judged(found: Interval | None, bias: Interval | None, goal: Goal = GOAL) -> tuple[str, str]:
+    from natgauge.comparisons.figures import judge  # noqa: PLC0415
+
+    return judge("b", "up", found, bias, goal)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "words"),
+    [
+        (Interval(1.04, 1.036, 1.044, 200), "dearer", "b costs 4.0 % more (3.6 % to 4.4 %)"),
+        (Interval(0.9, 0.88, 0.92, 200), "cheaper", "b costs 10.0 % less (8.0 % to 12.0 %)"),
+        (Interval(1.001, 0.995, 1.007, 200), "no difference", "no difference larger than 0.7 % seen"),
+        (Interval(1.0, 0.95, 1.06, 200), "undecided", "between -5.0 % and +6.0 %"),
+    ],
+)
+def test_verdicts_say_what_was_seen(found: Interval, verdict: str, words: str) -> None:
+    said = judged(found, Interval(1.0, 0.99, 1.01, 200))
+    assert said[0] == verdict
+    assert words in said[1]
+
+
+def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() -> None:
+    found = Interval(1.005, 1.002, 1.008, 200)
+    assert judged(found, Interval(1.0, 0.997, 1.003, 200))[0] == "dearer"
+    assert judged(found, Interval(1.006, 1.003, 1.009, 200))[0] == "undecided"
+    assert judged(Interval(1.04, 1.03, 1.05, 200), Interval(1.006, 1.003, 1.009, 200))[0] == "dearer"
+
+
+def test_a_twin_that_seems_cheaper_makes_dearer_ones_doubtful_too() -> None:
+    """If the place alone makes a fifth less, a hundredth more is no finding, and neither is none."""
+    bias = Interval(0.78, 0.77, 0.79, 200)
+    assert judged(Interval(1.011, 1.003, 1.02, 200), bias)[0] == "undecided"
+    assert judged(Interval(0.998, 0.99, 1.006, 200), bias)[0] == "undecided"
+    assert judged(Interval(1.5, 1.45, 1.55, 200), bias)[0] == "dearer"
+
+
+def test_a_biased_place_decides_no_limit() -> None:
+    goal = Goal(level=0.95, resolve=0.01, fail_above=0.03)
+    ledger = Ledger(PLACES, ["up"], FRAMES)
+    host = Host(8, 1.1)
+    host.costs[TWIN] *= 0.8
+    ledger.add(list(host.blocks(300)))
+    assert ledger.figures(goal, 1)[0].above is None
+
+
+@pytest.mark.parametrize(("cost", "above"), [(1.0, False), (1.1, True)])
+def test_whether_it_is_above_a_limit_is_decided_sooner_than_how_much(cost: float, above: bool) -> None:  # noqa: FBT001
+    goal = Goal(level=0.95, resolve=0.001, fail_above=0.03)
+    figure = looks(Host(5, cost), goal)[0]
+    assert figure.above is above
+    assert figure.decided(goal)
+    assert not figure.decided(Goal(level=0.95, resolve=0.001, fail_above=None))
+
+
+def test_on_the_limit_nothing_is_decided() -> None:
+    goal = Goal(level=0.95, resolve=0.01, fail_above=0.03)
+    assert looks(Host(6, 1.03), goal, most_rounds=3)[0].above is None
