@@ -272,6 +272,21 @@ def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful() -> N
     assert found.document()["doubts"][0]["word"] == "functional"
 
 
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"placement": "shared", "own_processes": True}, 1),
+        ({"placement": "shared"}, 0),
+        ({"placement": "isolated", "own_processes": True, "receiver_ns": 1.0, "device_cores": 1}, 0),
+    ],
+)
+def test_a_process_that_takes_turns_with_the_sender_is_told(parameters: dict[str, Any], told: int) -> None:
+    """Of tayga in `shared` placement 27 of 40 trials were INVALID, and the figure looked like any other."""
+    found = make(measured([100.0, 100.0]), Parameters.grouped(place=parameters))
+    assert words(found).count("taking turns") == told
+    assert verdict(found).count("took turns with the tester") == told
+
+
 def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
     """200,000/s fails, 207,000/s passes: one repetition in three found the dip; before, nobody was told of it."""
     gateway = Gateway(passes=lambda rate: rate <= 208_000 and not 199_000 <= rate <= 200_400)

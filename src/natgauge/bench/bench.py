@@ -353,11 +353,10 @@ class Bench:
 
 def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> Need:
     """What a gateway asks of a lab; `hosts` and `background` as in `Need`."""
-    cores = [played.knobs.cores for played in recipe.of_devices(1)]
     return Need(
         families=(recipe.initiator_family, recipe.responder_family),
         devices=tuple(part.device for part in recipe.chain) or DEVICES,
-        own_processes=any(knob is not None and knob.scope == "device" for knob in cores),
+        own_processes=recipe.own_processes,
         hosts=hosts,
         background=background,
     )

@@ -148,5 +148,6 @@ def _device(conditions: Conditions) -> dict[str, Any]:
         "responder_family": recipe.responder_family,
         # The same name may stand for another recipe tomorrow.
         "recipe_digest": digest(recipe)[:_DIGEST_DIGITS],
+        **({"own_processes": True} if recipe.own_processes else {}),
         **known,
     }

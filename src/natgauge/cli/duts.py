@@ -41,7 +41,8 @@ def command(context: click.Context, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(name: str, as_json: bool) -> None:
     """Tell everything of one gateway's recipe; NAME may be the path of a recipe file."""
-    from natgauge.duts.recipe import VERBS, load
+    from natgauge.duts.ingredients import VERBS
+    from natgauge.duts.recipe import load
 
     recipe = load(name)
     if as_json:

@@ -16,7 +16,8 @@ from natgauge.options import choice
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.recipe import Knob, Recipe
+    from natgauge.duts.ingredients import Knob
+    from natgauge.duts.recipe import Recipe
 
 #: What is left to the rest of the machine when a table is filled.
 RESERVED_OCTETS: Final = 256 * 1024 * 1024

@@ -11,7 +11,8 @@ from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.duts.recipe import Knob, Recipe
+from natgauge.duts.ingredients import Knob
+from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.labs.contract import CommandResult, Device
 

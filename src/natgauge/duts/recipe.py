@@ -9,33 +9,25 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from natgauge.duts.ingredients import Knobs, Limits, Model, Need, Verbs
 from natgauge.duts.layers import BUILT_IN, frozen, layered, merge, near, pieces_of
 from natgauge.errors import UsageError
 from natgauge.words import Family
 
 #: Folders with recipes of the user's own, separated like PATH.
 VARIABLE: Final = "NATGAUGE_DUTS"
-#: The verbs, in the order a gateway's life has them.
-VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
-#: Verbs whose pieces run in the reverse order: what was made last goes first.
-REVERSED: Final = ("stop",)
 
 _PARTS: Final = "parts"
 #: What a chain's recipe has of its devices.
 _OF_DEVICES: Final = frozenset({"extends", "environment", "needs", "limits", "verbs", "knobs"})
 #: Where files lie does not decide how they are played.
 _WHEREABOUTS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
-_ROOTS: Final = ("/proc/sys/", "/sys/")
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
 ]  # fmt: skip
-Snippet = Annotated[str, Field(min_length=1)]
-Pieces = tuple[Snippet, ...]
-Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Port = Annotated[int, Field(ge=1, le=65535)]
 
 _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     "routing": (("ipv4", "ipv4"), ("ipv6", "ipv6")),
@@ -53,139 +45,7 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
 _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit")
 
 
-class _Model(BaseModel):
-    """What every part of a recipe shares: nothing unknown, nothing converted, nothing changed later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Need(_Model):
-    """Programs the device must have, and the Debian package that has them."""
-
-    programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
-    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
-
-
-class Limits(_Model):
-    """What no knob changes.
-
-    Attributes:
-        source_addresses: the most Initiator addresses the gateway can serve; None = no such limit.
-        mapping: how outside ports are given out (RFC 4787 section 4.1): per connection's remote endpoint, or one for
-            all remote endpoints; None = the gateway does not translate ports.
-        pool_ports: first and last port it gives out on one outside address.
-        octets_per_connection: memory of one entry; None = unknown.
-        octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
-    """
-
-    source_addresses: Number | None = None
-    mapping: Literal["address-and-port-dependent", "endpoint-independent"] | None = None
-    pool_ports: tuple[Port, Port] | None = None
-    octets_per_connection: Number | None = None
-    octets_per_bucket: Number | None = None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if (self.mapping is None) != (self.pool_ports is None):
-            raise ValueError("mapping and pool_ports come together, or not at all")
-        if self.pool_ports and self.pool_ports[0] > self.pool_ports[1]:
-            raise ValueError("pool_ports is reversed; write the lower port first")
-        return self
-
-
-class Knob(_Model):
-    """One thing that can be set.
-
-    Attributes:
-        scope: "device" is set in the device's own place; "machine" is global, written from outside of the device and
-            restored; "lab" is decided when the lab is made.
-        paths: files that hold the value, each as one decimal number; all are written, the smallest one counts.
-        read: snippet that prints the value, instead of `paths`.
-        write: snippet that sets it to $NG_VALUE.
-        module: kernel module whose loading makes `paths` appear.
-        unit: of the value.
-        minimum: least value accepted.
-        maximum: largest value accepted; None = no limit of the gateway's.
-    """
-
-    scope: Literal["device", "machine", "lab"]
-    paths: tuple[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")], ...] = ()
-    read: Snippet | None = None
-    write: Snippet | None = None
-    module: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] | None = None
-    unit: Annotated[str, Field(min_length=1)]
-    minimum: Number = 1
-    maximum: Number | None = None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.maximum is not None and self.maximum < self.minimum:
-            raise ValueError(f"maximum {self.maximum} is below minimum {self.minimum}")
-        if self.scope == "machine" and (self.read or self.write or not self.paths):
-            raise ValueError('scope "machine" needs paths, and neither read nor write: snippets run inside the device')
-        if self.scope == "machine" and not all(path.startswith(_ROOTS) and ".." not in path for path in self.paths):
-            raise ValueError(f'scope "machine" takes only paths below {" and ".join(_ROOTS)}')
-        if self.scope == "device" and bool(self.paths) == bool(self.read):
-            raise ValueError('scope "device" needs either paths or read')
-        if self.scope == "lab" and (self.paths or self.read or self.write):
-            raise ValueError('scope "lab" takes no paths, read or write')
-        return self
-
-    @property
-    def settable(self) -> bool:
-        """Whether the gateway's driver can change it."""
-        return bool(self.paths or self.write)
-
-
-class Knobs(_Model):
-    """The knobs natgauge knows; None = the gateway has no such thing.
-
-    Attributes:
-        table_size: connections its table may hold.
-        hash_size: buckets of that table.
-        udp_timeout: seconds after which an unused UDP entry is forgotten.
-        cores: cores it works on.
-    """
-
-    table_size: Knob | None = None
-    hash_size: Knob | None = None
-    udp_timeout: Knob | None = None
-    cores: Knob | None = None
-
-    def named(self) -> dict[str, Knob]:
-        """Those there are, by name."""
-        every = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: knob for name, knob in every.items() if knob is not None}
-
-
-class Verbs(_Model):
-    """Shell snippets (POSIX, run with `sh -eu`); each verb is made of the pieces its fragments and recipe give.
-
-    Attributes:
-        check: succeeds when the gateway stands as it should.
-        version: prints what runs, one program a line.
-        start: sets the gateway up; nothing of an earlier start disturbs it.
-        empty: forgets all connections.
-        count: prints the number of connections, without walking the table.
-        faults: prints lines "name number": frames refused so far, by cause.
-        stop: leaves nothing of the gateway; succeeds also when there is nothing.
-    """
-
-    check: Annotated[Pieces, Field(min_length=1)]
-    version: Annotated[Pieces, Field(min_length=1)]
-    start: Annotated[Pieces, Field(min_length=1)]
-    stop: Annotated[Pieces, Field(min_length=1)]
-    empty: Pieces = ()
-    count: Annotated[Pieces, Field(max_length=1)] = ()
-    faults: Annotated[Pieces, Field(max_length=1)] = ()
-
-    def pieces(self, verb: str) -> Pieces:
-        """The snippets of a verb in the order they run; empty when the gateway has no such verb."""
-        pieces: Pieces = getattr(self, verb)
-        return pieces[::-1] if verb in REVERSED else pieces
-
-
-class Recipe(_Model):
+class Recipe(Model):
     """One gateway.
 
     Attributes:
@@ -216,7 +76,7 @@ class Recipe(_Model):
     stateful: bool
     source: Literal["translated", "unchanged", "mapped"]
     extends: tuple[str, ...] = ()
-    environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = {}
+    environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = Field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     limits: Limits = Limits()
     verbs: Verbs
@@ -261,6 +121,12 @@ class Recipe(_Model):
             )
 
     @property
+    def own_processes(self) -> bool:
+        """Whether it works in processes of its own, which a knob pins, and not in the kernel alone."""
+        knobs = [played.knobs.cores for played in self.of_devices(1)]
+        return any(cores is not None and cores.scope == "device" for cores in knobs)
+
+    @property
     def holder(self) -> int:
         """Which device of the chain holds the state."""
         return next((index for index, part in enumerate(self.chain) if part.recipe.stateful), 0)
@@ -270,7 +136,7 @@ class Recipe(_Model):
         return tuple(part.recipe for part in self.chain) or (self,) * count
 
 
-class Part(_Model):
+class Part(Model):
     """One device of a chain.
 
     Attributes:
@@ -282,13 +148,13 @@ class Part(_Model):
     recipe: Recipe
 
 
-class _Entry(_Model):
+class _Entry(Model):
     """One device of a chain as it is written: a recipe, and what is laid over it."""
 
     device: str
     recipe: str
-    environment: dict[str, str] = {}
-    verbs: dict[str, str] = {}
+    environment: dict[str, str] = Field(default_factory=dict)
+    verbs: dict[str, str] = Field(default_factory=dict)
 
 
 def digest(recipe: Recipe) -> str:

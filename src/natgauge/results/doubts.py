@@ -52,6 +52,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_repetitions(measured),
         *_trials(measured),
         *_queues(measured, parameters),
+        *_turns(parameters),
         *_foreign(parameters),
         *_link(measured, parameters),
         *_unknown_tester(measured, parameters),
@@ -137,6 +138,16 @@ def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Dou
     if wait is not None and shortest is not None:
         most = queues.most_share(wait, shortest)
         yield Doubt(word="queues", text=f"queues before the device may have raised the rate by up to {most:.1%}")
+
+
+def _turns(parameters: Parameters) -> Iterator[Doubt]:
+    """`shared` placement means work in the sender's context; a process has one of its own."""
+    if parameters.get("placement") == "shared" and parameters.get("own_processes"):
+        text = (
+            "the device's own processes took turns with the tester on one core: their turns look like stalls, and what "
+            "waits for them is not seen; measure it in placement isolated"
+        )
+        yield Doubt(word="taking turns", text=text)
 
 
 def _foreign(parameters: Parameters) -> Iterator[Doubt]:

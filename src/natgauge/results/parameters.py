@@ -146,6 +146,7 @@ _DESCRIPTIONS: Final = (
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),
     Description("responder_family", "Responder's family", group="device"),
+    Description("own_processes", "processes of its own", group="device"),
     Description("version", "device version", group="device"),
     Description("table_size", "connection table limit", "connections", "device"),
     Description("hash_size", "hash table size", "buckets", "device"),

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recipe is made of: needs, limits, knobs and verbs (docs/gateways.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+#: The verbs, in the order a gateway's life has them.
+VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
+#: Verbs whose pieces run in the reverse order: what was made last goes first.
+REVERSED: Final = ("stop",)
+
+_ROOTS: Final = ("/proc/sys/", "/sys/")
+
+Snippet = Annotated[str, Field(min_length=1)]
+Pieces = tuple[Snippet, ...]
+Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Model(BaseModel):
+    """What every part of a recipe shares: nothing unknown, nothing converted, nothing changed later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Need(Model):
+    """Programs the device must have, and the Debian package that has them."""
+
+    programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
+    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
+
+
+class Limits(Model):
+    """What no knob changes.
+
+    Attributes:
+        source_addresses: the most Initiator addresses the gateway can serve; None = no such limit.
+        mapping: how outside ports are given out (RFC 4787 section 4.1): per connection's remote endpoint, or one for
+            all remote endpoints; None = the gateway does not translate ports.
+        pool_ports: first and last port it gives out on one outside address.
+        octets_per_connection: memory of one entry; None = unknown.
+        octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
+    """
+
+    source_addresses: Number | None = None
+    mapping: Literal["address-and-port-dependent", "endpoint-independent"] | None = None
+    pool_ports: tuple[Port, Port] | None = None
+    octets_per_connection: Number | None = None
+    octets_per_bucket: Number | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.mapping is None) != (self.pool_ports is None):
+            raise ValueError("mapping and pool_ports come together, or not at all")
+        if self.pool_ports and self.pool_ports[0] > self.pool_ports[1]:
+            raise ValueError("pool_ports is reversed; write the lower port first")
+        return self
+
+
+class Knob(Model):
+    """One thing that can be set.
+
+    Attributes:
+        scope: "device" is set in the device's own place; "machine" is global, written from outside of the device and
+            restored; "lab" is decided when the lab is made.
+        paths: files that hold the value, each as one decimal number; all are written, the smallest one counts.
+        read: snippet that prints the value, instead of `paths`.
+        write: snippet that sets it to $NG_VALUE.
+        module: kernel module whose loading makes `paths` appear.
+        unit: of the value.
+        minimum: least value accepted.
+        maximum: largest value accepted; None = no limit of the gateway's.
+    """
+
+    scope: Literal["device", "machine", "lab"]
+    paths: tuple[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")], ...] = ()
+    read: Snippet | None = None
+    write: Snippet | None = None
+    module: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] | None = None
+    unit: Annotated[str, Field(min_length=1)]
+    minimum: Number = 1
+    maximum: Number | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.maximum is not None and self.maximum < self.minimum:
+            raise ValueError(f"maximum {self.maximum} is below minimum {self.minimum}")
+        if self.scope == "machine" and (self.read or self.write or not self.paths):
+            raise ValueError('scope "machine" needs paths, and neither read nor write: snippets run inside the device')
+        if self.scope == "machine" and not all(path.startswith(_ROOTS) and ".." not in path for path in self.paths):
+            raise ValueError(f'scope "machine" takes only paths below {" and ".join(_ROOTS)}')
+        if self.scope == "device" and bool(self.paths) == bool(self.read):
+            raise ValueError('scope "device" needs either paths or read')
+        if self.scope == "lab" and (self.paths or self.read or self.write):
+            raise ValueError('scope "lab" takes no paths, read or write')
+        return self
+
+    @property
+    def settable(self) -> bool:
+        """Whether the gateway's driver can change it."""
+        return bool(self.paths or self.write)
+
+
+class Knobs(Model):
+    """The knobs natgauge knows; None = the gateway has no such thing.
+
+    Attributes:
+        table_size: connections its table may hold.
+        hash_size: buckets of that table.
+        udp_timeout: seconds after which an unused UDP entry is forgotten.
+        cores: cores it works on.
+    """
+
+    table_size: Knob | None = None
+    hash_size: Knob | None = None
+    udp_timeout: Knob | None = None
+    cores: Knob | None = None
+
+    def named(self) -> dict[str, Knob]:
+        """Those there are, by name."""
+        every = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: knob for name, knob in every.items() if knob is not None}
+
+
+class Verbs(Model):
+    """Shell snippets (POSIX, run with `sh -eu`); each verb is made of the pieces its fragments and recipe give.
+
+    Attributes:
+        check: succeeds when the gateway stands as it should.
+        version: prints what runs, one program a line.
+        start: sets the gateway up; nothing of an earlier start disturbs it.
+        empty: forgets all connections.
+        count: prints the number of connections, without walking the table.
+        faults: prints lines "name number": frames refused so far, by cause.
+        stop: leaves nothing of the gateway; succeeds also when there is nothing.
+    """
+
+    check: Annotated[Pieces, Field(min_length=1)]
+    version: Annotated[Pieces, Field(min_length=1)]
+    start: Annotated[Pieces, Field(min_length=1)]
+    stop: Annotated[Pieces, Field(min_length=1)]
+    empty: Pieces = ()
+    count: Annotated[Pieces, Field(max_length=1)] = ()
+    faults: Annotated[Pieces, Field(max_length=1)] = ()
+
+    def pieces(self, verb: str) -> Pieces:
+        """The snippets of a verb in the order they run; empty when the gateway has no such verb."""
+        pieces: Pieces = getattr(self, verb)
+        return pieces[::-1] if verb in REVERSED else pieces
