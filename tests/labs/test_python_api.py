@@ -16,12 +16,12 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE 
 
 
 def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
 
 
 @pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "bench", "observer", "error", "frames"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "comparison", "bench", "observer", "error", "frames"])
 def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if "frames.load" in example:

@@ -19,6 +19,8 @@ from natgauge.measurer import Counts, Direction, Verdict
 from natgauge.trials import InitiatorStream, Phase2, StreamCounts, TrialResult
 from natgauge.verdicts import Judgement, judge
 
+#: The sender must be left in peace.
+pytestmark = pytest.mark.alone
 RATE, SECONDS = 20_000.0, 3
 #: Frames that wait for the device's core: it may stand still for 12.8 ms before any is lost, and for 5 ms unseen.
 RING = 256
