@@ -34,7 +34,7 @@ lab_name = "{NAME}"
 placement = "shared"
 
 [traffic]
-connections = 1000
+connections = 10_000
 
 [[measure]]
 metric = "connection-rate"

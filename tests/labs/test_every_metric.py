@@ -47,7 +47,7 @@ class TestIsolated:
 
 def try_out(metric: str, placement: str, folder: Path) -> None:
     """Ask for a metric as a user would, and look at what is said."""
-    asked = f"--dut nftables-nat44 --profile quick --connections 2000 --placement {placement}".split()
+    asked = f"--dut nftables-nat44 --profile quick --connections 10000 --placement {placement}".split()
     kept = f"--most-seconds {MOST_SECONDS} --lab-name every-{placement} --results results".split()
     process = subprocess.Popen(
         [sys.executable, "-c", "from natgauge.cli import main; main()", "measure", metric, *asked, *kept],

@@ -22,7 +22,7 @@ from natgauge.procedures.kit.values import SearchError
 ERROR_SHARE: Final = 0.1
 #: How a note begins that the rate may be too high because its trials were short.
 SHORT: Final = "short trials: "
-#: A rate that may be too high by more than this share is not told at all.
+#: A rate that may be too high by more than this share, and by more than the error asked for, is not told at all.
 REFUSED_SHARE: Final = 0.05
 
 
@@ -61,9 +61,9 @@ def refuse_short(connections: int, rate: float, error: SearchError) -> None:
     """
     seconds = connections / rate
     too_high = most_share(seconds, error)
-    if too_high <= REFUSED_SHARE:
-        return
     wanted = error.width(rate) / rate
+    if too_high <= max(REFUSED_SHARE, wanted):
+        return
     raise ShortTrialsError(
         f"connections: {connections} are established within {seconds * 1000:.2g} ms, and the tester notices a lag from "
         f"{LEAST_LAG_SECONDS * 1000:g} ms on, so their rate could be too high by {too_high:.0%}; choose at least "
