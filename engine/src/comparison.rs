@@ -130,10 +130,7 @@ impl<'a> Visited<'a> {
         match sent {
             Ok(()) => {}
             Err(libc::EINTR) => return Err(Failure::Broke("interrupted".into())),
-            Err(error) => {
-                let reason = std::io::Error::from_raw_os_error(error);
-                return Err(Failure::Host(format!("CPU {cpu}: live frames cannot be run: {reason}")));
-            }
+            Err(error) => return Err(sender::refused(cpu, error)),
         }
         let state = self.programs.senders().get(cpu).copied().unwrap_or_default();
         let mut wanted = self.received;

@@ -73,6 +73,11 @@ pub fn run(program: RawFd, frame: &[u8], repeat: i32, batch: u32) -> Result<(), 
     }
 }
 
+/// What to say of a run that the kernel did not take.
+pub fn refused(cpu: usize, error: i32) -> Failure {
+    Failure::Host(format!("CPU {cpu}: live frames cannot be run: {}", std::io::Error::from_raw_os_error(error)))
+}
+
 /// The state a sender starts a phase with: frame i of all is sent by sender i modulo their number, at i / rate.
 pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow]) -> types::sender {
     let mut state =
@@ -113,10 +118,7 @@ impl Sender {
             while !control.done(number) && !host::interrupted() {
                 match run(program, &frame, CHUNK, batch) {
                     Ok(()) | Err(libc::EINTR) => {}
-                    Err(error) => {
-                        let reason = std::io::Error::from_raw_os_error(error);
-                        return Err(Failure::Host(format!("CPU {cpu}: live frames cannot be run: {reason}")));
-                    }
+                    Err(error) => return Err(refused(cpu, error)),
                 }
             }
             Ok(host::waited_ns())

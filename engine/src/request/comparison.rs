@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounds::{Text, Whole, MOST_CPUS};
-use super::model::{Limits, Request};
-use super::{beyond, rules, LONGEST};
+use super::model::{default_batch, Limits, Request};
 use crate::failure::{Failure, Outcome};
 
 /// Of the agreement.
@@ -83,7 +82,7 @@ pub struct Comparison {
     #[serde(with = "Whole::<0, { MOST_CPUS as u64 - 1 }>")]
     pub cpu: usize,
     /// Frames that leave together.
-    #[serde(default = "sixty_four", with = "Whole::<1, 128>")]
+    #[serde(default = "default_batch", with = "Whole::<1, 128>")]
     pub batch: u32,
     #[schemars(length(min = 2, max = MOST_CONTESTANTS))]
     pub contestants: Vec<Contestant>,
@@ -92,31 +91,19 @@ pub struct Comparison {
     pub limits: Limits,
 }
 
-fn sixty_four() -> u32 {
-    64
-}
-
 /// Texts of the rules that the schema does not say.
 pub const BEYOND_COMPARISON: [&str; 2] = ["too few for the blocks of new ones", "must be the comparison's cpu alone"];
 
 /// Read a comparison and check every rule that needs no interface.
 pub fn parse(text: &[u8]) -> Outcome<Comparison> {
-    if text.len() > LONGEST {
-        return Err(Failure::Request(format!("request: longer than {LONGEST} octets: send one JSON object")));
-    }
-    let mut value: Value = serde_json::from_slice(text)
-        .map_err(|error| Failure::Request(format!("request: not a valid comparison request: {error}")))?;
-    if let Some(version) = value.get("version").filter(|version| version.as_f64() != Some(VERSION as f64)) {
-        return Err(Failure::field("version", version, &format!("this engine reads version {VERSION}")));
-    }
+    let value = super::document(text, "comparison request", VERSION)?;
     // Lists in place of objects are looked for in each trial by itself, by its own rules.
-    for one in value.get_mut("contestants").and_then(Value::as_array_mut).into_iter().flatten() {
+    for one in value.get("contestants").and_then(Value::as_array).into_iter().flatten() {
         if let Some(trial) = one.get("trial") {
             super::check_shape("", trial).map_err(|failure| within(one, failure))?;
         }
     }
-    let comparison: Comparison = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text))
-        .map_err(|e| super::wrong(&e))?;
+    let comparison = super::typed(text)?;
     check(&comparison)?;
     Ok(comparison)
 }
@@ -135,7 +122,7 @@ fn check(comparison: &Comparison) -> Outcome<()> {
     }
     for Contestant { name, trial } in contestants {
         let named = |failure: Failure| Failure::Request(format!("{name}: {failure}"));
-        rules::check(trial).and_then(|()| beyond::check(trial)).map_err(named)?;
+        super::check(trial).map_err(named)?;
         if trial.senders.cpus != [comparison.cpu] {
             return Err(named(Failure::field("senders.cpus", format!("{:?}", trial.senders.cpus), alone)));
         }

@@ -10,6 +10,7 @@ mod frame;
 mod model;
 mod rules;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::{Failure, Outcome};
@@ -31,20 +32,34 @@ const LISTS: [&str; 2] = ["senders.cpus", "watch_cpus"];
 
 /// Read a request and check every rule that needs no interface.
 pub fn parse(text: &[u8]) -> Outcome<Request> {
+    check_shape("", &document(text, "trial request", VERSION)?)?;
+    let request = typed(text)?;
+    check(&request)?;
+    Ok(request)
+}
+
+/// What was sent, whatever it is, if it is JSON of this version.
+fn document(text: &[u8], what: &str, version: u64) -> Outcome<Value> {
     if text.len() > LONGEST {
         return Err(Failure::Request(format!("request: longer than {LONGEST} octets: send one JSON object")));
     }
     let value: Value = serde_json::from_slice(text)
-        .map_err(|error| Failure::Request(format!("request: not a valid trial request: {error}")))?;
-    if let Some(version) = value.get("version").filter(|version| version.as_f64() != Some(VERSION as f64)) {
-        return Err(Failure::field("version", version, &format!("this engine reads version {VERSION}")));
+        .map_err(|error| Failure::Request(format!("request: not a valid {what}: {error}")))?;
+    match value.get("version").filter(|found| found.as_f64() != Some(version as f64)) {
+        Some(found) => Err(Failure::field("version", found, &format!("this engine reads version {version}"))),
+        None => Ok(value),
     }
-    check_shape("", &value)?;
-    let request: Request =
-        serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map_err(|e| wrong(&e))?;
-    rules::check(&request)?;
-    beyond::check(&request)?;
-    Ok(request)
+}
+
+/// Every field in its type and bounds.
+fn typed<T: DeserializeOwned>(text: &[u8]) -> Outcome<T> {
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map_err(|error| wrong(&error))
+}
+
+/// The rules between fields.
+fn check(request: &Request) -> Outcome<()> {
+    rules::check(request)?;
+    beyond::check(request)
 }
 
 /// What no field may be: null, and a list in place of an object.

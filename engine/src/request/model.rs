@@ -245,7 +245,7 @@ pub struct Senders {
     pub stall_ns: u64,
 }
 
-fn default_batch() -> u32 {
+pub(super) fn default_batch() -> u32 {
     64
 }
 

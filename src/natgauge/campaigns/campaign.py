@@ -23,7 +23,15 @@ from natgauge.campaigns.recording import MACHINE
 from natgauge.campaigns.run import Session
 from natgauge.campaigns.stand import LabStand, Stands
 from natgauge.campaigns.state import State
-from natgauge.campaigns.store import ENVIRONMENT_SCHEMA, TRACEBACK, Store, read_document, write_document
+from natgauge.campaigns.store import (
+    ENVIRONMENT,
+    ENVIRONMENT_SCHEMA,
+    RESULTS,
+    TRACEBACK,
+    Store,
+    read_document,
+    write_document,
+)
 from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.host import machine
@@ -31,8 +39,6 @@ from natgauge.version import VERSION
 
 CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
 CAMPAIGN: Final = "campaign.json"
-CAMPAIGNS: Final = Path("results")
-_ENVIRONMENT: Final = "environment.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +80,7 @@ def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = Non
         FaultError: a fault of natgauge; its traceback lies in the folder.
     """
     plan = plans.read(order.plan)
-    folder = order.out or CAMPAIGNS / plan.name
+    folder = order.out or RESULTS / plan.name
     begun = _begun(folder, resume=order.resume)
     seed = secrets.randbelow(2**63) if plan.seed is None else plan.seed
     if begun is not None:
@@ -209,7 +215,7 @@ def _refuse_other_recipes(cells: Sequence[Point], begun: Mapping[str, Any], fold
 
 
 def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
-    before = read_document(folder / _ENVIRONMENT, ENVIRONMENT_SCHEMA)["machine"]
+    before = read_document(folder / ENVIRONMENT, ENVIRONMENT_SCHEMA)["machine"]
     for name, was, now in _facts_that_move(before, facts):
         if was != now:
             raise UsageError(

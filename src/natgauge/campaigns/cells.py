@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -127,7 +127,12 @@ def _in(names: Sequence[str], number: int) -> str:
 
 def _cell_name(device: str, values: Mapping[str, Any]) -> str:
     parts = [Path(device).name.removesuffix(".toml"), *(f"{name}-{value}" for name, value in values.items())]
-    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")
+    return _joined(parts).strip("-")
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """As a name of files may be."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
 
 
 def _point(plan: Plan, name: str, device: str, values: Mapping[str, Any]) -> Point:
@@ -197,7 +202,7 @@ def _asked(plan: Plan) -> Iterator[tuple[str, str, dict[str, Any], str]]:
         own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
         for chosen in itertools.product(*own.values()):
             values = dict(zip(own, chosen, strict=True))
-            title = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join([metric, *(f"{key}-{v}" for key, v in values.items())]))
+            title = _joined([metric, *(f"{key}-{value}" for key, value in values.items())])
             titles[title] += 1
             if titles[title] > 1:
                 title = f"{title}-{titles[title]}"

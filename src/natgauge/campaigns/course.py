@@ -17,7 +17,7 @@ from natgauge.campaigns.journal import EVIDENCE, entries
 from natgauge.campaigns.measure import keep
 from natgauge.campaigns.stand import Set
 from natgauge.campaigns.state import Repetition
-from natgauge.campaigns.store import Memory, Store, plain
+from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain
 from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability
@@ -26,8 +26,6 @@ from natgauge.procedures.kit.joining import join
 from natgauge.procedures.kit.results import Attempt, MeasurementResult
 from natgauge.results.parameters import Parameters, describe
 
-#: Below the campaign's folder, one folder for each measurement of each cell.
-RESULTS: Final = "results"
 _MAKING: Final = ".making"
 
 #: Appends a line to the journal and takes it into the state.
@@ -157,7 +155,7 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
     Raises:
         UsageError: it cannot be written.
     """
-    name = f"{RESULTS}/{point.name}-{asked.name}"
+    name = f"{CAMPAIGN_RESULTS}/{point.name}-{asked.name}"
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
     parameters = [Parameters.model_validate(one.begun["parameters"]) for one in ended.repetitions]
     notes = [*_differences(asked.metric, parameters)]
@@ -165,7 +163,7 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
         notes.append(f"broken after {number} of {asked.most_repetitions} repetitions: {ended.cause}")
     results = [one.result for one in ended.repetitions]
     joined = join(results, asked.planned.settings, ended.single.settings, notes)
-    making = folder / RESULTS / f"{_MAKING}-{point.name}-{asked.name}"
+    making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{point.name}-{asked.name}"
     try:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)

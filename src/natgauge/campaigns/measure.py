@@ -6,21 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.question import Question, ask
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.recording import Conditions, record, with_receiver
-from natgauge.campaigns.store import Store
+from natgauge.campaigns.store import RESULTS, Store
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
 from natgauge.results.parameters import Parameters
-
-RESULTS: Final = Path("results")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,11 @@ COMPARISON = "comparison.json"
 #: Written only where natgauge itself is at fault.
 TRACEBACK = "traceback.txt"
 
+#: Where folders are made unless another place is named.
+RESULTS = Path("results")
+#: Below a campaign's folder, one results folder for each measurement of each cell.
+CAMPAIGN_RESULTS = "results"
+
 _MAXIMUM_NAMES = 1000
 #: What JSON knows; most of every document, so it is looked at first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})

@@ -195,8 +195,8 @@ def _value(name: str, setting: str, text: str) -> object:
 
 
 def _refuse_single(one: Asked) -> None:
-    recipe, cores = one.recipe, one.recipe.knobs.cores
-    if cores is not None and cores.scope == "device":
+    recipe = one.recipe
+    if recipe.own_processes:
         raise UsageError(
             f"{one.label}: works in processes of its own, which do not run in the sender's context, so its slices "
             'cannot be timed; compare results of "natgauge measure" with "natgauge report" instead'

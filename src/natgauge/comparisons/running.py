@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.store import COMPARISON_SCHEMA, Store
+from natgauge.campaigns.store import COMPARISON_SCHEMA, RESULTS, Store
 from natgauge.comparisons import asked
 from natgauge.comparisons.asked import CompareOptions, Goal
 from natgauge.comparisons.contestants import Contestants, Standing
@@ -24,7 +24,6 @@ from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.trials import ComparisonRequest, ComparisonResult, ContestantCounts, Limits, Quantity, Slices
 from natgauge.trials import compare as run_round
 
-RESULTS: Final = Path("results")
 #: Blocks of new connections in a round: with the default slices, most of 100,000.
 _OPENING_BLOCKS: Final = 96
 #: Blocks over standing connections in a round, all quantities together: about as long as it takes to open them.
@@ -122,8 +121,6 @@ class Comparison:
         self.quantities = asked.quantities_of(options)
         self.options = options
         self._seed = secrets.randbits(63) if options.seed is None else options.seed
-        if not 0 <= self._seed < 2**64:
-            raise UsageError(f"seed: {self._seed} is outside of 0 to 2^64 - 1")
         gateways = asked.read(names, shared, unlike=options.unlike)
         cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core")[0]
         self._watch, self._look = watch, look

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from natgauge.errors import UsageError
-from natgauge.reports.rows import number
-from natgauge.reports.shown import doubt_words
+from natgauge.reports.rows import doubt_words, number
 from natgauge.results.contrast import CONFIDENCE, Contrast, better, contrast, least_repetitions
 from natgauge.results.model import Result
 from natgauge.results.pairing import Pair, pair

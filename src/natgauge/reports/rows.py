@@ -110,8 +110,9 @@ def _ratio(
     return read
 
 
-def _doubts(result: Result) -> Cell:
-    return ", ".join(doubt.word for doubt in result.doubts) or None
+def doubt_words(result: Result) -> str:
+    """Each doubt by its word."""
+    return ", ".join(doubt.word for doubt in result.doubts)
 
 
 def _many(value: Cell) -> str:
@@ -148,7 +149,7 @@ _FIXED: Final = (
     _Described("share of theoretical maximum", lambda result: result.figures.get(SHARE_OF_LINK), text=_decimals(3)),
     _Described("limited by", lambda result: result.limited_by),
     _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number),
-    _Described("doubts", _doubts, text=_many),
+    _Described("doubts", lambda result: doubt_words(result) or None, text=_many),
 )
 #: Parameters that these rows, and that of the cores, show already.
 _SHOWN: Final = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.reports.rows import references, rows, uncompared
+from natgauge.reports.rows import doubt_words, references, rows, uncompared
 from natgauge.results.model import DoubtWord, Result
 from natgauge.results.scalability import derived_rows
 
@@ -49,8 +49,3 @@ def below(results: Sequence[Result]) -> list[str]:
 def findings(result: Result) -> list[str]:
     """Doubts that are told whole."""
     return [doubt.text for doubt in result.doubts if doubt.word in _FINDINGS]
-
-
-def doubt_words(result: Result) -> str:
-    """Each doubt by its word."""
-    return ", ".join(doubt.word for doubt in result.doubts)

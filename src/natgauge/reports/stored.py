@@ -6,16 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from natgauge.campaigns.store import COMPARISON, PLAN, SUMMARY, TRIAL_SCHEMA, TRIALS, read_document, read_lines
+from natgauge.campaigns.store import (
+    CAMPAIGN_RESULTS,
+    COMPARISON,
+    PLAN,
+    SUMMARY,
+    TRIAL_SCHEMA,
+    TRIALS,
+    read_document,
+    read_lines,
+)
 from natgauge.errors import UsageError
 from natgauge.results.model import SUMMARY_SCHEMA, Result
 
 _Kind = TypeVar("_Kind")
-
-#: Where a campaign keeps its results folders, below its own.
-_CAMPAIGN: Final = "results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +113,12 @@ def _below(folder: Path) -> Iterator[Path]:
     try:
         if _is_results_folder(folder) or not folder.is_dir():
             return
-        inner = folder / _CAMPAIGN
+        inner = folder / CAMPAIGN_RESULTS
         for child in sorted((inner if inner.is_dir() else folder).iterdir()):
             if _is_results_folder(child):
                 yield child
-            elif (child / _CAMPAIGN).is_dir():
-                yield from filter(_is_results_folder, sorted((child / _CAMPAIGN).iterdir()))
+            elif (child / CAMPAIGN_RESULTS).is_dir():
+                yield from filter(_is_results_folder, sorted((child / CAMPAIGN_RESULTS).iterdir()))
     except OSError as error:
         raise _unreadable(folder, error) from error
 

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.reports.rows import number, whole
-from natgauge.reports.shown import below, doubt_words, findings, lines_of
+from natgauge.reports.rows import doubt_words, number, whole
+from natgauge.reports.shown import below, findings, lines_of
 from natgauge.reports.stored import read_summary
 from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import SHARE_OF_LINK, Result

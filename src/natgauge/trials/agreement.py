@@ -25,13 +25,13 @@ Count = Annotated[int, Field(ge=0)]
 Buckets = tuple[tuple[int, int, Count], ...]
 
 
-class _Model(BaseModel):
+class Model(BaseModel):
     """What every part of the agreement shares: no unknown fields, no change once made, only numbers that JSON has."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class AddressRange(_Model):
+class AddressRange(Model):
     """Addresses `first`, `first + step`, ... up to `last`, both ends included."""
 
     first: str
@@ -39,7 +39,7 @@ class AddressRange(_Model):
     step: int | None = None
 
 
-class PortRange(_Model):
+class PortRange(Model):
     """UDP ports, both ends included."""
 
     first: int
@@ -51,14 +51,14 @@ class PortRange(_Model):
         return self.last - self.first + 1
 
 
-class GatewaySide(_Model):
+class GatewaySide(Model):
     """The device's end of one link, one of the two at least. Without `mac` the engine resolves `address`."""
 
     mac: str | None = None
     address: str | None = None
 
 
-class InitiatorSide(_Model):
+class InitiatorSide(Model):
     """The tester's port that opens connections (RFC 9693 section 3) and the four ranges of its frames."""
 
     interface: str
@@ -72,7 +72,7 @@ class InitiatorSide(_Model):
     destination_ports: PortRange
 
 
-class ResponderSide(_Model):
+class ResponderSide(Model):
     """The tester's port that answers, and its own addresses.
 
     `destination_addresses` (only in stateless trials): the Initiator's addresses as the Responder writes them, in the
@@ -88,28 +88,28 @@ class ResponderSide(_Model):
     destination_addresses: AddressRange | None = None
 
 
-class Translation(_Model):
+class Translation(Model):
     """What the device must do to the Initiator's source; `pool` = outside addresses it may use."""
 
     source: Literal["translated", "unchanged"]
     pool: AddressRange | None = None
 
 
-class Frame(_Model):
+class Frame(Model):
     """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20)."""
 
     size: int
     side: Side
 
 
-class Phase1(_Model):
+class Phase1(Model):
     """Phase 1 (RFC 9693 section 4.2): `rate` in frames/s, `grace_ms` of waiting for the last frames."""
 
     rate: float
     grace_ms: int | None = None
 
 
-class InitiatorStream(_Model):
+class InitiatorStream(Model):
     """What the Initiator sends in phase 2: `rate` in frames/s."""
 
     rate: float
@@ -122,14 +122,14 @@ class ResponderStream(InitiatorStream):
     reading_order: ReadingOrder | None = None
 
 
-class Step(_Model):
+class Step(Model):
     """Follows without a pause when the streams' frames are sent (RFC 2544 section 26.5): `share` of their rates."""
 
     share: float
     seconds: float
 
 
-class Phase2(_Model):
+class Phase2(Model):
     """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent."""
 
     initiator: InitiatorStream | None = None
@@ -138,7 +138,7 @@ class Phase2(_Model):
     step: Step | None = None
 
 
-class Background(_Model):
+class Background(Model):
     """Native IPv6 in phase 2 that the device only routes (RFC 8219 section 5.3): frame i is so unless i mod n < m."""
 
     n: int
@@ -147,14 +147,14 @@ class Background(_Model):
     responder_addresses: AddressRange
 
 
-class DelaySamples(_Model):
+class DelaySamples(Model):
     """So many frames of each direction are timed, evenly spread over those due from `from_ms` of phase 2 on."""
 
     from_ms: int
     frames: int
 
 
-class Senders(_Model):
+class Senders(Model):
     """The tester's sending CPUs, one pinned thread each, and how many frames leave together.
 
     One that did nothing for longer than `stall_ns` stood still.
@@ -165,13 +165,13 @@ class Senders(_Model):
     stall_ns: int | None = None
 
 
-class Limits(_Model):
+class Limits(Model):
     """The engine breaks the trial off after `seconds`."""
 
     seconds: float
 
 
-class TrialRequest(_Model):
+class TrialRequest(Model):
     """One elementary test: phase 1, gap, phase 2. `connections` is N of RFC 9693 section 4.
 
     A `stateless` one has no phase 1: both sides make their four tuples themselves (RFC 8219 section 5.1).
@@ -224,7 +224,7 @@ def _sending(frames: int, rate: float) -> float:
     return frames / rate if rate > 0 else 0.0
 
 
-class VariationCounts(_Model):
+class VariationCounts(Model):
     """D(i) - D(i-1), signed, of frames that one sender sent one after the other (RFC 5481 section 4.1)."""
 
     pairs: Count
@@ -233,7 +233,7 @@ class VariationCounts(_Model):
     buckets: Buckets = ()
 
 
-class DelayCounts(_Model):
+class DelayCounts(Model):
     """One-way delays of one direction. Negative delays are counted, and are in `minimum_ns`, but in no bucket."""
 
     frames: Count
@@ -245,14 +245,14 @@ class DelayCounts(_Model):
     variation: VariationCounts | None = None
 
 
-class Silence(_Model):
+class Silence(Model):
     """The two arrivals with the longest time between them, since the start of the phase."""
 
     from_ns: Count
     to_ns: Count
 
 
-class StreamCounts(_Model):
+class StreamCounts(Model):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
     `last_lost_ns`: when the last lost frame was due, since the start of the phase; None also where none was lost.
@@ -286,14 +286,14 @@ class StreamCounts(_Model):
     delay: DelayCounts | None = None
 
 
-class Phase2Counts(_Model):
+class Phase2Counts(Model):
     """Counts of phase 2 by who sent; a silent side is absent."""
 
     initiator: StreamCounts | None = None
     responder: StreamCounts | None = None
 
 
-class StateTable(_Model):
+class StateTable(Model):
     """The Responder's state table (RFC 9693 section 4.10): what it learned in phase 1."""
 
     connections: Count
@@ -302,7 +302,7 @@ class StateTable(_Model):
     octets: Count
 
 
-class PortCounters(_Model):
+class PortCounters(Model):
     """What happened at one of the tester's own ports during the trial."""
 
     refused: Count
@@ -314,14 +314,14 @@ class PortCounters(_Model):
     gateway_mac: str | None = None
 
 
-class Ports(_Model):
+class Ports(Model):
     """Both of the tester's ports."""
 
     initiator: PortCounters
     responder: PortCounters
 
 
-class Stall(_Model):
+class Stall(Model):
     """Between two times that a CPU was seen at its task, since the start of the latest phase begun by its end."""
 
     phase: Literal["phase1", "gap", "phase2"]
@@ -329,7 +329,7 @@ class Stall(_Model):
     to_ns: int
 
 
-class Cpu(_Model):
+class Cpu(Model):
     """Stalls of one CPU: times it did nothing of its task although it should have; the longest ones by time."""
 
     cpu: Count
@@ -342,7 +342,7 @@ class Cpu(_Model):
     waited_ns: Count | None = None
 
 
-class ReceiverTime(_Model):
+class ReceiverTime(Model):
     """How long the receivers ran, by the kernel's statistics, and a program that does nothing beside them."""
 
     runs: Count
@@ -351,21 +351,21 @@ class ReceiverTime(_Model):
     empty_runs_ns: Count
 
 
-class Clock(_Model):
+class Clock(Model):
     """The kernel's clock source, and how often the wall clock was stepped during the trial."""
 
     source: str
     steps: Count | None = None
 
 
-class FrameSizes(_Model):
+class FrameSizes(Model):
     """Octets with FCS as sent on each side."""
 
     initiator_octets: Count
     responder_octets: Count
 
 
-class Progress(_Model):
+class Progress(Model):
     """Where a running trial is."""
 
     event: Literal["progress"]
@@ -376,7 +376,7 @@ class Progress(_Model):
     received_frames: Count
 
 
-class TrialResult(_Model):
+class TrialResult(Model):
     """What the engine counted in one trial: raw integers, nothing derived. A stateless trial has no `phase1`."""
 
     event: Literal["result"]

@@ -7,29 +7,22 @@ engine's types; bounds are the engine's.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from natgauge.trials.agreement import Limits, TrialRequest
+from natgauge.trials.agreement import Count, Limits, Model, TrialRequest
 
 #: First frames of connections; frames of standing ones from the Initiator, from the Responder, from both in turn.
 Quantity = Literal["new", "up", "down", "both"]
-_Count = Annotated[int, Field(ge=0)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Contestant(_Model):
+class Contestant(Model):
     """One device, or a cable. Of the trial only ports, four tuples and frames count; slices are not paced."""
 
     name: str
     trial: TrialRequest
 
 
-class Slices(_Model):
+class Slices(Model):
     """`frames` of one slice, and how many blocks of each quantity are told."""
 
     frames: int
@@ -39,7 +32,7 @@ class Slices(_Model):
     both: int
 
 
-class ComparisonRequest(_Model):
+class ComparisonRequest(Model):
     """One round: connections are opened, then standing ones used, in blocks that visit each contestant twice."""
 
     version: Literal[1] = 1
@@ -55,52 +48,52 @@ class ComparisonRequest(_Model):
         return self.model_dump_json(exclude_none=True)
 
 
-class StreamTally(_Model):
+class StreamTally(Model):
     """One stream of a contestant over all slices of a round, told or not."""
 
-    made_frames: _Count
-    received_frames: _Count
-    duplicates: _Count
-    reordered: _Count
-    late: _Count
-    damaged: _Count
-    untranslated: _Count
-    mistranslated: _Count
-    skipped: _Count
+    made_frames: Count
+    received_frames: Count
+    duplicates: Count
+    reordered: Count
+    late: Count
+    damaged: Count
+    untranslated: Count
+    mistranslated: Count
+    skipped: Count
 
 
-class ContestantCounts(_Model):
+class ContestantCounts(Model):
     """What came of a contestant's frames in a round."""
 
     name: str
-    mark: _Count
+    mark: Count
     new: StreamTally
     initiator: StreamTally
     responder: StreamTally
-    stored: _Count
-    remapped: _Count
-    damaged_unmarked: _Count
-    foreign: _Count
-    offered_frames: _Count
-    refused_frames: _Count
+    stored: Count
+    remapped: Count
+    damaged_unmarked: Count
+    foreign: Count
+    offered_frames: Count
+    refused_frames: Count
     gateway_macs: tuple[str, str]
 
 
-class Block(_Model):
+class Block(Model):
     """Slices side by side: each contestant in `order`, then each in the reverse order; `ns` in the order of time."""
 
     quantity: Quantity
     order: tuple[int, ...]
-    ns: tuple[_Count, ...]
-    waited: _Count
-    interrupted: _Count
+    ns: tuple[Count, ...]
+    waited: Count
+    interrupted: Count
 
 
-class ComparisonResult(_Model):
+class ComparisonResult(Model):
     """What the engine counted in one round; contestants in the request's order, blocks in the order of time."""
 
     version: Literal[1]
     engine: str
     contestants: tuple[ContestantCounts, ...]
     blocks: tuple[Block, ...]
-    wall_ns: _Count
+    wall_ns: Count
