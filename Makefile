@@ -12,11 +12,11 @@ export PYTHON
 
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
-SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard benchmarks/*.sh tests/*/*.sh)
+SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard src/natgauge/labs/guest/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo wheel try-wheel test test-unit check format schemas bench clean
+.PHONY: help setup build demo wheel try-wheel test test-guest test-unit check format schemas bench clean
 
 help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -39,6 +39,9 @@ test: setup $(STAMPS)/test-packages ## all tests: engine, unit, frames, labs (ro
 	cargo test --release --locked --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m 'not alone'
 	$(BIN)/python -m pytest tests/labs -m alone
+
+test-guest: setup $(STAMPS)/test-packages $(STAMPS)/guest-packages ## tests of the vm lab with a guest that is built and emulated (root; takes its time)
+	NATGAUGE_TEST_GUEST=1 $(BIN)/python -m pytest tests/labs/test_lab_vm.py
 
 test-unit: setup ## the inner loop: engine and unit tests, no privilege needed
 	cargo test --release --locked --quiet --lib

@@ -210,6 +210,30 @@ static __always_inline void account_lag(struct sender *s, struct schedule *sched
 }
 
 /*
+ * Whether a sender that makes up for a stall would be faster than it may: a burst that the ring before the device
+ * cannot hold would be lost. What it misses in another stall meanwhile is not made up for at once either.
+ */
+static __always_inline bool too_soon(struct sender *s, __u64 when)
+{
+	__u64 allowed;
+
+	if (!s->catch_up_percent)
+		return false;
+	if (s->now_ns - when <= s->slack_ns) {
+		s->behind_ns = 0;
+		return false;
+	}
+	allowed = s->behind_due_ns + (s->now_ns - s->behind_ns) * s->catch_up_percent / 100;
+	if (s->behind_ns && when > allowed)
+		return true;
+	if (!s->behind_ns || allowed - when > s->slack_ns) {
+		s->behind_ns = s->now_ns;
+		s->behind_due_ns = when;
+	}
+	return false;
+}
+
+/*
  * Whether the frame due next may leave now. While behind schedule the clock is read for one frame in CREDIT; a frame
  * that carries its own sending time needs a reading of its own.
  */
@@ -227,7 +251,7 @@ static __always_inline bool due(struct sender *s, struct schedule *schedule)
 	if (plan.batch == 1)
 		for (int i = 0; i < SPIN && when > s->now_ns; i++)
 			read_clock(s);
-	if (when > s->now_ns)
+	if (when > s->now_ns || too_soon(s, when))
 		return false;
 	s->credit = CREDIT - 1;
 	account_lag(s, schedule, when, last);

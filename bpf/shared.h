@@ -202,6 +202,11 @@ struct sender {
 	__u32 active;
 	__u32 idle; /* turns since the last frame of all was made */
 	__u32 unused;
+	__u64 catch_up_percent; /* of its rate, the most while it makes up for a stall; 0 = as fast as it can */
+	__u64 slack_ns;		/* so far behind it may be without making up for it slowly */
+	/* Since when it makes up for a stall, and when the frame was due that left then; 0 = it does not. */
+	__u64 behind_ns;
+	__u64 behind_due_ns;
 	__u64 settled_ns;	   /* since start, when the batch of the last frame had been worked off */
 	enum stream stream[SIDES]; /* which stream each side's schedule feeds */
 	struct schedule schedule[SIDES];

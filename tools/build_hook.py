@@ -20,7 +20,7 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 #: What a user needs, and what only the tests of a checkout need.
-PRODUCT: Final = ("natgauge-engine", "natgauge-front")
+PRODUCT: Final = ("natgauge-engine", "natgauge-front", "natgauge-softwire")
 TESTS_ONLY: Final = ("natgauge-calibrator",)
 
 #: Libraries that every Linux with the GNU C library has (PEP 600 and what auditwheel makes of it).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trial storey: from a request to the frame programs and back to a result. `natgauge-engine` is its only user; it is
-//! a library so that the frame tests can load the same programs.
+//! a library so that the frame tests can load the same programs. The reference softwire in `softwire` is no part of it.
 
 pub mod comparison;
 pub mod failure;
@@ -18,6 +18,7 @@ pub mod schema;
 pub mod selftest;
 pub mod sender;
 pub mod shared;
+pub mod softwire;
 pub mod table;
 pub mod trial;
 

@@ -4,7 +4,7 @@
 use std::mem::offset_of;
 
 use crate::host::{Stall, BEAT_NS};
-use crate::sender::Flow;
+use crate::sender::{fastest, Flow};
 use crate::shared::{LOST_WORDS, WINDOW_WORDS, WORD_FRAMES};
 use crate::tester::types;
 
@@ -74,8 +74,14 @@ impl Window {
 /// Whether a sender's stall was followed by more frames at once than leave together anyway: with fewer, no queue is
 /// fuller than in peace.
 pub fn makes_burst(stall: &Stall, flows: &[Flow], senders: usize, batch: u32) -> bool {
-    let rate: f64 = flows.iter().map(|flow| flow.step.map_or(flow.rate, |step| step.rate.max(flow.rate))).sum();
-    (stall.to_ns - stall.from_ns) as f64 / 1e9 * rate / senders as f64 > f64::from(batch)
+    (stall.to_ns - stall.from_ns) as f64 / 1e9 * fastest(flows) / senders as f64 > f64::from(batch)
+}
+
+/// A sender's stall and the time in which it makes up for it; what leaves at once is over soon.
+pub fn until_caught_up(stall: &Stall, catch_up_percent: Option<u64>) -> Stall {
+    let faster = catch_up_percent.map_or(u64::MAX, |percent| percent.saturating_sub(100).max(1));
+    let making_up = (stall.to_ns - stall.from_ns).saturating_mul(100) / faster;
+    Stall { to_ns: stall.to_ns + making_up, ..*stall }
 }
 
 /// Times in which a stall may have lost frames: the clock is read that often before it, and as long again a burst or a
@@ -142,6 +148,13 @@ mod tests {
         assert!(makes_burst(&stall(2), &[flow, flow], 1, 64), "both directions leave by one sender");
         assert!(makes_burst(&stall(2), &[faster], 1, 64));
         assert!(!makes_burst(&stall(3), &[flow], 2, 64), "each of two senders has half of the frames");
+    }
+
+    #[test]
+    fn a_stall_that_is_made_up_for_slowly_lasts_until_that_is_done() {
+        let stall = Stall { from_ns: 5 * MS, to_ns: 9 * MS };
+        let ends = |percent| until_caught_up(&stall, percent).to_ns / MS;
+        assert_eq!((ends(None), ends(Some(200)), ends(Some(125)), ends(Some(110))), (9, 13, 25, 49));
     }
 
     #[test]

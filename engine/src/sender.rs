@@ -78,10 +78,31 @@ pub fn refused(cpu: usize, error: i32) -> Failure {
     Failure::Host(format!("CPU {cpu}: live frames cannot be run: {}", std::io::Error::from_raw_os_error(error)))
 }
 
+/// How senders make up for a stall.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CatchUp {
+    /// Of their rate, at most; as fast as they can when absent.
+    pub percent: Option<u64>,
+    /// A sender makes up for so many frames at once.
+    pub frames: u32,
+}
+
+/// Frames/s of all flows and senders together, the faster ones of those with a step.
+pub fn fastest(flows: &[Flow]) -> f64 {
+    flows.iter().map(|flow| flow.step.map_or(flow.rate, |step| step.rate.max(flow.rate))).sum()
+}
+
 /// The state a sender starts a phase with: frame i of all is sent by sender i modulo their number, at i / rate.
-pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow]) -> types::sender {
-    let mut state =
-        types::sender { start_ns, number: number as u32, senders: senders as u32, active: 1, ..Default::default() };
+pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow], catch_up: CatchUp) -> types::sender {
+    let mut state = types::sender {
+        start_ns,
+        number: number as u32,
+        senders: senders as u32,
+        active: 1,
+        catch_up_percent: catch_up.percent.unwrap_or(0),
+        slack_ns: (f64::from(catch_up.frames) * 1e9 * senders as f64 / fastest(flows)) as u64,
+        ..Default::default()
+    };
     for flow in flows {
         let (number, senders) = (number as u64, senders as u64);
         let fine = f64::from(1 << DUE_FRACTION);
@@ -148,7 +169,7 @@ mod tests {
 
     /// When each frame is due, in us, by the rule of `plan_next` in bpf/generate.h.
     fn schedule(number: usize, senders: usize, flow: Flow) -> Vec<u64> {
-        let state = state(number, senders, 0, &[flow]).schedule[INITIATOR];
+        let state = state(number, senders, 0, &[flow], CatchUp::default()).schedule[INITIATOR];
         let mut due = state.next_due;
         let next = |at: u64| {
             let now = due;

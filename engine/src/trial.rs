@@ -18,13 +18,15 @@ use crate::report::{Line, PhaseName, Progress, TrialResult};
 use crate::request::{self, Request};
 use crate::run_time::Timing;
 use crate::selftest;
-use crate::sender::{self, Flow, Sender, Step};
+use crate::sender::{self, CatchUp, Flow, Sender, Step};
 use crate::shared::{BOTH, INITIATOR, PHASE1, PHASE2, RESPONDER, SIDES};
 use crate::table::Table;
 use crate::tester::types;
 
 /// From the start of the threads to the first frame.
 const LEAD_NS: u64 = 5_000_000;
+/// A sender that is so many batches behind makes up for them at once: as many frames as a card's ring has room for.
+const AT_ONCE_BATCHES: u32 = 2;
 const LOOK: Duration = Duration::from_millis(5);
 const PROGRESS: Duration = Duration::from_millis(500);
 /// When all frames are back, the rest of the grace would only wait for duplicates; these come soon or never.
@@ -38,11 +40,18 @@ struct Phase {
     offered: [Offered; SIDES],
 }
 
+/// How a phase makes up for a stall, and how long it waits for its last frames.
+#[derive(Clone, Copy)]
+struct Pace {
+    catch_up_percent: Option<u64>,
+    grace_ms: u64,
+}
+
 /// A CPU's record over all phases.
 #[derive(Default)]
 struct SenderRecord {
     stalls: Stalls,
-    /// Those of the stalls that made a burst.
+    /// Those of the stalls that made a burst, until it was over.
     bursts: Vec<Stall>,
     waited_ns: u64,
 }
@@ -103,7 +112,8 @@ impl Trial<'_> {
         if let Some(phase1) = &request.phase1 {
             let (frames, rate) = (request.connections, phase1.rate);
             let flow = Flow { side: INITIATOR, stream: PHASE1, frames, rate, step: None };
-            first = Some(self.phase(PhaseName::Phase1, vec![flow], phase1.grace_ms)?);
+            let pace = Pace { catch_up_percent: phase1.catch_up_percent, grace_ms: phase1.grace_ms };
+            first = Some(self.phase(PhaseName::Phase1, vec![flow], pace)?);
         }
         let Some(phase2) = &request.phase2 else { return Ok((first, None)) };
         self.rest(Duration::from_millis(request.gap_ms))?;
@@ -113,23 +123,25 @@ impl Trial<'_> {
             Flow { side, stream: PHASE2[side], frames, rate, step }
         };
         let flows = phase2.streams().map(flow).collect();
-        let second = self.phase(PhaseName::Phase2, flows, phase2.grace_ms)?;
+        let pace = Pace { catch_up_percent: phase2.catch_up_percent, grace_ms: phase2.grace_ms };
+        let second = self.phase(PhaseName::Phase2, flows, pace)?;
         Ok((first, Some(second)))
     }
 
     /// Send all flows and wait for the last frames.
-    fn phase(&mut self, name: PhaseName, flows: Vec<Flow>, grace_ms: u64) -> Outcome<Phase> {
+    fn phase(&mut self, name: PhaseName, flows: Vec<Flow>, pace: Pace) -> Outcome<Phase> {
         let (programs, cpus) = (self.programs, &self.request.senders.cpus);
         let before = programs.offered();
         let open = flows.iter().fold(0, |bits, flow| bits | 1 << flow.stream);
         let octets = self.request.longest_octets() as usize;
         programs.control.clear_done();
         programs.control.open(open);
+        let catch_up = CatchUp { percent: pace.catch_up_percent, frames: AT_ONCE_BATCHES * self.request.senders.batch };
         let start = host::now_ns() + LEAD_NS;
         let states: Vec<_> = cpus
             .iter()
             .enumerate()
-            .map(|(number, &cpu)| (cpu, sender::state(number, cpus.len(), start, &flows)))
+            .map(|(number, &cpu)| (cpu, sender::state(number, cpus.len(), start, &flows, catch_up)))
             .collect();
         programs.set_senders(&states)?;
         let batch = self.request.senders.batch;
@@ -141,10 +153,10 @@ impl Trial<'_> {
         // At once: what is to happen at a time of the phase is timed from this line.
         self.progress(name, &flows);
         self.wait(name, running, &flows)?;
-        let senders = self.collect(start, &flows);
+        let senders = self.collect(start, &flows, pace.catch_up_percent);
         let offered = programs.offered();
         let offered = BOTH.map(|side| difference(offered[side], before[side]));
-        self.grace(&flows, &offered, Duration::from_millis(grace_ms))?;
+        self.grace(&flows, &offered, Duration::from_millis(pace.grace_ms))?;
         programs.control.open(0);
         Ok(Phase { start_ns: start, flows, senders, offered })
     }
@@ -198,7 +210,7 @@ impl Trial<'_> {
     }
 
     /// The senders' states of this phase, in the request's order.
-    fn collect(&mut self, start: u64, flows: &[Flow]) -> Vec<types::sender> {
+    fn collect(&mut self, start: u64, flows: &[Flow], catch_up_percent: Option<u64>) -> Vec<types::sender> {
         let all = self.programs.senders();
         let states: Vec<types::sender> =
             self.request.senders.cpus.iter().map(|&cpu| all.get(cpu).copied().unwrap_or_default()).collect();
@@ -211,7 +223,8 @@ impl Trial<'_> {
             let absolute = |one: types::stall| Stall { from_ns: start + one.from_ns, to_ns: start + one.to_ns };
             let each: Vec<Stall> = each.map(absolute).collect();
             let burst = |stall: &&Stall| losses::makes_burst(stall, flows, senders, batch);
-            record.bursts.extend(each.iter().filter(burst));
+            let until_over = |stall: &Stall| losses::until_caught_up(stall, catch_up_percent);
+            record.bursts.extend(each.iter().filter(burst).map(until_over));
             record.stalls.each.extend(each);
         }
         let first = states.iter().map(|state| start + state.first_ns).min().unwrap_or(start);

@@ -113,6 +113,12 @@ def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
     )
 
 
+def device_stalled_seconds(result: TrialResult) -> float:
+    """How long the device's cores stood still since phase 2 began, in seconds: the longest stalls that are told."""
+    stalls = [stall for cpu in result.cpus if cpu.role == "watched" for stall in cpu.longest_stalls]
+    return sum(stall.to_ns - stall.from_ns for stall in stalls if stall.phase == "phase2") / 1e9
+
+
 def facts_of(port: PortCounters) -> PortFacts:
     """What went wrong at one of the tester's own ports."""
     return PortFacts(

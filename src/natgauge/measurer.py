@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Literal
 
 from natgauge.errors import UsageError
+from natgauge.slices import CostPlan, CostRound
 from natgauge.words import Order, ReadingOrder
 
 #: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a
@@ -59,6 +60,7 @@ class Ability(StrEnum):
     TAGGED_DELAYS = "timing only a few tagged frames from a given time on"
     STATELESS = "trials without a state table"
     OWN_DELAYS = "the tester's own delay"
+    COSTS = "timing the frames of a device that works on the sender's core"
     BACKGROUND = "native IPv6 beside the frames under test"
 
 
@@ -258,6 +260,7 @@ class TrialOutcome:
         disturbed: True when stalls or stolen time were seen, whatever the verdict.
         excused: True when the trial would have failed, and is INVALID because disturbances explain that.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
+        device_stalled_seconds: how long the device's cores stood still since phase 2 began; >= 0.
         limited_by: for FAIL: "device", "table", "port pool"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.
         notes: remarks with figures that a reader of the result should see.
@@ -274,6 +277,7 @@ class TrialOutcome:
     disturbed: bool = False
     excused: bool = False
     excused_frames: int = 0
+    device_stalled_seconds: float = 0.0
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
     notes: tuple[str, ...] = ()
@@ -364,6 +368,16 @@ class Measurer(ABC):
         """
         del plan
         raise _unable(Ability.OWN_DELAYS)
+
+    def costs(self, plan: CostPlan) -> CostRound:
+        """What frames cost the device, in one round of slices; the table is emptied first.
+
+        Raises:
+            UsageError: this measurer is without `Ability.COSTS`.
+            NatgaugeError: it could not be run.
+        """
+        del plan
+        raise _unable(Ability.COSTS)
 
 
 def _unable(ability: Ability) -> UsageError:

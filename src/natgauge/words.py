@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words all storeys share, each defined once: families, sides, orders, placements, the most connections."""
+"""The words all storeys share, each defined once: families, sides, orders, placements, costs, the most connections."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ Placement = Literal["shared", "isolated", "external"]
 #: What a figure is limited by: the gateway, its connection tracking table, its outside ports, the tester, the machine,
 #: the time that the measurement was given.
 LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time"]
+
+#: Which frames cost a device something: the first of a connection; those of a standing one from the Initiator, from the
+#: Responder, from either in turn.
+Quantity = Literal["new", "up", "down", "both"]
+QUANTITIES: Final[tuple[Quantity, ...]] = ("new", "up", "down", "both")
 
 #: N of RFC 9693 section 4: what an index of 31 bits counts.
 MAXIMUM_CONNECTIONS: Final = 2**31

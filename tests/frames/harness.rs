@@ -95,7 +95,9 @@ impl<'a> Loaded<'a> {
     /// The frames a phase would send, in order, from the CPU this thread is pinned to.
     pub fn generate(&self, flows: &[Flow]) -> Vec<Vec<u8>> {
         host::pin(0).unwrap();
-        self.programs.set_senders(&[(0, sender::state(0, 1, host::now_ns() - 1_000_000_000, flows))]).unwrap();
+        self.programs
+            .set_senders(&[(0, sender::state(0, 1, host::now_ns() - 1_000_000_000, flows, sender::CatchUp::default()))])
+            .unwrap();
         let longest = self.request.longest_octets() as usize;
         let total: u64 = flows.iter().map(|flow| flow.frames).sum();
         (0..total)

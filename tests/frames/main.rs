@@ -9,4 +9,5 @@ mod frame;
 mod generator;
 mod harness;
 mod receiver;
+mod softwire;
 mod times;

@@ -144,7 +144,7 @@ def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(Path(__file__).parent / "kinds")])
-    assert list(kinds.kinds()) == ["netns", "plain", "wire"]
+    assert list(kinds.kinds()) == ["netns", "plain", "ssh", "vm", "wire"]
     answer = natgauge.measure(
         "connection-rate", "linux-ipv4", lab="plain", lab_name=NAME, hops=30, results=tmp_path, **QUICK
     )

@@ -12,9 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.labs.kills import Killed, clean, faults
 
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.status import status
+from natgauge.host.cpus import core_groups
 from natgauge.labs import namespaces, upkeep
 from natgauge.reports.text import read_summary
 
@@ -92,7 +94,22 @@ def test_killed_at_random_moments_each_trial_counts_once(tmp_path: Path) -> None
     assert events["session"] == KILLS + 1, told
     assert events["repetition"] == 8, told
     assert events["repetition-redone"] == 0, told
-    # Only a trial that was running was lost.
-    assert 0 <= events["trial"] - events["answer"] <= KILLS, told
+    # Slices are answers, too. Only a trial that was running was lost.
+    answered_trials = sum(entry["event"] == "answer" and entry["call"] == "measure" for entry in happened)
+    assert 0 <= events["trial"] - answered_trials <= KILLS, told
+    assert list(faults(tmp_path / "out")) == [], told
     counted = [sum(read_summary(tmp_path / "out" / one.folder).trials.values()) for one in found.measurements]
-    assert sum(counted) == events["answer"], told
+    assert sum(counted) == answered_trials, told
+
+
+def test_real_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(tmp_path: Path) -> None:
+    """`python -m tests.labs.kills --workers 2` does so a hundred times."""
+    seed = random.randrange(2**32)  # noqa: S311 - any moment will do
+    killed = Killed(random.Random(seed), KILLS, workers=min(2, len(core_groups())))  # noqa: S311 - any moment will do
+    try:
+        killed.run(tmp_path)
+    finally:
+        clean()
+    assert (killed.kills, killed.faults) == (KILLS, []), f"seed {seed}"
+    assert killed.trials > 0
+    assert [name for name in namespaces.names() if name.startswith("ng-kills-")] == []

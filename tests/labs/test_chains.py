@@ -26,9 +26,21 @@ from natgauge.labs.netns import NetnsLab
 
 NAMES = [name for name in available() if load(name).chain]
 FLOWS = 100
-PLAN = PlanFacts(connections=FLOWS, phase1_seconds=5, after_seconds=5)
 IPV4_IN_IPV6 = 4
 UDP = 17
+#: Kinds whose inner frames are IPv4 in IPv6, and the outer addresses of both ends (RFC 6333, RFC 7597 section 6, the
+#: lwAFTR's binding table).
+BR = "2001:db8:ffff::1"
+MAP_ADDRESS = "2001:db8:0:104:0:c612:1:1"
+TUNNELS = {
+    "ds-lite": ("2001:2:0:d5::b4", "2001:2:0:d5::af"),
+    "map-e": (MAP_ADDRESS, BR),
+    "lw4o6": ("2001:db8:b4::b4", BR),
+}
+#: Where translators have the Initiator in IPv6.
+INNER_SOURCES = {"464xlat": "2001:2:0:c::/64", "map-t": f"{MAP_ADDRESS}/128"}
+#: The first subscriber's ports: PSID 1 of 6 bits, for PSID 0 has the system's.
+FIRST_SET = range(1024, 2048)
 
 
 @dataclass
@@ -38,6 +50,17 @@ class Stand:
     recipe: Recipe
     lab: NetnsLab
     chain: Chain
+
+    @property
+    def plan(self) -> PlanFacts:
+        """What the tests do."""
+        return PlanFacts(connections=FLOWS, phase1_seconds=5, after_seconds=5, port_sets=self.recipe.port_sets)
+
+    @property
+    def encapsulated(self) -> int:
+        """Which of the devices sends IPv6 towards the Responder: the first that does."""
+        families = [part.recipe.responder_family for part in self.recipe.chain]
+        return families.index("ipv6")
 
     def introduce(self, initiator: Tap, responder: Tap) -> None:
         """Tell the outer devices the tester's hosts; with the engine they answer for themselves."""
@@ -100,35 +123,38 @@ def addresses(frame: bytes) -> tuple[IPv6Address, IPv6Address]:
 
 def test_it_translates_both_ways_and_only_one_device_holds_the_state(stand: Stand) -> None:
     with Tap(stand.lab.initiator) as initiator, Tap(stand.lab.responder) as responder:
-        stand.chain.start(PLAN)
+        stand.chain.start(stand.plan)
         stand.introduce(initiator, responder)
         # What is on its way while neighbours are looked for waits, up to a hundred frames of it.
         initiator.send(sent()[:1])
         assert len(responder.receive(1)) == 1
-        capture = Capture(stand.lab.devices[0])
+        capture = Capture(stand.lab.devices[stand.encapsulated])
         initiator.send(sent())
         seen = responder.receive(FLOWS)
-        assert {str(one.source) for one in seen} == {str(OUTSIDE["ipv4"].device.ip)}
+        shares = stand.recipe.port_sets is not None
+        assert {str(one.source) for one in seen} == {"198.18.0.1" if shares else str(OUTSIDE["ipv4"].device.ip)}
+        assert not shares or all(one.source_port in FIRST_SET for one in seen)
         responder.send(one.reply() for one in seen)
         back = initiator.receive(FLOWS)
     expected = {one.payload: one.reply() for one in sent()}
     assert {one.payload: one for one in back} == expected
     assert stand.chain.count() == FLOWS
     assert stand.chain.strays() == {}
-    tunnelled = stand.recipe.kind == "ds-lite"
+    tunnelled = stand.recipe.kind in TUNNELS
     frames = capture.frames(IPV4_IN_IPV6 if tunnelled else UDP)
     inner = [one for one in map(unwrapped if tunnelled else parse, frames) if one is not None]
     assert len(frames) == len(inner) == 2 * FLOWS
     assert all(one.checksums_right for one in inner)
     if tunnelled:
-        ends = (IPv6Address("2001:2:0:d5::b4"), IPv6Address("2001:2:0:d5::af"))
-        assert {addresses(frame) for frame in frames} == {ends, ends[::-1]}
-        up = [one for one in inner if one.destination_port == 7]
-        assert {one.payload: one for one in up} == {one.payload: one for one in sent()}
+        near, far = map(IPv6Address, TUNNELS[stand.recipe.kind])
+        assert {addresses(frame) for frame in frames} == {(near, far), (far, near)}
+        carried = {one.payload: one for one in inner if one.destination_port == 7}
+        # What is translated at the customer's edge is inside the tunnel as it is outside.
+        assert carried == {one.payload: one for one in (seen if shares else sent())}
     else:
         up = [one for one in inner if one.destination_port == 7]
         assert {one.destination for one in up} == {NAT64_PREFIX.network_address + int(OUTSIDE["ipv4"].host(0))}
-        assert all(one.source in IPv6Network("2001:2:0:c::/64") for one in up)
+        assert all(one.source in IPv6Network(INNER_SOURCES[stand.recipe.kind]) for one in up)
     stand.chain.empty()
     assert stand.chain.count() == 0
 
@@ -137,7 +163,7 @@ def test_stop_leaves_nothing_and_a_second_start_works(stand: Stand) -> None:
     before = [traces(device) for device in stand.lab.devices]
     for _ in range(2):
         for gateway in stand.chain.gateways:
-            gateway.prepare(PLAN)
+            gateway.prepare(stand.plan)
             gateway.start()
         for gateway in reversed(stand.chain.gateways):
             gateway.stop()

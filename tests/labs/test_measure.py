@@ -87,6 +87,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
         "recipe.json",
         "environment.json",
         "trials.jsonl",
+        "rounds.jsonl",
         "measurements.jsonl",
         "summary.json",
     }
@@ -122,6 +123,12 @@ def test_the_same_seed_gives_the_same_requests_but_for_the_run_mark(tmp_path: Pa
     requests = [valid_trials(answer.folder)[0]["request"] for answer in first]
     marks = {request.pop("mark") for request in requests}
     assert len(marks) == 2
+    # Where the search begins is measured, and how long a trial may take follows from it.
+    for request in requests:
+        assert request["phase1"].pop("rate") > 0
+        assert request.pop("limits")
+        assert request["senders"].pop("batch", 1) > 0
+        assert request["senders"].pop("stall_ns", 1) > 0
     assert requests[0] == requests[1]
 
 

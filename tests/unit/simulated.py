@@ -10,17 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from natgauge.errors import BrokenError
 from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.delay_statistics import recorded
 from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.slices import CostBlock, CostPlan, CostRound
 from natgauge.verdicts import judge
-from natgauge.words import Placement
+from natgauge.words import Placement, Quantity
 
 #: No more delays than these are recorded; enough for any percentile.
 MOST_TIMED = 2000
 #: How long the receiver still waits for frames after the last was sent, in seconds.
 GRACE_SECONDS = 0.3
+#: What plain forwarding and the tester itself need for a frame, in ns.
+FORWARDING_NS, TESTER_NS = 700.0, 300.0
 #: A stall that explains any loss of a trial of a few seconds.
 LONG_STALL = CpuStalls(cpu=1, role="watched", stalls=3, stalled_seconds=60.0, worst_stall_seconds=40.0)
 
@@ -56,6 +60,10 @@ class Gateway(Measurer):
         loses_in: numbers of the trials, from 0, that lose a fifth of their frames for no reason.
         sender_lag: seconds by which the tester is behind at the end of each sending.
         counts: what the device says instead of its own number of connections.
+        slower_in_slices: factor of what a frame costs it in slices, beside what its rates say.
+        slice_noise: of each slice, a share.
+        faults: what is wrong with the frames of the next rounds of slices.
+        breaks_in_slices: whether no round of slices can be run.
     """
 
     establishes: float = 1e6
@@ -86,6 +94,11 @@ class Gateway(Measurer):
     loses_in: frozenset[int] = frozenset()
     sender_lag: float = 0.0
     counts: int | None = None
+    slower_in_slices: float = 1.0
+    slice_noise: float = 0.0
+    faults: list[str] = field(default_factory=list)
+    breaks_in_slices: bool = False
+    rounds: list[CostPlan] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
@@ -122,6 +135,30 @@ class Gateway(Measurer):
         self.plans.append(plan)
         self.outcomes.append(outcome)
         return outcome
+
+    def costs(self, plan: CostPlan) -> CostRound:
+        """A round of slices in no time, on a host whose speed changes from block to block."""
+        if Ability.COSTS not in self.abilities:
+            return super().costs(plan)
+        self.rounds.append(plan)
+        if self.breaks_in_slices:
+            raise BrokenError("engine: interrupted")
+        fault = self.faults.pop(0) if self.faults else ""
+        asked = [quantity for quantity, number in plan.blocks.items() for _ in range(number)]
+        blocks = () if fault else tuple(self._block(quantity, alone=plan.alone) for quantity in asked)
+        return CostRound(blocks, fault, len(asked) * (2 if plan.alone else 6), 0)
+
+    def _block(self, quantity: Quantity, *, alone: bool) -> CostBlock:
+        down = self.forwards_down or self.forwards
+        frames = 1e9 / self.forwards, 1e9 / down
+        ns = {"new": 1e9 / self.establishes, "up": frames[0], "down": frames[1], "both": max(frames) / 2}
+        speed = self._random.uniform(1.0, 1.0 + 0.7 * (self.slice_noise > 0))
+
+        def slice_of(cost: float) -> float:
+            return cost * speed * math.exp(self._random.gauss(0, self.slice_noise))
+
+        device = slice_of(ns[quantity] * self.slower_in_slices)
+        return CostBlock(quantity, device, *(() if alone else (slice_of(FORWARDING_NS), slice_of(TESTER_NS))))
 
     def _delays(self, plan: TrialPlan, counts: Counts) -> Delays:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""

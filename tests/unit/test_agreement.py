@@ -33,6 +33,7 @@ ANY_PHASE2 = {
     "initiator": STREAM,
     "responder": {**STREAM, "reading_order": "increasing"},
     "grace_ms": 0,
+    "catch_up_percent": 125,
     "step": {"share": 0.5, "seconds": 1},
 }
 #: Right requests that have every field of the schema among them.
@@ -40,6 +41,7 @@ RIGHT = [
     EXAMPLE,
     {
         **EXAMPLE,
+        "phase1": {**EXAMPLE["phase1"], "catch_up_percent": 150},
         "phase2": ANY_PHASE2,
         "background": {"n": 10, "m": 9, "initiator_addresses": NATIVE, "responder_addresses": NATIVE},
         "record_variation": True,

@@ -203,6 +203,20 @@ def test_status_tells_the_running_trial_and_the_time_left(tmp_path: Path) -> Non
     assert all(each.runs for each in seen)
 
 
+def test_the_time_left_knows_that_large_cells_take_longer(tmp_path: Path) -> None:
+    """The small cell is done; going by repetitions alone the large one would take as long as it did."""
+    plan = PLAN.replace('["nftables-nat44", "linux-ipv4"]', '["nftables-nat44"]').replace(
+        "[1000, 2000]", "[1000, 2000000]"
+    )
+    campaign(tmp_path, Benches(), plan=plan, only=["*-1000"])
+    found = status(tmp_path / "out")
+    taken = sum(entry["seconds"] for entry in entries(tmp_path / "out") if entry["event"] == "repetition-ended")
+    assert [one.left for one in found.measurements] == [0, 0, 2, 2]
+    assert found.seconds_left is not None
+    assert taken > 0
+    assert found.seconds_left > 3 * taken
+
+
 def test_the_folder_tells_plan_and_machine_but_not_the_hosts_name(tmp_path: Path) -> None:
     campaign(tmp_path, Benches(), only=["nft*-1000"])
     document = json.loads((tmp_path / "out" / "campaign.json").read_text())

@@ -13,8 +13,10 @@ from natgauge.campaigns.cells import Point, points
 from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import PlanError, parse, read
+from natgauge.campaigns.spread.offers import MACHINE_WIDE, needs
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.host import machine
 from natgauge.host.cpus import usable_cpus
 from natgauge.procedures import procedures
 
@@ -142,6 +144,34 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
             "32000 cells are more than",
         ),
         ({"repetitions": 0}, "x.toml: repetitions"),
+        ({"point": [{}]}, "x.toml: point[0]: has no key of a cell; give it one such as source_ports"),
+        ({"point": [{"name": "a b", "order": "increasing"}]}, "x.toml: point[0].name: 'a b'"),
+        ({"point": [{"repetitions": 0, "order": "increasing"}]}, "x.toml: point[0].repetitions: 0"),
+        ({"point": [{"ordr": 1}]}, "x.toml: point[0].ordr: unknown key; did you mean order?"),
+        ({"point": [{"order": "up"}]}, "x.toml: point[0].order: 'up' is not one of"),
+        ({"point": [{"frame_size": 64}]}, "x.toml: point[0].frame_size: stands in traffic.frame_size, too"),
+        ({"point": [{"connections": 64}]}, "x.toml: point[0].connections: stands in series.connections, too"),
+        ({"point": [{"order": "increasing"}] * 2}, "x.toml: point[1]: stands there twice; leave one out"),
+        (
+            {"point": [{"order": "increasing"}, {"order": "decreasing", "table_size": 8192}]},
+            "x.toml: point[0].table_size: is missing; point[1] has it",
+        ),
+        (
+            {"point": [{"source_ports": "1024-1025", "destination_ports": "1-10"}]},
+            "x.toml: series.connections",
+        ),
+        (
+            {"measure": [{"metric": "throughput", "devices": []}]},
+            "x.toml: measure[0].devices: [] is no list of devices",
+        ),
+        (
+            {"measure": [{"metric": "throughput", "devices": ["linux-ipv5"]}]},
+            "x.toml: measure[0].devices[0]: 'linux-ipv5' is none of the devices of this plan; did you mean linux-ipv4?",
+        ),
+        (
+            {"measure": [{"metric": "throughput", "devices": ["linux-ipv4"]}]},
+            "x.toml: devices[0]: no measurement is of 'nftables-nat44'",
+        ),
         (
             {"series": {"udp_timeout": [400]}, "device": {}},
             "x.toml: series.udp_timeout[0]: udp_timeout: linux-ipv4 has no",
@@ -192,6 +222,80 @@ def test_a_missing_recipe_touches_nothing(tmp_path: Path, capsys: pytest.Capture
     assert not (tmp_path / "out").exists()
 
 
+def test_points_are_keys_that_change_together_with_repetitions_and_a_name_of_their_own() -> None:
+    found = cells(
+        measure=[{"metric": "connection-rate"}],
+        devices=["nftables-nat44"],
+        series={"frame_size": [64, 256]},
+        traffic={},
+        point=[
+            {"name": "few", "source_ports": "1024-1123", "destination_ports": "1-10"},
+            {"source_ports": "1024-1223", "destination_ports": "1-20", "repetitions": 7},
+        ],
+    )
+    long = "nftables-nat44-source-ports-1024-1223-destination-ports-1-20-frame-size"
+    names = ["nftables-nat44-few-frame-size-64", "nftables-nat44-few-frame-size-256", f"{long}-64", f"{long}-256"]
+    assert [point.name for point in found] == names
+    assert [point.connections for point in found] == [1000, 1000, 4000, 4000]
+    assert [point.asked[0].repeat for point in found] == [3, 3, 7, 7]
+    assert [point.cell.wishes.hash_size for point in found] == [1024, 1024, 4096, 4096]
+    assert found[0].values == {"source_ports": "1024-1123", "destination_ports": "1-10", "frame_size": 64}
+
+
+def test_a_knob_of_a_point_is_left_out_for_devices_without_it() -> None:
+    found = cells(series={}, device={}, measure=[{"metric": "throughput"}], point=[{"hash_size": 1024}])
+    assert [point.cell.wishes.hash_size for point in found] == [1024, None]
+
+
+def test_a_measurement_may_be_of_some_devices_only() -> None:
+    found = cells(measure=[{"metric": "throughput"}, {"metric": "connection-rate", "devices": ["nftables-nat44"]}])
+    of_device = {point.device: {asked.metric for asked in point.asked} for point in found}
+    assert of_device == {"nftables-nat44": {"throughput", "connection-rate"}, "linux-ipv4": {"throughput"}}
+
+
+def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'devices = ["nftables-nat44"]\n[lab]\nplacement = "isolated"\ncores = 64\n[[measure]]\nmetric = "throughput"\n'
+    )
+    assert run(["plan", "check", str(path)]) == 2
+    assert "64 cores asked for, this machine has" in capsys.readouterr().err
+    before = usable_cpus()
+    assert run(["plan", "check", "--cores", "65", str(path)]) == 0
+    assert run(["plan", "check", "--cores", "0", str(path)]) == 2
+    assert usable_cpus() == before
+
+
+def test_a_plan_of_more_memory_than_there_is_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'devices = ["nftables-nat44"]\n[traffic]\nconnections = 1000000\n[[measure]]\nmetric = "throughput"\n'
+    )
+    for mebibytes, told in ((100, True), (100_000, False)):
+        monkeypatch.setattr(machine, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
+        assert run(["plan", "check", str(path)]) == 0
+        assert ("only 100.0 MiB are available here" in capsys.readouterr().out) == told
+    # Nobody knows how much another machine has.
+    monkeypatch.setattr(machine, "memory_octets", lambda _: 1)
+    assert run(["plan", "check", "--cores", "4", str(path)]) == 0
+    assert "available here" not in capsys.readouterr().out
+
+
+def test_the_table_limits_what_the_estimate_finds() -> None:
+    """With a table of no end the search for its capacity would end at its first step."""
+    capacity = [{"metric": "table-capacity"}]
+    common: dict[str, Any] = {"devices": ["nftables-nat44"], "measure": capacity, "series": {}}
+    found = [
+        estimate(cells(**common, traffic={"connections": 8000}, device={"table_size": size})).trials
+        for size in (8000, 4000)
+    ]
+    assert found[0] < found[1]
+
+
 def test_the_example_is_right_and_estimated(capsys: pytest.CaptureFixture[str]) -> None:
     if len(usable_cpus()) < 2:
         pytest.skip("it wants two cores")
@@ -199,11 +303,18 @@ def test_the_example_is_right_and_estimated(capsys: pytest.CaptureFixture[str]) 
     assert len(found) == 4 * 3 * 2
     assert len({point.name for point in found}) == 24
     taken = estimate(found)
-    assert taken.tester_octets == 8 * 100_000
+    assert taken.tester_octets == 8 * 60_000
     assert run(["plan", "check", str(EXAMPLE)]) == 0
     assert f"{taken.trials:,} " in capsys.readouterr().out
     assert run(["plan", "show", str(EXAMPLE)]) == 0
     assert capsys.readouterr().out.count("throughput x 2") == 24
+
+
+def test_the_example_for_workers_has_cells_for_several_of_them() -> None:
+    plan = read(EXAMPLE.with_name("spread.toml"))
+    found = [needs(plan, point) for point in points(plan.model_copy(update={"seed": 1}))]
+    assert [MACHINE_WIDE in one for one in found] == [True] * 3 + [False] * 6
+    assert {one["cores"] for one in found} == {1.0}
 
 
 def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,16 +327,20 @@ def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("metric", sorted(procedures()))
 def test_every_metric_is_estimated(metric: str) -> None:
-    (point,) = cells(
-        devices=["nftables-nat44"], measure=[{"metric": metric}], series={}, traffic={"connections": 1000}, device={}
-    )
+    placement = "shared" if metric == "cost" else "isolated"
+    plain: dict[str, Any] = {
+        "devices": ["nftables-nat44"],
+        "measure": [{"metric": metric}],
+        "series": {},
+        "traffic": {"connections": 1000},
+        "device": {},
+        "lab": {"placement": placement},
+    }
+    (point,) = cells(**plain)
     once = estimate([point])
     assert once.trials >= 3
     assert 0 < once.seconds < 3600
-    (more,) = cells(
-        devices=["nftables-nat44"], measure=[{"metric": metric}], series={}, traffic={"connections": 1000}, device={},
-        repetitions=6,
-    )  # fmt: skip
+    (more,) = cells(**plain, repetitions=6)
     assert estimate([more]).trials == 2 * once.trials
 
 

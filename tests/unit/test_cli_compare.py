@@ -201,3 +201,32 @@ def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(
     error = capsys.readouterr().err
     assert "iptables-nat44: new: 19995 of 20000 frames came back, in 3 rounds" in error
     assert len(engine.rounds) == 3
+
+
+def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*ASKED, "--quantities", "up", "--fail-above", "3%", "--format", "markdown"]) == 10
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "### natgauge: more than 3.0% above the baseline"
+    table = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
+    assert len({len(row) for row in table}) == 1
+    _headings, _rule, baseline, other, twin = table
+    assert baseline[0].strip() == "nftables-nat44 (baseline)"
+    assert float(baseline[6].strip()) == pytest.approx(2000 / 800, rel=0.02)
+    assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "up", "dearer")
+    assert other[2].startswith("+")
+    assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
+    assert twin[0].strip() == "nftables-nat44 (again)"
+    assert engine.rounds
+
+
+def test_a_path_in_a_comment_is_no_mark(engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "results_of_me_"
+    assert run([*ASKED, "--quantities", "up", "--format", "markdown", "--results", str(folder)]) == 0
+    assert r"results\_of\_me\_" in capsys.readouterr().out
+    assert engine.rounds
+
+
+def test_json_and_markdown_exclude_each_other(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*ASKED, "--json", "--format", "markdown"]) == 2
+    assert "leave out one of --json and --format" in capsys.readouterr().err
+    assert engine.rounds == []

@@ -30,7 +30,7 @@ def offered(*words: str) -> list[str]:
     ("words", "found"),
     [
         (("me",), ["measure"]),
-        (("lab", ""), ["clean", "down", "status", "up"]),
+        (("lab", ""), ["clean", "down", "guest", "status", "up"]),
         (("measure", "--table"), ["--table-size"]),
         (("measure", "thr"), ["throughput"]),
         (("measure", ""), sorted(procedures.procedures())),

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.unit.engine_check import ABSENT, EXAMPLE, TRIAL, changed
 
 from natgauge import trials
-from natgauge.comparisons.running import fault_of
+from natgauge.bench.rounds import fault_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import programs
 
@@ -58,8 +58,8 @@ def test_a_right_one_is_accepted_by_schema_engine_and_python_alike() -> None:
         (changed(COMPARISON, ("slices.new", ABSENT)), "new"),
         (changed(COMPARISON, ("cpu", -1)), "cpu: -1"),
         (changed(COMPARISON, ("nonsense", 1)), "nonsense"),
-        (contestants(ONE), "contestants: 1: must be 2 to 16"),
-        (contestants(*[ONE] * 17), "contestants: 17: must be 2 to 16"),
+        (contestants(), "contestants: 0: must be 1 to 16"),
+        (contestants(*[ONE] * 17), "contestants: 17: must be 1 to 16"),
         (contestants(ONE, changed(ONE, ("connections", 0))), "connections: 0"),
         (contestants(ONE, changed(ONE, ("phase1", ABSENT))), "n1: phase1"),
         (contestants(ONE, changed(ONE, ("frame", [64, "initiator"]))), "n1: frame: a list"),

@@ -10,10 +10,11 @@ from fractions import Fraction
 
 import pytest
 
-from natgauge.comparisons import statistics
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.figures import Figure, Ledger, Place, Ratios
-from natgauge.comparisons.statistics import Interval, alpha_of, interval, rounds_of
+from natgauge.comparisons.statistics import alpha_of, rounds_of
+from natgauge.procedures.kit import paired
+from natgauge.procedures.kit.paired import Interval, interval
 from natgauge.trials import Block
 
 GOAL = Goal(level=0.95, resolve=0.01, fail_above=None)
@@ -165,9 +166,9 @@ def test_the_testers_own_cost_is_taken_off_before_the_ratio() -> None:
 
 
 def test_a_block_with_no_work_above_the_testers_says_what_it_can() -> None:
-    assert statistics.ratio(10, 5, 5, 5) == math.inf
-    assert statistics.ratio(5, 10, 5, 5) == 0.0
-    assert statistics.ratio(4, 4, 5, 5) is None
+    assert paired.ratio(10, 5, 5, 5) == math.inf
+    assert paired.ratio(5, 10, 5, 5) == 0.0
+    assert paired.ratio(4, 4, 5, 5) is None
 
 
 def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or_cable() -> None:

@@ -78,6 +78,18 @@ def test_what_lies_outside_of_the_noise_is_told_and_what_it_covers_is_not(factor
     assert outcome(result(FIRST), result(times(factor))) == said
 
 
+def test_noise_that_may_hide_much_is_named_with_its_size() -> None:
+    wide = [800.0, 900.0, 1000.0, 1100.0]
+    (line,) = diff([result(wide)], [result([950.0] * 4)]).lines
+    assert line.outcome == "no difference seen"
+    assert line.why == (
+        "there may be a fall of up to 14% or a rise of up to 19%, for repetitions spread over 30% of their median in "
+        "the first run and 0% in the second"
+    )
+    (line,) = diff([result([949.0, 950.0, 951.0, 952.0])], [result([948.0, 950.0, 951.0, 953.0])]).lines
+    assert (line.outcome, line.why) == ("no difference seen", "")
+
+
 def test_of_times_and_losses_less_is_better() -> None:
     first, second = (result(values, metric="latency", unit="us") for values in (FIRST, times(0.8)))
     assert outcome(first, second) == "better"

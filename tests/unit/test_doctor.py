@@ -92,8 +92,14 @@ def test_the_worst_state_is_the_one_that_counts() -> None:
             "warning",
             "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
         ),
-        ("sys/devices/system/cpu/smt/active", "1", "SMT", "warning", "echo off > "),
-        ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave", "clock speed", "warning", "performance"),
+        ("sys/devices/system/cpu/smt/active", "1", "SMT", "warning", "natgauge host tune"),
+        (
+            "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+            "powersave",
+            "clock speed",
+            "warning",
+            "natgauge host tune",
+        ),
         ("proc/sys/kernel/sched_rt_runtime_us", "0", "real time", "warning", "kernel.sched_rt_runtime_us=950000"),
         ("proc/stat", "cpu 1000 0 1000 9000 0 0 0 50 0 0", "stolen time", "warning", "cores of its own"),
         ("proc/meminfo", "MemAvailable:    524288 kB", "memory", "warning", "ps -e --sort -rss"),
@@ -129,6 +135,23 @@ def test_programs_that_are_missing_are_told_with_their_packages(root: Path) -> N
     assert finding(place, "gateway linux-ipv4").state == "ok"
     assert finding(place, "gateway packages").mend == "apt-get install conntrack tayga"
     assert finding(host(root), "gateway packages").state == "ok"
+
+
+def test_a_program_of_natgauges_own_is_not_told_to_come_from_debian(root: Path) -> None:
+    place = host(root, find=lambda program: None if program in ("natgauge-softwire", "tc") else f"/bin/{program}")
+    mend = finding(place, "gateway map-t").mend
+    assert mend == "apt-get install iproute2 && pip install --force-reinstall natgauge-*.whl"
+
+
+def test_programs_are_looked_for_where_a_device_finds_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Continuous integration has no activated virtual environment, and a user's PATH may have folders that devices lack.
+    own = root / "natgauge-softwire"
+    own.touch(mode=0o755)
+    monkeypatch.setattr(programs, "find", lambda _name: own)
+    monkeypatch.setenv("PATH", "/nowhere")
+    place = Host(root=root)
+    assert place.find("sh") is not None
+    assert place.find("natgauge-softwire") == str(own)
 
 
 def failing() -> CableProof:

@@ -88,6 +88,14 @@ def test_it_is_recognised_below_the_rate_that_overloads_the_device(cliff: float)
     assert result.measurements[0].upper is not None
 
 
+@pytest.mark.parametrize("cliff", [150_000.0, 400_000.0, 3e6])
+def test_it_is_recognised_in_seconds_with_many_connections(cliff: float) -> None:
+    """Trials of ever lower rates took 29 s, and a quick measurement ended before it had anything to say."""
+    gateway = Gateway(establishes=cliff, loses_share=0.001)
+    assert told(measure(connection_rate, gateway, 100_000))
+    assert gateway.clock() < 12
+
+
 def test_phase_2_of_a_stateless_measurement_is_judged_likewise() -> None:
     """At low rates a trial has too few frames to lose one and passes: after 136 trials 499 frames/s was published."""
     gateway = Gateway(

@@ -143,13 +143,15 @@ def test_a_foreign_devices_pool_is_not_known() -> None:
 
 
 def test_a_kind_is_found_by_its_modules_name_and_an_unknown_one_is_told_with_the_known_ones() -> None:
-    assert list(kinds.kinds()) == ["netns", "wire"]
-    with pytest.raises(UsageError, match="lab: 'cloud' is unknown; choose one of netns, wire"):
+    assert list(kinds.kinds()) == ["netns", "ssh", "vm", "wire"]
+    with pytest.raises(UsageError, match="lab: 'cloud' is unknown; choose one of netns, ssh, vm, wire"):
         kinds.get("cloud")
 
 
 def test_options_of_another_kind_are_refused_with_the_kind_that_has_them() -> None:
-    with pytest.raises(UsageError, match="initiator port: lab netns has no such option, lab wire has; leave it out"):
+    with pytest.raises(
+        UsageError, match="initiator port: lab netns has no such option, lab ssh, wire has; leave it out"
+    ):
         ask("pdv", "linux-ipv4", {"initiator_port": "eth0"})
 
 

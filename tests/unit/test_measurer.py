@@ -99,10 +99,15 @@ class Recorder:
 
     def __init__(self) -> None:
         self.trials: list[Mapping[str, Any]] = []
+        self.rounds: list[Mapping[str, Any]] = []
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Keep one."""
         self.trials.append(plain(trial))
+
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Keep one of slices."""
+        self.rounds.append(plain(comparison_round))
 
 
 def link(network: str, device: str, tester: str) -> Link:

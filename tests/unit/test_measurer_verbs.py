@@ -19,6 +19,7 @@ from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
+from natgauge.slices import CostPlan, CostRound
 from natgauge.tester.cable import CableTester, FrameKind
 
 
@@ -60,7 +61,11 @@ def measurer(device: Any, **others: Any) -> LabMeasurer:
 
 
 def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_the_testers_own() -> None:
-    assert set(Ability) == TESTER_ABILITIES | DEVICE_ABILITIES | {Ability.OWN_DELAYS, Ability.BACKGROUND}
+    assert set(Ability) == TESTER_ABILITIES | DEVICE_ABILITIES | {
+        Ability.OWN_DELAYS,
+        Ability.BACKGROUND,
+        Ability.COSTS,
+    }
     assert measurer(Played).abilities == TESTER_ABILITIES | DEVICE_ABILITIES
     assert measurer(None).abilities == TESTER_ABILITIES
     assert Ability.RESTART_IN_TRIAL not in TESTER_ABILITIES
@@ -232,3 +237,50 @@ def test_a_table_that_is_not_there_is_not_filled() -> None:
 def test_connections_that_are_to_expire_get_no_longer_time_outs_than_they_need() -> None:
     expiring, others = (check(name, "nftables-nat44")[1].facts for name in ("expiry", "pdv"))
     assert expiring.needed_seconds < 10 < others.needed_seconds
+
+
+class Beside:
+    """Rounds of slices that end as they are told."""
+
+    def __init__(self, *, fault: str = "", breaks: bool = False) -> None:
+        self.fault = fault
+        self.breaks = breaks
+
+    def round(self, _measurer: LabMeasurer, _plan: CostPlan) -> CostRound:
+        """One round."""
+        if self.breaks:
+            raise BrokenError("the engine was interrupted")
+        return CostRound((), self.fault, 0, 0)
+
+
+ROUND = CostPlan(1000, {"up": 1})
+
+
+def test_frames_are_timed_only_where_something_stands_beside() -> None:
+    subject = measurer(Played)
+    with pytest.raises(UsageError, match="timing the frames"):
+        subject.costs(ROUND)
+    subject.beside = Beside(fault="device: lost")
+    assert Ability.COSTS in subject.abilities
+    assert subject.costs(ROUND).fault == "device: lost"
+    assert not subject.collapsed
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_device_that_did_not_outlive_slices_is_started_anew(breaks: bool) -> None:  # noqa: FBT001
+    class Gone(Played):
+        def confirm_standing(self) -> None:
+            raise BrokenError("no answer")
+
+    subject = measurer(Gone)
+    subject.beside = Beside(fault="device: lost", breaks=breaks)
+    if breaks:
+        with pytest.raises(BrokenError, match="interrupted"):
+            subject.costs(ROUND)
+    else:
+        subject.costs(ROUND)
+    assert subject.collapsed
+    subject.beside = Beside()
+    subject.costs(ROUND)
+    assert isinstance(subject.device, Gone)
+    assert (subject.device.restarts, subject.collapsed) == (1, False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from natgauge.bench.pacing import learned, pacing
+from natgauge.bench.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing
 from natgauge.measurer import Counts, Direction, Phase2Plan, RateStep, TrialOutcome, TrialPlan, Verdict
 
 
@@ -42,6 +42,16 @@ def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> TrialOutc
 )
 def test_in_shared_placement_a_batch_is_what_falls_due_in_a_tenth_of_a_stall(plan: TrialPlan, batch: int) -> None:
     assert pacing(plan, "shared").batch == batch
+
+
+def test_only_where_queues_are_a_sender_makes_up_for_a_stall_slowly() -> None:
+    shared = pacing(sending(1e5, 1e5), "shared")
+    assert (shared.phase1_catch_up_percent, shared.phase2_catch_up_percent) == (None, None)
+    opened = pacing(opening(1e5), "isolated", 512)
+    assert opened.phase1_catch_up_percent == CATCH_UP_PERCENT
+    prepared = pacing(sending(1e5, 1e5), "external")
+    assert prepared.phase2_catch_up_percent == CATCH_UP_PERCENT
+    assert prepared.phase1_catch_up_percent == PREPARING_CATCH_UP_PERCENT
 
 
 def test_an_overloaded_device_is_given_no_more_than_it_did_before() -> None:

@@ -103,6 +103,24 @@ def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
     assert any(f"really sent at {sent:.0f} ({sent / 1e6:.1%})" in note for note in result.notes)
 
 
+class _StandsStill(_Buffering):
+    """Its core is taken away in every third trial, while its bucket fills."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Takes twice as many frames then."""
+        stalled = len(self.plans) % 3 == 0
+        self.buffers = 1_000 if stalled else 500
+        outcome = _Buffering.measure(self, plan)
+        return replace(outcome, device_stalled_seconds=0.008) if stalled else outcome
+
+
+def test_a_burst_that_passes_while_the_device_stands_still_says_nothing() -> None:
+    """A policer that refilled for 8 ms longer was published with 82 frames too many."""
+    result = measure(back_to_back, _StandsStill(forwards=3e5), burst_rate=1e6)
+    assert result.summary.median == pytest.approx(500 / 0.7, rel=0.02)
+    assert result.trials["INVALID"] > 0
+
+
 def test_a_tester_that_sends_no_burst_at_its_rate_has_no_answer() -> None:
     result = measure(back_to_back, Gateway(sender_lag=180e-6), burst_rate=1e6, burst_seconds=0.001)
     assert (result.summary.median, result.limited_by, result.error) == (0, "tester", None)

@@ -27,6 +27,7 @@ def test_the_metrics_of_this_release_are_there() -> None:
         "back-to-back",
         "connection-rate",
         "enumeration-orders",
+        "cost",
         "expiry",
         "frame-loss",
         "ipdv",

@@ -33,6 +33,7 @@ VARIABLES = {
     *(f"NG_{side}_NETWORK{family}" for side in ("INITIATOR", "RESPONDER") for family in "46"),
     *(f"NG_{side}_{what}{family}" for side in ("INSIDE", "OUTSIDE") for what in ("ADDRESS", "PEER") for family in "46"),
     "NG_CONNECTIONS", "NG_SOURCE_ADDRESSES", "NG_TABLE_SIZE", "NG_HASH_SIZE", "NG_UDP_TIMEOUT", "NG_VALUE",
+    "NG_SUBSCRIBERS", "NG_SHARED_NETWORK4", "NG_SHARED_ADDRESS4", "NG_PSID_LENGTH", "NG_PSID_OFFSET", "NG_PSID_FIRST",
 }  # fmt: skip
 
 
@@ -61,10 +62,12 @@ class FakeDevice:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
-        if "conntrack -F" in snippet:
+        if any(way in snippet for way in ("conntrack -F", "pool4 flush", "instance remove")):
             self.entries = self.left_after_emptying
-        if "nf_conntrack_count" in snippet:
+        if "nf_conntrack_count" in snippet or "JSTAT_SESSIONS" in snippet:
             return said(str(self.entries))
+        if "jool global display" in snippet:
+            return said("300")
         return said("30" if "cat /proc/sys/net/netfilter" in snippet or "threads" in snippet else "Linux 6.18")
 
     def snippets(self) -> list[str]:

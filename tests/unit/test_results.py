@@ -287,6 +287,14 @@ def test_a_process_that_takes_turns_with_the_sender_is_told(parameters: dict[str
     assert verdict(found).count("took turns with the tester") == told
 
 
+@pytest.mark.parametrize(("beside", "said"), [(1, "another worker of"), (3, "3 other workers of"), (None, "")])
+def test_a_machine_that_others_measured_on_is_told(beside: int | None, said: str) -> None:
+    place: dict[str, Any] = {"placement": "shared"} if beside is None else {"placement": "shared", "beside": beside}
+    found = make(measured([100.0, 100.0]), Parameters.grouped(place=place))
+    told = [doubt.text for doubt in found.doubts if doubt.word == "machine shared"]
+    assert [text.startswith(said) for text in told] == ([] if beside is None else [True])
+
+
 def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
     """200,000/s fails, 207,000/s passes: one repetition in three found the dip; before, nobody was told of it."""
     gateway = Gateway(passes=lambda rate: rate <= 208_000 and not 199_000 <= rate <= 200_400)

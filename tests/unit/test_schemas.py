@@ -133,6 +133,8 @@ def test_right_requests_are_accepted_by_schema_and_engine_alike(request_: Any) -
         ("phase1.rate", -1.0),
         ("phase1.rate", 200_000_000.5),
         ("phase1.grace_ms", 60_001),
+        ("phase1.catch_up_percent", 100),
+        ("phase1.catch_up_percent", 1001),
         ("gap_ms", 600_001),
         ("initiator.source_ports.first", 0),
         ("initiator.destination_ports.last", 65536),

@@ -84,7 +84,7 @@ pub struct Comparison {
     /// Frames that leave together.
     #[serde(default = "default_batch", with = "Whole::<1, 128>")]
     pub batch: u32,
-    #[schemars(length(min = 2, max = MOST_CONTESTANTS))]
+    #[schemars(length(min = 1, max = MOST_CONTESTANTS))]
     pub contestants: Vec<Contestant>,
     pub slices: Slices,
     #[serde(default)]
@@ -116,8 +116,8 @@ fn within(contestant: &Value, failure: Failure) -> Failure {
 fn check(comparison: &Comparison) -> Outcome<()> {
     let contestants = &comparison.contestants;
     let [few, alone] = BEYOND_COMPARISON;
-    if !(2..=MOST_CONTESTANTS).contains(&contestants.len()) {
-        let rule = format!("must be 2 to {MOST_CONTESTANTS}");
+    if !(1..=MOST_CONTESTANTS).contains(&contestants.len()) {
+        let rule = format!("must be 1 to {MOST_CONTESTANTS}");
         return Err(Failure::field("contestants", contestants.len(), &rule));
     }
     for Contestant { name, trial } in contestants {

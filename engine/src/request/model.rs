@@ -104,6 +104,10 @@ pub enum Reading {
     Once,
 }
 
+/// Slower than one hundredth above its rate a sender hardly catches up.
+const LEAST_CATCH_UP: u64 = 101;
+const MOST_CATCH_UP: u64 = 1000;
+
 /// Opening connections (RFC 9693 section 4.2).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -113,6 +117,9 @@ pub struct Phase1 {
     pub rate: f64,
     #[serde(default = "half_a_second", with = "Grace")]
     pub grace_ms: u64,
+    /// How fast senders may be, in % of the rate, while they make up for a stall. Absent: as fast as they can.
+    #[serde(default, with = "Whole::<LEAST_CATCH_UP, MOST_CATCH_UP>")]
+    pub catch_up_percent: Option<u64>,
 }
 
 fn half_a_second() -> u64 {
@@ -200,6 +207,9 @@ pub struct Phase2 {
     pub responder: Option<ResponderStream>,
     #[serde(default = "two_seconds", with = "Grace")]
     pub grace_ms: u64,
+    /// As in phase 1.
+    #[serde(default, with = "Whole::<LEAST_CATCH_UP, MOST_CATCH_UP>")]
+    pub catch_up_percent: Option<u64>,
     pub step: Option<Step>,
 }
 

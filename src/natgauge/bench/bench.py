@@ -12,16 +12,17 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from natgauge import procedures
-from natgauge.bench import foreign
+from natgauge.bench import costs, foreign
 from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder
 from natgauge.bench.question import Cell
 from natgauge.bench.requests import TrialConstants, refuse_stateless
-from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, surroundings
+from natgauge.bench.rounds import Frames
+from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, surroundings, with_pool
 from natgauge.bench.watch import Silent, Watch
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
@@ -125,8 +126,12 @@ class Bench:
         self.cell = cell
         self.recipe: Recipe = load(cell.dut)
         self.lab: Lab = self._planned_lab() if lab is None else lab
-        self.around = surroundings(self.lab.ground, self.recipe)
-        self.traffic = make_plan(cell.traffic, self.around)
+        around = surroundings(self.lab.ground, self.recipe)
+        if not self.lab.devices:
+            # Which ports a device that is not ours gives to whom, the recipe does not tell.
+            around = replace(around, port_sets=None)
+        self.traffic = make_plan(cell.traffic, around)
+        self.around = with_pool(around, self.traffic)
         self.seed = _check_seed(cell.options.seed)
         checked(cell.options.grace_seconds)
         self.device: Chain | None = None
@@ -136,6 +141,7 @@ class Bench:
         self._rates = rates
         self._made = ExitStack()
         self._fitted: PlanFacts | None = None
+        self._beside: costs.Beside | None = None
         if not self.lab.devices:
             foreign.refuse_settings(self.lab, self.recipe, cell.wishes)
 
@@ -152,6 +158,7 @@ class Bench:
         """What can be asked of a measurer here, as far as lab and recipe tell."""
         found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else foreign.abilities(self.lab.foreign))
         found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
+        found |= set() if costs.unable(self.recipe, self.lab) else {Ability.COSTS}
         return found | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
@@ -201,6 +208,8 @@ class Bench:
             order=self.traffic.order,
             four_tuples=self.traffic.space,
         )
+        if Ability.COSTS in settings.needs() and (why := costs.unable(self.recipe, self.lab)):
+            raise UsageError(f"{procedure.metric}: {why}")
         procedure.refuse_unable(self.abilities, settings)
         for name, value in settings.parameters().items():
             if name.endswith("_rate") and isinstance(value, float):
@@ -230,6 +239,7 @@ class Bench:
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
             outside_addresses=1 if self.around.pool is None else self.around.pool.count,
             fills_table=settings.fills_table,
+            port_sets=self.around.port_sets,
         )
 
     # The way up and down
@@ -247,7 +257,7 @@ class Bench:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.device, self._fitted = None, None
+        self.device, self._fitted, self._beside = None, None, None
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def ready(self, planned: Planned, recorder: Recorder, *, prove: bool = True) -> Ready:
@@ -292,6 +302,7 @@ class Bench:
             watch=self._watch,
             phase1_only=planned.settings.phase2_seconds == 0,
             own=self._own_delays if self.lab.virtual else None,
+            beside=self._neighbours(),
         )
         if prove:
             self._watch.stage("checking that the device forwards")
@@ -304,6 +315,16 @@ class Bench:
             return LabMeasurer(device=self.device, **given)
         named = self.cell.traffic.destination_ports is not None
         return foreign.measurer(self.lab, self.recipe, named_ports=named, **given)
+
+    def _neighbours(self) -> costs.Beside | None:
+        """What stands beside the device when its frames are timed; made once for all procedures."""
+        if costs.unable(self.recipe, self.lab):
+            return None
+        if self._beside is None:
+            family = self.around.inside.family
+            frames = Frames(family, self.octets_on(family), self.traffic.connections)
+            self._beside = costs.BesideOnCore(frames, self.lab.sender_cpus[0], Bench, self._made)
+        return self._beside
 
     def _fit(self, facts: PlanFacts) -> DeviceSettings | None:
         """Start the device, or fit the one that stands; None when it is not ours."""

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from natgauge.counts import counts_of, delays_by_direction, facts_of, phase2_counts, stalls_of
+from natgauge.counts import (
+    counts_of,
+    delays_by_direction,
+    device_stalled_seconds,
+    facts_of,
+    phase2_counts,
+    stalls_of,
+)
 from natgauge.facts import TrialEvidence
 from natgauge.measurer import Counts, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.trials import TrialRequest, TrialResult, phase1_of
@@ -105,6 +112,7 @@ class Evidence:
             disturbed=judgement.disturbed,
             excused=judgement.excused,
             excused_frames=judgement.excused_frames,
+            device_stalled_seconds=device_stalled_seconds(result),
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2)),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from natgauge.errors import BrokenError
@@ -21,17 +22,19 @@ def probe(connections: int) -> TrialPlan:
     return TrialPlan(few, _RATE, Phase2Plan(_RATE, _RATE, few / _RATE))
 
 
-def whole(result: TrialResult, *, last: bool) -> bool:
+def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool:
     """Whether every frame of a handful came back.
 
     Args:
         result: of a trial of `probe`.
         last: there is no other handful, so that missing frames are an error.
+        faults: frames the device refused meanwhile, by its own names of causes.
 
     Raises:
         BrokenError: no frame of a stream came back, or every one comes back wrong, too, or some are missing in the last
-            handful; the message says which way and how many.
+            handful; the message says which way and how many, and what the device says.
     """
+    refused = "".join(f"; the device counted {number} x {cause}" for cause, number in faults.items() if number > 0)
     for name, counts in _streams(result).items():
         if counts is None:
             continue
@@ -40,7 +43,9 @@ def whole(result: TrialResult, *, last: bool) -> bool:
             raise BrokenError(f"device spoils every frame: {name}: {_received_of(counts)}; look at its rules")
         if counts.received_frames < counts.offered_frames:
             if last or not counts.received_frames:
-                raise BrokenError(f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}")
+                raise BrokenError(
+                    f"device does not forward: {name}: {_received_of(counts)}; {_port_facts(result)}{refused}"
+                )
             return False
     return True
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from natgauge.bench import forwarding
+from natgauge.bench.costs import Beside
 from natgauge.bench.evidence import Evidence, record_of_none
 from natgauge.bench.needs import DeviceControl, OwnDelays, Place
 from natgauge.bench.pacing import learned, pacing
@@ -31,6 +32,7 @@ from natgauge.measurer import (
     TrialPlan,
     Verdict,
 )
+from natgauge.slices import CostPlan, CostRound
 from natgauge.trials import (
     Progress,
     ReceiverTime,
@@ -60,6 +62,9 @@ class Recorder(Protocol):
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Keep one trial."""
 
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Keep one round of slices."""
+
 
 Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
 
@@ -83,6 +88,7 @@ class LabMeasurer(Measurer):
         runner: performs one request; the tests hand in their own.
         number: of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
+        beside: what stands beside the device when its frames are timed; None = they cannot be timed here.
         collapsed: the device did not stand any more after the last trial.
         passed: the plan of the last trial that passed.
         sleep: waits while a device settles; the tests hand in their own.
@@ -101,6 +107,7 @@ class LabMeasurer(Measurer):
     runner: Runner = _run_engine
     number: int = 0
     own: OwnDelays | None = None
+    beside: Beside | None = None
     collapsed: bool = False
     passed: TrialPlan | None = None
     sleep: Callable[[float], None] = time.sleep
@@ -113,6 +120,7 @@ class LabMeasurer(Measurer):
         device = self.device
         found = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
         found |= set() if self.settings.background is None else {Ability.BACKGROUND}
+        found |= set() if self.beside is None else {Ability.COSTS}
         if device is None:
             return found
         lacking = (set() if device.empties else {Ability.EMPTY_TIMED}) | (
@@ -241,6 +249,34 @@ class LabMeasurer(Measurer):
         found = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
         return {direction: found for direction, rate in rates.items() if rate > 0}
 
+    def costs(self, plan: CostPlan) -> CostRound:
+        """What frames cost the device, in one round of slices.
+
+        Raises:
+            UsageError: its frames cannot be timed here.
+            NatgaugeError: it could not be run.
+        """
+        if self.beside is None:
+            return Measurer.costs(self, plan)
+        if self.collapsed:
+            self.restart()
+        try:
+            found = self.beside.round(self, plan)
+        except NatgaugeError:
+            self._note_collapse()
+            raise
+        if found.fault:
+            self._note_collapse()
+        return found
+
+    def _note_collapse(self) -> None:
+        """A device that did not outlive slices is started anew before what follows."""
+        try:
+            if self.device is not None:
+                self.device.confirm_standing()
+        except NatgaugeError:
+            self.collapsed = True
+
     def restart(self) -> None:
         """Start the device anew, and see that it forwards.
 
@@ -275,7 +311,7 @@ class LabMeasurer(Measurer):
             evidence = self._perform(request)
             self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in evidence.dropped.items()}
             self._empty()
-            if forwarding.whole(evidence.result, last=tried == forwarding.HANDFULS):
+            if forwarding.whole(evidence.result, last=tried == forwarding.HANDFULS, faults=evidence.faults):
                 return
             self.number += 1
 

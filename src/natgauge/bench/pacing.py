@@ -2,8 +2,8 @@
 """How many frames of a trial leave together, and for how long its senders may do nothing.
 
 In `shared` placement the device works on a whole batch before the sender goes on, so a batch of a slow device looks
-like a sender that stood still. Elsewhere a sender that stood still sends at once what fell due meanwhile, and what the
-ring before the device cannot hold is lost.
+like a sender that stood still. Elsewhere a sender that stood still makes up for it a little faster than it sends: sent
+at once, what fell due meanwhile would overflow the ring before the device.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from natgauge.words import Placement
 STALL_BATCHES: Final = 10
 #: Sending that took this many times its nominal length was held up by the device.
 HELD_UP: Final = 1.5
+#: Of the rate: up to four fifths of what the device can no frame is lost to it, and it is over before most trials are.
+CATCH_UP_PERCENT: Final = 125
+#: Of a phase 1 that only prepares, at half of what the device can, nobody waits for the last frame.
+PREPARING_CATCH_UP_PERCENT: Final = 150
 #: The engine takes no bound below this, in seconds: the timer interrupt is no stall.
 LEAST_STALL_SECONDS: Final = 10e-6
 
@@ -31,10 +35,14 @@ class Pacing:
     Attributes:
         batch: frames that leave together, 1 to 64.
         stall_seconds: a sender that did nothing for longer stood still.
+        phase1_catch_up_percent: of the rate, the most while senders make up for a stall; None = as fast as they can.
+        phase2_catch_up_percent: the same.
     """
 
     batch: int
     stall_seconds: float
+    phase1_catch_up_percent: int | None = None
+    phase2_catch_up_percent: int | None = None
 
 
 def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known_rate: float | None = None) -> Pacing:
@@ -48,7 +56,9 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
     """
     usual = STALL_BOUND_SECONDS["sender"]
     if placement != "shared":
-        return Pacing(MOST_TOGETHER, usual if ring is None else _until_full(plan, ring, usual))
+        stall_seconds = usual if ring is None else _until_full(plan, ring, usual)
+        phase1 = CATCH_UP_PERCENT if plan.phase2 is None else PREPARING_CATCH_UP_PERCENT
+        return Pacing(MOST_TOGETHER, stall_seconds, phase1, CATCH_UP_PERCENT)
     rate = _deciding_rate(plan)
     device = rate if known_rate is None else min(rate, known_rate)
     batch = 1 if plan.single_frames else min(max(int(device * BATCH_SECONDS), 1), MOST_TOGETHER)

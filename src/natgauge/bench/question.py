@@ -33,7 +33,7 @@ class CellOptions:
     seed: int | None = field(default=None, metadata=choice("Of all pseudorandom choices", "N", default="random"))
     grace_seconds: float | None = field(
         default=None,
-        metadata=choice("Wait for the last frames", "S", default="the lab's: netns 0.3, wire 2; profile rfc 2"),
+        metadata=choice("Wait for the last frames", "S", default="the lab's: netns 0.3, wire and ssh 2; profile rfc 2"),
     )
 
 

@@ -124,9 +124,9 @@ class Requests:
             connections=plan.connections,
             order=plan.order,
             frame=self.traffic.frame,
-            phase1=None if plan.stateless else Phase1(rate=plan.phase1_rate, grace_ms=grace),
+            phase1=None if plan.stateless else _phase1(plan, pace, grace),
             gap_ms=None if plan.phase2 is None else _GAP_MS,
-            phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, grace),
+            phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, pace, grace),
             background=self._background(plan),
             record_delays=plan.record_delays,
             delay_samples=_samples(plan),
@@ -184,7 +184,11 @@ def _range(addresses: Addresses) -> AddressRange:
     return AddressRange(first=str(addresses.first), last=str(addresses.last))
 
 
-def _phase2(plan: TrialPlan, phase2: Phase2Plan, grace_ms: int) -> Phase2:
+def _phase1(plan: TrialPlan, pace: Pacing, grace_ms: int) -> Phase1:
+    return Phase1(rate=plan.phase1_rate, grace_ms=grace_ms, catch_up_percent=pace.phase1_catch_up_percent)
+
+
+def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) -> Phase2:
     """Frames of each direction from rate and seconds; "once" is one frame per connection (RFC 9693 section 4.6)."""
     initiator = responder = None
     if phase2.initiator_rate > 0:
@@ -198,7 +202,13 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, grace_ms: int) -> Phase2:
             reading_order=phase2.reading_order,
         )
     step = None if phase2.step is None else Step(share=phase2.step.share, seconds=phase2.step.seconds)
-    return Phase2(initiator=initiator, responder=responder, grace_ms=grace_ms, step=step)
+    return Phase2(
+        initiator=initiator,
+        responder=responder,
+        grace_ms=grace_ms,
+        catch_up_percent=pace.phase2_catch_up_percent,
+        step=step,
+    )
 
 
 def _samples(plan: TrialPlan) -> DelaySamples | None:

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from natgauge.bench import subscribers as sharing
 from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Ground, Link
@@ -23,6 +24,7 @@ from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Side
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
+    from natgauge.duts.port_sets import PortSets
     from natgauge.duts.recipe import Recipe
     from natgauge.trials import Frame
 
@@ -57,6 +59,7 @@ class Surroundings:
         mtu: of the lab's interfaces, in octets.
         mapped: addresses a stateless translator has for the Initiator's hosts, from the first one on; None = it is no
             such device, or they are not known.
+        port_sets: how its subscribers share outside addresses; None = it has none. The pool then follows from them.
     """
 
     inside: Link
@@ -66,6 +69,7 @@ class Surroundings:
     pool: Addresses | None = None
     mtu: int = 1500
     mapped: Addresses | None = None
+    port_sets: PortSets | None = None
 
 
 def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
@@ -82,6 +86,7 @@ def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
         pool=ground.pool if translated and mapped is None else None,
         mtu=ground.mtu,
         mapped=mapped,
+        port_sets=recipe.port_sets,
     )
 
 
@@ -91,6 +96,7 @@ class TrafficOptions:
 
     Attributes:
         connections: N, 1 to 2**31.
+        subscribers: of a device that shares addresses: how many of the Initiator's addresses, each a subscriber.
         source_addresses: "A" or "A-B", the Initiator's.
         source_ports: "A" or "A-B".
         destination_addresses: "A" or "A-B", the Responder's own (NAT64: the IPv4 ones).
@@ -102,6 +108,9 @@ class TrafficOptions:
 
     connections: int | None = field(
         default=None, metadata=choice("Connections of phase 1", "N", default="100000, or all the ranges hold")
+    )
+    subscribers: int | None = field(
+        default=None, metadata=choice("Customers who share addresses (MAP, lw4o6)", "N", default="1")
     )
     source_addresses: str | None = field(default=None, metadata=choice("The Initiator's addresses", "A-B"))
     source_ports: str | None = field(
@@ -123,10 +132,13 @@ def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
         UsageError: a range of addresses is none.
     """
     named = (
-        ("source addresses", options.source_addresses, families[0]),
-        ("destination addresses", options.destination_addresses, families[1]),
+        ("source addresses", options.source_addresses, families[0], options.subscribers),
+        ("destination addresses", options.destination_addresses, families[1], None),
     )
-    return sum(1 if text is None else parse_addresses(name, text, family).count for name, text, family in named)
+    return sum(
+        max(1, number or 1) if text is None else parse_addresses(name, text, family).count
+        for name, text, family, number in named
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +196,12 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
         UsageError: a range is malformed, empty, reversed or of the wrong family, holds the device's own address, is
             too small for the connections, or not mapped, or the frame does not fit the family or the lab.
     """
-    sources = _tester_addresses("source addresses", options.source_addresses, around.inside)
-    responders = _tester_addresses("destination addresses", options.destination_addresses, around.outside)
-    wide = f"{FIRST_SOURCE_PORT}-{LAST_PORT}"
-    source_ports = parse_ports("source ports", wide if options.source_ports is None else options.source_ports)
+    named = _named_addresses("source addresses", options.source_addresses, around.inside)
+    sources = sharing.source_addresses(options.subscribers, named, around.port_sets, around.inside)
+    responders = _named_addresses("destination addresses", options.destination_addresses, around.outside)
+    responders = responders or Addresses(around.outside.tester, around.outside.tester)
     connections = _check_connections(options.connections)
-    destination_ports = _destination_ports(options, connections, sources.count * source_ports.count * responders.count)
+    source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, around.port_sets)
     size = frame_size(options.frame_size, options.frame_side, around)
     plan = TrafficPlan(
         connections=0,
@@ -203,7 +215,14 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
         order=options.order,
         mapped_addresses=_as_responder_writes(sources, around),
     )
-    return _with_connections(plan, connections, around, named=_ranges_named(options))
+    return _with_connections(plan, connections, with_pool(around, plan), named=_ranges_named(options))
+
+
+def with_pool(around: Surroundings, plan: TrafficPlan) -> Surroundings:
+    """The same, with the outside addresses that the plan's subscribers share, where they do."""
+    if around.port_sets is None:
+        return around
+    return replace(around, pool=sharing.pool(around.port_sets, plan.source_addresses.count))
 
 
 def _ranges_named(options: TrafficOptions) -> bool:
@@ -227,6 +246,8 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Surrou
             "ports); widen a range or ask for fewer"
         )
     plan = replace(plan, connections=number)
+    if around.port_sets is not None:
+        sharing.refuse_small_sets(plan.source_ports, number, around.port_sets)
     _check_port_pool(plan, around)
     return plan
 
@@ -252,20 +273,32 @@ def _check_connections(connections: int | None) -> int | None:
     return connections
 
 
-def _destination_ports(options: TrafficOptions, connections: int | None, tuples_per_port: int) -> Range:
-    if options.destination_ports is not None:
-        return parse_ports("destination ports", options.destination_ports)
+def _ports(
+    options: TrafficOptions, connections: int | None, sources: int, responders: int, sets: PortSets | None
+) -> tuple[Range, Range]:
+    """Source and destination ports: as asked for, else wide source ports and few destination ports."""
+    wide = f"{FIRST_SOURCE_PORT}-{LAST_PORT}"
+    source = parse_ports("source ports", wide if options.source_ports is None else options.source_ports)
     wanted = connections
     if wanted is None:
         wanted = 1 if _ranges_named(options) else DEFAULT_CONNECTIONS
-    needed = math.ceil(wanted / tuples_per_port)
-    return Range(1, min(needed, LAST_PORT))
+    chosen = sets is not None and options.source_ports is None
+    if options.destination_ports is not None:
+        destination = parse_ports("destination ports", options.destination_ports)
+    elif sets is not None and chosen:
+        destination = Range(1, min(sharing.destination_ports(wanted, sources, responders, sets), LAST_PORT))
+    else:
+        destination = Range(1, min(math.ceil(wanted / (sources * source.count * responders)), LAST_PORT))
+    if sets is not None and chosen:
+        number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
+        source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
+    return source, destination
 
 
-def _tester_addresses(name: str, text: str | None, link: Link) -> Addresses:
-    """The tester's own addresses on a link: inside its subnet, never the device's own."""
+def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | None:
+    """The tester's own addresses on a link, where they were asked for: inside its subnet, never the device's own."""
     if text is None:
-        return Addresses(link.tester, link.tester)
+        return None
     addresses = parse_addresses(name, text, link.family)
     if link.device in addresses:
         raise UsageError(f"{name}: {addresses} holds {link.device}, which is the device's own address on this side")

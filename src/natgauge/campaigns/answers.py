@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.slices import CostPlan, CostRound
 
 _ANSWERS: Final[Mapping[str, Any]] = {
     "measure": TrialOutcome,
@@ -25,6 +26,7 @@ _ANSWERS: Final[Mapping[str, Any]] = {
     "watch_count": tuple[CountAt, ...],
     "restart": None,
     "own_delays": dict[Direction, Delays],
+    "costs": CostRound,
 }
 #: What looks at the connections that the trial before left in the device.
 _OF_TRIAL_BEFORE: Final = frozenset({"empty_timed", "watch_count"})
@@ -140,7 +142,12 @@ class Journaled(Measurer):
         found: dict[Direction, Delays] = self._ask("own_delays", lambda live: live.own_delays(plan), plan)
         return found
 
-    def _ask(self, call: str, ask: Callable[[Measurer], Any], plan: TrialPlan | None = None) -> Any:
+    def costs(self, plan: CostPlan) -> CostRound:
+        """What frames cost the device, timed now or then."""
+        found: CostRound = self._ask("costs", lambda live: live.costs(plan), plan)
+        return found
+
+    def _ask(self, call: str, ask: Callable[[Measurer], Any], plan: TrialPlan | CostPlan | None = None) -> Any:
         asked = plain(plan)
         if self.replaying:
             return self._again(call, asked)

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from natgauge.bench.bench import check_host
+from natgauge.bench.question import CellOptions
 from natgauge.bench.watch import Silent, Watch
 from natgauge.campaigns import plan as plans
+from natgauge.campaigns import spread
 from natgauge.campaigns.cells import Point, points
+from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.recording import MACHINE
-from natgauge.campaigns.run import Session
+from natgauge.campaigns.run import OneByOne, Session, Visits
 from natgauge.campaigns.stand import LabStand, Stands
 from natgauge.campaigns.state import State
 from natgauge.campaigns.store import (
@@ -52,6 +56,8 @@ class Order:
         only: names or patterns of cells; empty = all.
         retry_broken: whether what broke is tried again.
         host_name: whether the host's name goes into what may be published.
+        on: who measures: `dask://HOST:PORT`, the workers at that scheduler, or `local:N`, so many on this machine; None
+            = this process.
     """
 
     plan: Path
@@ -60,6 +66,7 @@ class Order:
     only: Sequence[str] = ()
     retry_broken: bool = False
     host_name: bool = False
+    on: str | None = None
 
 
 def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = None) -> tuple[Path, State]:
@@ -86,30 +93,66 @@ def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = Non
     if begun is not None:
         seed = begun["seed"]
         _refuse_other(plan, begun, folder)
-    cells = points(plan.model_copy(update={"seed": seed}), str(order.plan))
-    if stands is None:
-        check_host()
-    facts = machine.facts(host_name=order.host_name)
-    if begun is None:
-        _begin(folder, plan, cells, seed, facts)
-    else:
-        _refuse_other_recipes(cells, begun, folder)
-        _refuse_other_machine(folder, facts)
-    with Journal(folder) as journal:
-        state = State.of(entries(folder))
-        session = Session(
-            folder=folder,
-            points=cells,
-            seed=seed,
-            journal=journal,
-            state=state,
-            stands=stands or partial(LabStand, facts),
-            facts=facts,
-            watch=watch or Silent(),
-            only=order.only,
-        )
-        _run(session, retry_broken=order.retry_broken)
-    return folder, state
+    with _measuring(order, plan.model_copy(update={"seed": seed}), stands) as way:
+        if begun is None:
+            _begin(folder, plan, way, seed)
+        else:
+            _refuse_other_recipes(way.cells, begun, folder)
+            if order.on is None:
+                _refuse_other_machine(folder, way.machines[0])
+        with Journal(folder) as journal:
+            session = Session(
+                folder=folder,
+                points=way.cells,
+                seed=seed,
+                journal=journal,
+                state=State.of(entries(folder)),
+                visits=way.visits,
+                watch=watch or Silent(),
+                only=order.only,
+            )
+            _run(session, retry_broken=order.retry_broken)
+        return folder, session.state
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How the cells are measured.
+
+    Attributes:
+        cells: of the plan.
+        visits: makes visits of them.
+        machines: facts of each that measures, at least one.
+    """
+
+    cells: Sequence[Point]
+    visits: Visits
+    machines: Sequence[Mapping[str, Any]]
+
+
+@contextmanager
+def _measuring(order: Order, plan: plans.Plan, stands: Stands | None) -> Iterator[_Way]:
+    """The cells, and who visits them; nothing is touched before a visit.
+
+    Raises:
+        UsageError: the plan or `--on` is wrong.
+        HostError: this host cannot measure, or there is nobody who can.
+    """
+    if order.on is None:
+        cells = points(plan, str(order.plan))
+        if stands is None:
+            check_host()
+        facts = machine.facts(host_name=order.host_name)
+        yield _Way(cells, OneByOne(stands or partial(LabStand, facts), facts), [facts])
+        return
+    where = spread.where(order.on)
+    spread.need_dask()
+    from natgauge.campaigns.spread.cluster import team  # noqa: PLC0415 - Dask takes seconds to load
+
+    labs = [plan.lab.get("lab_name", CellOptions().lab_name)]
+    with team(where, labs, stands=stands, host_name=order.host_name) as found:
+        cells = found.points(plan, str(order.plan))
+        yield _Way(cells, found, found.machines)
 
 
 def _run(session: Session, *, retry_broken: bool) -> None:
@@ -156,12 +199,13 @@ def _begun(folder: Path, *, resume: bool) -> Mapping[str, Any] | None:
     return None
 
 
-def _begin(folder: Path, plan: plans.Plan, cells: Sequence[Point], seed: int, facts: Mapping[str, object]) -> None:
+def _begin(folder: Path, plan: plans.Plan, way: _Way, seed: int) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"campaign: cannot make {folder}: {error.strerror}; name another: --out") from error
-    Store(folder).write_environment({"machine": facts})
+    others = {"other_machines": way.machines[1:]} if len(way.machines) > 1 else {}
+    Store(folder).write_environment({"machine": way.machines[0], **others})
     # Last: a folder with this file holds a campaign that can be gone on with.
     write_document(
         folder / CAMPAIGN,
@@ -172,18 +216,26 @@ def _begin(folder: Path, plan: plans.Plan, cells: Sequence[Point], seed: int, fa
             "plan": plan.model_dump(mode="json", exclude_none=True),
             "sha256": plan.digest,
             "seed": seed,
-            "recipes": _recipes(cells),
+            "recipes": _recipes(way.cells),
             "cells": [
                 {
                     "name": point.name,
                     "device": point.device,
                     "values": point.values,
-                    "measurements": [{"name": one.name, "repetitions": one.most_repetitions} for one in point.asked],
+                    "measurements": _measurements(point),
                 }
-                for point in cells
+                for point in way.cells
             ],
         },
     )
+
+
+def _measurements(point: Point) -> list[dict[str, Any]]:
+    taken = repetitions(point)
+    return [
+        {"name": one.name, "repetitions": one.most_repetitions, "estimated_seconds": taken[one.name][1]}
+        for one in point.asked
+    ]
 
 
 def _recipes(cells: Sequence[Point]) -> dict[str, str]:
@@ -215,7 +267,12 @@ def _refuse_other_recipes(cells: Sequence[Point], begun: Mapping[str, Any], fold
 
 
 def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
-    before = read_document(folder / ENVIRONMENT, ENVIRONMENT_SCHEMA)["machine"]
+    environment = read_document(folder / ENVIRONMENT, ENVIRONMENT_SCHEMA)
+    if "other_machines" in environment:
+        raise UsageError(
+            f"campaign: {folder} was begun on several machines, so this one alone cannot go on with it; name them: --on"
+        )
+    before = environment["machine"]
     for name, was, now in _facts_that_move(before, facts):
         if was != now:
             raise UsageError(

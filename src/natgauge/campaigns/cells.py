@@ -63,7 +63,7 @@ class Point:
     Attributes:
         name: unlike all others of the plan.
         device: name of the recipe.
-        values: of the series, by key.
+        values: of the series and of its point, by key.
         cell: what stands on its bench.
         recipe: of the device.
         connections: N.
@@ -85,25 +85,58 @@ def points(plan: Plan, where: str = "plan") -> tuple[Point, ...]:
     Raises:
         PlanError: something cannot be measured like this; each fault once, with the key it comes from.
     """
+    return whole(tuple(each(plan, where)), where)
+
+
+#: A cell's name, and the cell or what is wrong with it.
+Tried = tuple[str, Point | tuple[str, ...]]
+
+
+def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[Tried]:
+    """Every cell of the plan in turn, as far as it can be measured on the cores that this process may use.
+
+    Args:
+        plan: what is asked for.
+        where: it comes from, for the faults.
+        only: the name of the one cell that is wanted; None = all.
+
+    Raises:
+        PlanError: there are too many.
+    """
     series = {name: several for name, several in plan.series.items() if name in keys.of_cell()}
-    number = len(plan.devices)
+    number = len(plan.devices) * max(1, len(plan.point))
     for several in series.values():
         number *= len(several)
     if number > MOST_CELLS:
         raise PlanError(where, [f"series: {number} cells are more than {MOST_CELLS}; give shorter lists"])
+    for device in plan.devices:
+        for together, *chosen in itertools.product(plan.point or [{}], *series.values()):
+            values = dict(zip(series, chosen, strict=True))
+            name = _cell_name(device, together, values)
+            if only not in (None, name):
+                continue
+            try:
+                yield name, _point(plan, name, device, together, values)
+            except _FaultsError as error:
+                yield name, error.faults
+
+
+def whole(tried: Sequence[Tried], where: str) -> tuple[Point, ...]:
+    """All cells, if none has a fault.
+
+    Raises:
+        PlanError: one has, or two have one name; each fault once.
+    """
     faults: dict[str, list[str]] = {}
     found = []
-    for device in plan.devices:
-        for chosen in itertools.product(*series.values()):
-            values = dict(zip(series, chosen, strict=True))
-            name = _cell_name(device, values)
-            try:
-                found.append(_point(plan, name, device, values))
-            except _FaultsError as error:
-                for fault in error.faults:
-                    faults.setdefault(fault, []).append(name)
+    for name, one in tried:
+        if isinstance(one, Point):
+            found.append(one)
+        else:
+            for fault in one:
+                faults.setdefault(fault, []).append(name)
     if faults:
-        raise PlanError(where, [f"{fault}{_in(names, number)}" for fault, names in faults.items()])
+        raise PlanError(where, [f"{fault}{_in(names, len(tried))}" for fault, names in faults.items()])
     twice = [name for name, count in Counter(point.name for point in found).items() if count > 1]
     if twice:
         raise PlanError(where, [f"devices: two cells would be called {twice[0]}; rename a recipe"])
@@ -125,9 +158,16 @@ def _in(names: Sequence[str], number: int) -> str:
     return f" (cell {names[0]})" if len(names) == 1 else f" (cell {names[0]} and {len(names) - 1} more)"
 
 
-def _cell_name(device: str, values: Mapping[str, Any]) -> str:
-    parts = [Path(device).name.removesuffix(".toml"), *(f"{name}-{value}" for name, value in values.items())]
-    return _joined(parts).strip("-")
+def _cell_name(device: str, together: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    own = {} if "name" in together else _keys(together)
+    parts = [f"{name}-{value}" for name, value in {**own, **values}.items()]
+    named = [str(together["name"])] if "name" in together else []
+    return _joined([Path(device).name.removesuffix(".toml"), *named, *parts]).strip("-")
+
+
+def _keys(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that fix a cell."""
+    return {name: value for name, value in point.items() if name not in keys.POINT}
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -135,13 +175,14 @@ def _joined(parts: Iterable[str]) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
 
 
-def _point(plan: Plan, name: str, device: str, values: Mapping[str, Any]) -> Point:
+def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]) -> Point:
+    values = {**_keys(together), **series}
     given = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
-    asked = list(_asked(plan))
+    asked = list(_asked(plan, device, together.get("repetitions", plan.repetitions)))
     background = next((one for _, _, one, _ in asked if one.get("foreground_share", 1.0) != 1.0), {})
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
     try:
-        cell = ask(asked[0][1], device, {**_evaluated(plan, device, given), **shared}).cell
+        cell = ask(asked[0][1], device, {**_evaluated(plan, device, asked[0][1], given), **shared}).cell
         bench = Bench(cell)
     except UsageError as error:
         raise _FaultsError(f"{_path(str(error), plan, values) or _device(plan, device)}{error}") from None
@@ -168,20 +209,19 @@ def _device(plan: Plan, device: str) -> str:
     return f"devices[{plan.devices.index(device)}]: "
 
 
-def _evaluated(plan: Plan, device: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluated(plan: Plan, device: str, metric: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The choices with the values of formulas, and names of cores, in their places."""
     cores = {name: keys.so_many(value) for name, value in given.items() if name in keys.CORES and type(value) is int}
     given = {**given, **cores}
     recipe = load(device)
     # What is a knob of one device may be none of another, which is then measured as it is.
-    spared = {
-        name for name in plan.device if not _has(recipe, name) and any(_has(load(one), name) for one in plan.devices)
-    }
+    shared = {*plan.device, *(name for point in plan.point for name in point)}
+    spared = {name for name in shared if not _has(recipe, name) and any(_has(load(one), name) for one in plan.devices)}
     formulas = {name: text for name, text in given.items() if name in keys.FORMULAS and isinstance(text, str)}
     plainly = {name: value for name, value in given.items() if name not in {*formulas, *spared}}
     if formulas.keys() <= spared:
         return plainly
-    connections = Bench(ask(plan.measure[0]["metric"], device, plainly).cell).traffic.connections
+    connections = Bench(ask(metric, device, plainly).cell).traffic.connections
     return {**plainly, **{name: evaluate(text, connections) for name, text in formulas.items() if name not in spared}}
 
 
@@ -190,15 +230,17 @@ def _has(recipe: Recipe, name: str) -> bool:
     return knob is not None and knob.settable
 
 
-def _asked(plan: Plan) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+def _asked(plan: Plan, device: str, repetitions: int | str | None) -> Iterator[tuple[str, str, dict[str, Any], str]]:
     """Name, metric, settings and path of each measurement; settings in the series make several of one."""
     titles: Counter[str] = Counter()
     for number, one in enumerate(plan.measure):
         metric = one["metric"]
+        if device not in one.get("devices", plan.devices):
+            continue
         known = keys.of_metric(metric)
-        whole = {"profile": plan.profile, "repeat": plan.repetitions}
+        whole = {"profile": plan.profile, "repeat": repetitions}
         fixed = {name: value for name, value in whole.items() if value is not None and name in known}
-        fixed |= {name: value for name, value in one.items() if name != "metric"}
+        fixed |= {name: value for name, value in one.items() if name not in {"metric", "devices"}}
         own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
         for chosen in itertools.product(*own.values()):
             values = dict(zip(own, chosen, strict=True))
@@ -212,8 +254,11 @@ def _asked(plan: Plan) -> Iterator[tuple[str, str, dict[str, Any], str]]:
 def _path(message: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> str:
     """The path of the key that a message speaks of, as far as its first words tell."""
     name = message.split(":", 1)[0].replace(" ", "_").replace("-", "_").lower()
-    if name in values:
+    if name in plan.series and name in values:
         return f"series.{name}[{plan.series[name].index(values[name])}]: "
+    for number, point in enumerate(plan.point):
+        if name in point and _keys(point).items() <= values.items():
+            return f"point[{number}].{name}: "
     for part in keys.PARTS:
         if name in getattr(plan, part):
             return f"{part}.{name}: "

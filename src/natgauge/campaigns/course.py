@@ -24,6 +24,7 @@ from natgauge.measurer import Ability
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.joining import join
 from natgauge.procedures.kit.results import Attempt, MeasurementResult
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.results.parameters import Parameters, describe
 
 _MAKING: Final = ".making"
@@ -130,12 +131,12 @@ class Ended:
     """A measurement that will not go on.
 
     Attributes:
-        single: with one repetition.
+        single: settings of one repetition.
         repetitions: that have ended, at least one.
         cause: why there are no more; empty = there are as many as asked for.
     """
 
-    single: Planned
+    single: TrialSettings
     repetitions: Sequence[Repetition]
     cause: str
 
@@ -162,7 +163,7 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
     if ended.cause:
         notes.append(f"broken after {number} of {asked.most_repetitions} repetitions: {ended.cause}")
     results = [one.result for one in ended.repetitions]
-    joined = join(results, asked.planned.settings, ended.single.settings, notes)
+    joined = join(results, asked.planned.settings, ended.single, notes)
     making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{point.name}-{asked.name}"
     try:
         shutil.rmtree(making, ignore_errors=True)

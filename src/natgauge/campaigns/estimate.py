@@ -30,7 +30,8 @@ from natgauge.measurer import (
 )
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
-from natgauge.words import Family
+from natgauge.slices import CostBlock, CostPlan, CostRound
+from natgauge.words import Family, Quantity
 
 #: What the made-up device does, per second; and the tester.
 ASSUMED_CONNECTIONS: Final = 300_000.0
@@ -49,7 +50,7 @@ class Estimate:
     """What a measurement, a cell or a plan takes.
 
     Attributes:
-        trials: in all.
+        trials: in all; a round of slices counts as one where it is no mere preparation.
         seconds: of a device as assumed.
         most_seconds: that it may take; None = there is no end.
         tester_octets: of memory, at one time.
@@ -77,33 +78,44 @@ def estimate(points: Sequence[Point]) -> Estimate:
     )
 
 
+def repetitions(point: Point) -> dict[str, tuple[int, float]]:
+    """Trials and seconds of one repetition of each measurement of a cell, by its name."""
+    found = any(asked.metric == CONNECTION_RATE for asked in point.asked)
+    table = _chosen(point).get("table_size")
+    return {asked.name: _of_repetition(asked, found=found, table=table) for asked in point.asked}
+
+
+def _chosen(point: Point) -> Mapping[str, int]:
+    """The knobs' values that the device will have."""
+    knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
+    return choose(point.recipe, point.asked[0].planned.facts, point.cell.wishes, knobs)
+
+
 def of_cell(point: Point) -> Estimate:
     """What one cell takes."""
+    each = repetitions(point)
     visits = max(asked.most_repetitions for asked in point.asked)
     trials, seconds, most = 0, visits * VISIT_SECONDS, visits * VISIT_SECONDS
     endless = False
     for asked in point.asked:
-        one, taken = _of_repetition(asked, found=any(other.metric == CONNECTION_RATE for other in point.asked))
+        one, taken = each[asked.name]
         trials += one * asked.most_repetitions
         seconds += taken * asked.most_repetitions
         end = asked.planned.settings.most_seconds
         endless = endless or end is None
         most += (end or 0.0) * asked.most_repetitions
-    facts = point.asked[0].planned.facts
-    knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
-    values = choose(point.recipe, facts, point.cell.wishes, knobs)
     return Estimate(
         trials=trials,
         seconds=seconds,
         most_seconds=None if endless else most,
         tester_octets=point.connections * _OCTETS[point.recipe.responder_family],
-        device_octets=octets_needed(point.recipe, facts, values, {}),
+        device_octets=octets_needed(point.recipe, point.asked[0].planned.facts, _chosen(point), {}),
     )
 
 
-def _of_repetition(asked: Asked, *, found: bool) -> tuple[int, float]:
-    """Trials and seconds of one repetition; the connection rate may be found by then."""
-    device = _Assumed()
+def _of_repetition(asked: Asked, *, found: bool, table: int | None) -> tuple[int, float]:
+    """Trials and seconds of one repetition; the connection rate may be found by then, and the table has a size."""
+    device = _Assumed(table)
     settings = asked.planned.settings
     given = {"connection_rate": ASSUMED_CONNECTIONS} if found and accepts(asked, "connection_rate") else {}
     single = asked.planned.procedure.make_settings(
@@ -117,14 +129,19 @@ def _of_repetition(asked: Asked, *, found: bool) -> tuple[int, float]:
         asked.planned.procedure.measure(device, single, clock=device.clock)
     except NatgaugeError:
         # It wants a device that does what the made-up one does not; the trials until then are known.
-        return max(device.trials, 1), max(device.seconds, single.most_seconds or 0.0)
+        return max(device.trials, 1), max(device.seconds, single.most_seconds or PHASE_SECONDS)
     return device.trials, device.seconds
 
 
 @dataclass(slots=True)
 class _Assumed(Measurer):
-    """A device that does so much and no more, as far as an estimate needs one."""
+    """A device that does so much and no more, as far as an estimate needs one.
 
+    Attributes:
+        table: connections that it keeps, the first ones; None = all.
+    """
+
+    table: int | None = None
     trials: int = 0
     seconds: float = 0.0
     _connections: int = field(default=0)
@@ -146,12 +163,15 @@ class _Assumed(Measurer):
         self.seconds += nominal_seconds(plan) + PHASE_SECONDS * (1 + (plan.phase2 is not None))
         self._connections = plan.connections
         phase1 = Counts(0, 0, 0) if plan.stateless else _counts(plan.connections, plan.phase1_rate, ASSUMED_CONNECTIONS)
+        kept = phase1.received if self.table is None else min(phase1.received, self.table)
         phase2 = {}
         if plan.phase2 is not None:
             both = plan.phase2
             rates = {Direction.INITIATOR: both.initiator_rate, Direction.RESPONDER: both.responder_rate}
             phase2 = {
-                direction: _counts(max(1, round(rate * both.seconds)), rate, ASSUMED_FRAMES)
+                direction: _counts(
+                    max(1, round(rate * both.seconds)), rate, ASSUMED_FRAMES, kept / max(1, phase1.received)
+                )
                 for direction, rate in rates.items()
                 if rate > 0
             }
@@ -162,7 +182,7 @@ class _Assumed(Measurer):
             phase1=phase1,
             phase2=phase2,
             stored=phase1.received,
-            table_count=phase1.received,
+            table_count=kept,
             delays={direction: _delays(one.received) for direction, one in phase2.items() if plan.record_delays},
             restart=None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
             limited_by=None if failed is None else "device",
@@ -188,9 +208,25 @@ class _Assumed(Measurer):
         del plan
         return {Direction.INITIATOR: _delays(1)}
 
+    def costs(self, plan: CostPlan) -> CostRound:
+        blocks = [quantity for quantity, number in plan.blocks.items() for _ in range(number)]
+        slices = len(blocks) * (2 if plan.alone else 6)
+        self.trials += not plan.alone
+        self.seconds += PHASE_SECONDS + plan.connections / ASSUMED_CONNECTIONS + slices * plan.frames / ASSUMED_FRAMES
+        found = tuple(CostBlock(one, *(1e9 / rate for rate in _assumed_rates(one, plan))) for one in blocks)
+        return CostRound(found, "", slices, 0)
 
-def _counts(frames: int, rate: float, limit: float) -> Counts:
-    lost = 0 if rate <= limit else max(1, int(frames * (1 - limit / rate)))
+
+def _assumed_rates(quantity: Quantity, plan: CostPlan) -> tuple[float, ...]:
+    """Of the device, of plain forwarding and of the tester, frames/s of all directions."""
+    device = {"new": ASSUMED_CONNECTIONS, "both": 2 * ASSUMED_FRAMES}.get(quantity, ASSUMED_FRAMES)
+    return (device,) if plan.alone else (device, 2 * device, _HIGHEST)
+
+
+def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Counts:
+    """Of frames sent at a rate, of whose connections a share is kept."""
+    passed = kept * min(1.0, limit / rate)
+    lost = 0 if passed >= 1 else min(frames, max(1, int(frames * (1 - passed))))
     return Counts(
         intended=frames,
         offered=frames,

@@ -81,8 +81,7 @@ class Journal:
         Raises:
             HostError: the disk is full or the file cannot be written; the lines so far are whole.
         """
-        entry = {"schema": JOURNAL_SCHEMA, "event": event, "at": round(time.time(), 3), **plain(fields)}
-        line = json.dumps(entry, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        line = line_of(event, fields).encode() + b"\n"
         try:
             self._write(line)
             if sync:
@@ -99,6 +98,12 @@ class Journal:
         left = memoryview(line)
         while left:
             left = left[os.write(self._file, left) :]
+
+
+def line_of(event: str, fields: Mapping[str, object]) -> str:
+    """A line of the journal, of this moment, without its end."""
+    entry = {"schema": JOURNAL_SCHEMA, "event": event, "at": round(time.time(), 3), **plain(fields)}
+    return json.dumps(entry, allow_nan=False, separators=(",", ":"))
 
 
 def _lock(file: int) -> None:

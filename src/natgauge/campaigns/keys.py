@@ -27,6 +27,8 @@ PARTS: Final[Mapping[Part, str]] = {"lab": "options", "traffic": "traffic", "dev
 _ELSEWHERE: Final = frozenset({"seed"})
 #: Settings that the whole plan decides unless a measurement has its own.
 WHOLE: Final = {"profile": "profile", "repeat": "repetitions"}
+#: Keys of a point that are no options: what its cells are called, and a number of repetitions of their own.
+POINT: Final = ("name", "repetitions")
 #: Knobs whose value a formula of N may give.
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
 #: A whole number of it is how many cores there are to be, a text names them.
@@ -81,6 +83,11 @@ def of_series() -> Mapping[str, Key]:
     return {**settings, **{name: key for name, key in of_cell().items() if name not in {"lab", "lab_name"}}}
 
 
+def of_point() -> Mapping[str, Key]:
+    """Every key that a point of several keys may have, beside `POINT`."""
+    return {name: key for name, key in of_series().items() if name in of_cell()}
+
+
 def find(name: str, known: Mapping[str, Key]) -> Key:
     """The key of this name.
 
@@ -132,5 +139,8 @@ def so_many(number: int) -> str:
     """
     there = usable_cpus()
     if not 1 <= number <= len(there):
-        raise UsageError(f"{number} cores asked for, this machine has {len(there)}; a text such as '0,2-3' names cores")
+        raise UsageError(
+            f"{number} cores asked for, this machine has {len(there)}; a text such as '0,2-3' names cores, and "
+            "natgauge plan check --cores N checks a plan for another machine"
+        )
     return ",".join(map(str, there[-number:]))

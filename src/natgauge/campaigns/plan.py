@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -21,6 +21,7 @@ from natgauge.procedures.kit.profiles import Profile
 _MOST_VALUES: Final = 1000
 #: What pydantic calls a key that is none.
 _UNKNOWN: Final = "extra_forbidden"
+Repetitions = Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None
 
 
 class PlanError(UsageError):
@@ -42,7 +43,7 @@ class Plan(BaseModel):
     Attributes:
         name: of the campaign.
         devices: recipes, by name or path.
-        measure: the metrics, each with settings of its own.
+        measure: the metrics, each with settings of its own, and with `devices` where it is not of all of them.
         repetitions: of every measurement that has none of its own; None = the profile's.
         profile: of every measurement that has none of its own; None = "default".
         seed: of all pseudorandom choices, and of the order of the cells; None = drawn when the campaign begins.
@@ -50,6 +51,7 @@ class Plan(BaseModel):
         traffic: four tuples and frames.
         device: knobs of every device; formulas of N may stand for sizes.
         series: keys of the three above, or settings of metrics, with all values that they are to have.
+        point: keys of the three above that change together; each is measured with every value of the series.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -57,19 +59,34 @@ class Plan(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$")]
     devices: Annotated[list[str], Field(min_length=1)]
     measure: Annotated[list[dict[str, Any]], Field(min_length=1)]
-    repetitions: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None = None
+    repetitions: Repetitions = None
     profile: Profile | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     lab: dict[str, Any] = {}
     traffic: dict[str, Any] = {}
     device: dict[str, Any] = {}
     series: dict[str, Annotated[list[Any], Field(min_length=1, max_length=_MOST_VALUES)]] = {}
+    point: Annotated[list[dict[str, Any]], Field(max_length=_MOST_VALUES)] = []
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that is asked for, in hexadecimal digits; the same whatever the file's layout."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Head(BaseModel):
+    """What a point has beside the keys of its cells.
+
+    Attributes:
+        name: what its cells are called, in place of its keys.
+        repetitions: instead of the plan's.
+    """
+
+    model_config = Plan.model_config
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$")] | None = None
+    repetitions: Repetitions = None
 
 
 def read(path: Path) -> Plan:
@@ -115,13 +132,19 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
         for name, values in plan.series.items()
         if _known(f"series.{name}", name, keys.of_series(), faults)
     }
-    measure = [_measure(number, one, faults) for number, one in enumerate(plan.measure)]
+    measure = [_measure(number, one, plan.devices, faults) for number, one in enumerate(plan.measure)]
+    point = [_checked_point(number, one, faults) for number, one in enumerate(plan.point)]
     faults.extend(_contradictions(plan))
+    faults.extend(_contradictions_of_points(plan))
     if faults:
         raise PlanError(where, faults)
-    devices = [_device(name, folder) for name in plan.devices]
+    devices = {name: _device(name, folder) for name in plan.devices}
+    for one in measure:
+        if "devices" in one:
+            one["devices"] = [devices[name] for name in one["devices"]]
     update: dict[str, Any] = {str(part): values for part, values in parts.items()}
-    return plan.model_copy(update={**update, "devices": devices, "series": series, "measure": measure})
+    update |= {"devices": list(devices.values()), "series": series, "point": point, "measure": measure}
+    return plan.model_copy(update=update)
 
 
 def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
@@ -186,15 +209,37 @@ def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any
     return found
 
 
-def _measure(number: int, one: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+def _checked_point(number: int, one: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+    path = f"point[{number}]"
+    head = {name: value for name, value in one.items() if name in keys.POINT}
+    try:
+        _Head.model_validate(head)
+    except ValidationError as error:
+        faults.extend(f"{path}.{_fault(each)}" for each in error.errors())
+    others = {name: value for name, value in one.items() if name not in keys.POINT}
+    return {**head, **_checked_all(path, others, keys.of_point(), faults)}
+
+
+def _measure(number: int, one: Mapping[str, Any], devices: Sequence[str], faults: list[str]) -> dict[str, Any]:
     path = f"measure[{number}]"
     metric = one.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
         told = "is missing" if metric is None else f"{metric!r} is unknown"
         faults.append(f"{path}.metric: {told}; {keys.near(str(metric), procedures())}")
         return {}
-    settings = {name: value for name, value in one.items() if name != "metric"}
-    return {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
+    settings = {name: value for name, value in one.items() if name not in {"metric", "devices"}}
+    found = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
+    if "devices" in one:
+        found["devices"] = named = one["devices"]
+        if not isinstance(named, list) or not named:
+            faults.append(f"{path}.devices: {named!r} is no list of devices; leave it out for all of them")
+        else:
+            faults.extend(
+                f"{path}.devices[{at}]: {name!r} is none of the devices of this plan; {keys.near(str(name), devices)}"
+                for at, name in enumerate(named)
+                if name not in devices
+            )
+    return found
 
 
 def _contradictions(plan: Plan) -> Iterator[str]:
@@ -213,6 +258,27 @@ def _contradictions(plan: Plan) -> Iterator[str]:
         known = [metric for metric in metrics if metric in procedures() and name in keys.of_metric(metric)]
         if name in keys.of_series() and name not in keys.of_cell() and not known:
             yield f"series.{name}: none of the metrics of this plan has it; leave it out"
+
+
+def _contradictions_of_points(plan: Plan) -> Iterator[str]:
+    """Points that are alike or lack a key of the first one, keys that stand elsewhere, devices that nobody measures."""
+    first = set(plan.point[0]) - set(keys.POINT) if plan.point else set()
+    for number, point in enumerate(plan.point):
+        own = set(point) - set(keys.POINT)
+        if not own:
+            yield f"point[{number}]: has no key of a cell; give it one such as source_ports"
+        for name in sorted(own ^ first):
+            where = (number, 0) if name in first else (0, number)
+            yield f"point[{where[0]}].{name}: is missing; point[{where[1]}] has it"
+        if any(all(point[name] == other.get(name) for name in own) for other in plan.point[:number]):
+            yield f"point[{number}]: stands there twice; leave one out"
+        for name in sorted(own & first):
+            for part in ("series", *keys.PARTS):
+                if number == 0 and name in getattr(plan, part):
+                    yield f"point[{number}].{name}: stands in {part}.{name}, too; leave one out"
+    for number, device in enumerate(plan.devices):
+        if all(device not in one.get("devices", plan.devices) for one in plan.measure):
+            yield f"devices[{number}]: no measurement is of {device!r}; leave it out, or add it to measure.devices"
 
 
 def _device(name: str, folder: Path) -> str:

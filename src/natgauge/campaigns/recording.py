@@ -82,6 +82,12 @@ def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:
     return parameters.model_copy(update={"place": {**parameters.place, "receiver_ns": told}})
 
 
+def with_beside(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:
+    """The same with the number of other workers that may work on other cores of the machine at the same time."""
+    beside = 0 if worker is None else worker["beside"]
+    return parameters.model_copy(update={"place": {**parameters.place, "beside": beside}}) if beside else parameters
+
+
 def _traffic(conditions: Conditions) -> dict[str, Any]:
     traffic = conditions.traffic
     return {

@@ -12,25 +12,71 @@ import fnmatch
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Protocol
 
-from natgauge.bench.bench import Planned
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.answers import StaleError
-from natgauge.campaigns.cells import Asked, Point, accepts
-from natgauge.campaigns.course import Ended, Running, write_result
+from natgauge.campaigns.cells import Asked, Point
+from natgauge.campaigns.course import Ended, write_result
+from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.journal import Journal
-from natgauge.campaigns.stand import Set, Stand, Stands
-from natgauge.campaigns.state import Repetition, State
-from natgauge.campaigns.store import Memory
-from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.procedures.kit.incurable import INCURABLE
-from natgauge.procedures.kit.phase1 import CONNECTION_RATE
+from natgauge.campaigns.stand import Stands
+from natgauge.campaigns.state import State
+from natgauge.campaigns.visit import Visit, is_open, pending
+from natgauge.errors import UsageError
 
-#: A connection rate that these limited is one that the device does; what is limited by time is a bound only.
-_KNOWN_LIMITS: Final = frozenset({"device", "tester"})
+
+def most_rounds(points: Sequence[Point]) -> int:
+    """So many rounds every measurement has at most."""
+    return max((asked.most_repetitions for point in points for asked in point.asked), default=0)
+
+
+class Visits(Protocol):
+    """Makes every visit that is left to do."""
+
+    def __call__(self, session: Session, points: Sequence[Point]) -> None:
+        """Go on until nothing is left to do of these cells.
+
+        Raises:
+            HostError: a host cannot do it, or the journal cannot be written; the campaign can be gone on with.
+            NatgaugeError: a lab cannot be made.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OneByOne:
+    """Visits on this machine, one after the other.
+
+    Attributes:
+        stands: makes benches.
+        facts: of this machine.
+    """
+
+    stands: Stands
+    facts: Mapping[str, object]
+
+    def __call__(self, session: Session, points: Sequence[Point]) -> None:
+        """Round after round."""
+        for round_number in range(1, most_rounds(points) + 1):
+            for point in session.order(points, round_number):
+                if pending(session.state, point, round_number):
+                    self._visit(session, point, round_number)
+
+    def _visit(self, session: Session, point: Point, round_number: int) -> None:
+        session.note("visit", cell=point.name, round=round_number)
+        session.watch.stage(f"cell {point.name}, round {round_number}: {session.left()}")
+        visit = Visit(
+            point=point,
+            round_number=round_number,
+            state=session.state,
+            note=session.note,
+            stands=self.stands,
+            facts=self.facts,
+            watch=session.watch,
+        )
+        visit.run()
+        session.finish_all(point)
 
 
 @dataclass(slots=True)
@@ -43,8 +89,7 @@ class Session:
         seed: of the order of the cells.
         journal: open.
         state: as the journal tells, kept up to date.
-        stands: makes benches.
-        facts: of this machine.
+        visits: makes them, here or on other machines.
         watch: is told what happens.
         only: names or patterns of the cells that this session visits; empty = all.
     """
@@ -54,12 +99,12 @@ class Session:
     seed: int
     journal: Journal
     state: State
-    stands: Stands
-    facts: Mapping[str, object]
+    visits: Visits
     watch: Watch = field(default_factory=Silent)
     only: Sequence[str] = ()
     _began: float = field(default_factory=time.monotonic)
-    _ended: int = 0
+    _before: float | None = None
+    _estimates: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Go on until nothing is left to do.
@@ -71,17 +116,17 @@ class Session:
         """
         points = self._chosen()
         for point in points:
-            self._finish_all(point)
-        most = max((asked.most_repetitions for point in points for asked in point.asked), default=0)
-        for round_number in range(1, most + 1):
-            order = sorted(points, key=lambda point: point.name)
-            random.Random(f"{self.seed} {round_number}").shuffle(order)  # noqa: S311 - an order, nothing secret
-            for point in order:
-                if pending := self._pending(point, round_number):
-                    self._visit(point, pending, round_number)
+            self.finish_all(point)
+        self.visits(self, points)
         # A device that broke has more cells than the one it broke in.
         for point in points:
-            self._finish_all(point)
+            self.finish_all(point)
+
+    def order(self, points: Sequence[Point], round_number: int) -> list[Point]:
+        """The order in which a round visits the cells: the same whenever it is asked for."""
+        order = sorted(points, key=lambda point: point.name)
+        random.Random(f"{self.seed} {round_number}").shuffle(order)  # noqa: S311 - an order, nothing secret
+        return order
 
     def note(self, event: str, *, sync: bool = True, **fields: object) -> None:
         """Append a line to the journal, and take it into the state.
@@ -100,150 +145,45 @@ class Session:
             return self.points
         return [one for one in self.points if any(fnmatch.fnmatchcase(one.name, pattern) for pattern in self.only)]
 
-    def _open(self, point: Point, asked: Asked) -> bool:
-        """Whether there is still something to measure."""
-        course = self.state.course(point.name, asked.name)
-        broken = self.state.broken(point.name, point.device, asked.name)
-        return not (broken or course.folder or course.is_done(asked.repeat, asked.most_repetitions))
-
-    def _pending(self, point: Point, round_number: int) -> list[Asked]:
-        return [
-            asked
-            for asked in point.asked
-            if self._open(point, asked) and not self._ended_in(point, asked, round_number)
-        ]
-
-    def _visit(self, point: Point, pending: Sequence[Asked], round_number: int) -> None:
-        self.note("visit", cell=point.name, round=round_number)
-        self.watch.stage(f"cell {point.name}, round {round_number}: {self._left()}")
-        first = self._on_bench(point, pending, round_number)
-        # A moment's disturbance may be all that was wrong; a device that fails on two benches is broken.
-        if first and self._on_bench(point, pending, round_number):
-            self.note("broken", scope="device", device=point.device, cell=point.name, cause=first)
-        self._finish_all(point)
-
-    def _on_bench(self, point: Point, pending: Sequence[Asked], round_number: int) -> str:
-        """Measure on a bench made for it; why the device did not come up or forward, or nothing."""
-        with self.stands(point.cell, self.watch) as stand:
-            for asked in pending:
-                if not self._open(point, asked) or self._ended_in(point, asked, round_number):
-                    continue
-                if cause := self._measure(stand, point, asked, round_number):
-                    self.note("device-failed", cell=point.name, measurement=asked.name, cause=cause)
-                    return cause
-                self._finish(point, asked)
-        return ""
-
-    def _ended_in(self, point: Point, asked: Asked, round_number: int) -> bool:
-        return len(self.state.course(point.name, asked.name).ended) >= round_number
-
-    def _measure(self, stand: Stand, point: Point, asked: Asked, round_number: int) -> str:
-        """One repetition; what breaks is noted with its cause.
-
-        Returns:
-            Why the device did not come up or forward; empty = it did.
-        """
-        where: dict[str, Any] = {"cell": point.name, "measurement": asked.name}
-        while True:
-            recorder = Memory()
-            under_way = self.state.course(point.name, asked.name).under_way
-            given = self._given(point, asked, round_number) if under_way is None else under_way.begun["given"]
-            try:
-                planned = _single(stand, asked, given)
-                ready = stand.set(planned, recorder)
-            except BrokenError as error:
-                return str(error)
-            except (HostError, UsageError) as error:
-                # What a program or the memory lacks is lacking for all metrics; a limit may be too small for one alone.
-                scope = "cell" if isinstance(error, HostError) else "measurement"
-                self.note("broken", scope=scope, device=point.device, **where, cause=str(error))
-                return ""
-            if under_way is None:
-                under_way = self._begin(point, asked, given, ready)
-            running = Running(
-                note=self.note,
-                where=where,
-                planned=planned,
-                ready=ready,
-                recorder=recorder,
-                watch=self.watch,
-                most=asked.most_repetitions,
-            )
-            try:
-                running.run(under_way)
-            except StaleError as error:
-                self.note("repetition-redone", **where, repetition=under_way.number, cause=str(error))
-                self.watch.stage(f"{asked.name}: repetition {under_way.number} is begun anew: {error}")
-                self._begin(point, asked, given, ready)
-                continue
-            except HostError:
-                raise
-            except (BrokenError, UsageError) as error:
-                self.note("broken", scope="measurement", device=point.device, **where, cause=str(error))
-            else:
-                self._ended += 1
-            return ""
-
-    def _begin(self, point: Point, asked: Asked, given: Mapping[str, Any], ready: Set) -> Repetition:
-        course = self.state.course(point.name, asked.name)
-        self.note(
-            "repetition",
-            cell=point.name,
-            measurement=asked.name,
-            repetition=len(course.ended) + 1,
-            given=given,
-            parameters=ready.parameters.model_dump(mode="json"),
-            machine=self.facts,
-            device=ready.device,
-            highest_rate=ready.measurer.highest_rate,
-            abilities=sorted(ability.value for ability in ready.measurer.abilities),
-        )
-        return course.repetitions[-1]
-
-    def _given(self, point: Point, asked: Asked, round_number: int) -> dict[str, float]:
-        """The connection rate of this round, where one was found: a safe phase 1 need not be searched again."""
-        if not accepts(asked, "connection_rate"):
-            return {}
-        for other in point.asked:
-            ended = self.state.course(point.name, other.name).ended
-            if other.metric == CONNECTION_RATE and len(ended) == round_number:
-                measured = ended[-1].measured
-                value, limit = measured["summary"]["median"], measured["measurements"][0]["limited_by"]
-                curable = not any(note.startswith(INCURABLE) for note in measured["notes"])
-                if value > 0 and limit in _KNOWN_LIMITS and curable:
-                    return {"connection_rate": value}
-        return {}
-
-    def _finish_all(self, point: Point) -> None:
+    def finish_all(self, point: Point) -> None:
+        """Make the results of those measurements of a cell that will not go on."""
         for asked in point.asked:
             self._finish(point, asked)
 
     def _finish(self, point: Point, asked: Asked) -> None:
         """Make the result of a measurement that will not go on."""
         course = self.state.course(point.name, asked.name)
-        if course.folder or not course.ended or self._open(point, asked):
+        if course.folder or not course.ended or is_open(self.state, point, asked):
             return
         cause = ""
         if not course.is_done(asked.repeat, asked.most_repetitions):
             cause = self.state.broken(point.name, point.device, asked.name)
-        single = _single(self.stands(point.cell, Silent()), asked, course.ended[0].begun["given"])
+        single = replace(asked.planned.settings, **{**course.ended[0].begun["given"], "repeat": 1})
         made = write_result(self.folder, point, asked, Ended(single=single, repetitions=course.ended, cause=cause))
         self.note("result", cell=point.name, measurement=asked.name, folder=made, cause=cause)
 
-    def _left(self) -> str:
-        """How much is done, and how long the rest takes going by this session."""
+    def left(self) -> str:
+        """How much is done, and how long the rest of what this session visits takes going by it."""
         total = done = 0
-        for point in self.points:
+        left = behind = 0.0
+        for point in self._chosen():
             for asked in point.asked:
                 ended = len(self.state.course(point.name, asked.name).ended)
+                most = asked.most_repetitions if is_open(self.state, point, asked) else ended
                 done += ended
-                total += asked.most_repetitions if self._open(point, asked) else ended
+                each = self._estimated(point, asked)
+                total += most
+                left += (most - ended) * each
+                behind += ended * each
         text = f"{done} of {total} repetitions done"
-        if self._ended:
-            minutes = (time.monotonic() - self._began) / self._ended * (total - done) / 60
+        self._before = behind if self._before is None else self._before
+        if ended_estimate := behind - self._before:
+            minutes = (time.monotonic() - self._began) / ended_estimate * left / 60
             text += f", about {minutes:.0f} min left"
         return text
 
-
-def _single(stand: Stand, asked: Asked, given: Mapping[str, Any]) -> Planned:
-    return stand.plan(asked.metric, {**asked.settings, **given, "repeat": 1})
+    def _estimated(self, point: Point, asked: Asked) -> float:
+        """Seconds of one repetition."""
+        if point.name not in self._estimates:
+            self._estimates[point.name] = {name: seconds for name, (_, seconds) in repetitions(point).items()}
+        return self._estimates[point.name][asked.name]

@@ -90,7 +90,7 @@ class State:
         courses: by cell and measurement.
         broken_cells: cause by cell.
         broken_devices: cause by recipe.
-        running: the last trial that began, while it has not ended.
+        running: of each cell the last trial that began, while it has not ended.
         answers: of measurers, in all.
         began: when the first session did, seconds since 1970.
         last: when the last line was written.
@@ -100,7 +100,7 @@ class State:
     courses: dict[tuple[str, str], Course] = field(default_factory=dict)
     broken_cells: dict[str, str] = field(default_factory=dict)
     broken_devices: dict[str, str] = field(default_factory=dict)
-    running: Entry | None = None
+    running: dict[str, Entry] = field(default_factory=dict)
     answers: int = 0
     began: float | None = None
     last: float | None = None
@@ -122,7 +122,13 @@ class State:
         """One more line."""
         self.began = self.began or entry["at"]
         self.last = entry["at"]
-        self.running = entry if entry["event"] == "trial" else None
+        if entry["event"] == "trial":
+            self.running[entry["cell"]] = entry
+        elif "cell" in entry:
+            self.running.pop(entry["cell"], None)
+        else:
+            # Sessions begin and end without a trial.
+            self.running.clear()
         taking = getattr(self, f"_take_{entry['event'].replace('-', '_')}", None)
         if taking is not None:
             taking(entry)

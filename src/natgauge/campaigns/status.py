@@ -23,6 +23,7 @@ class MeasurementStatus:
         measurement: its name.
         done: repetitions that have ended.
         asked: repetitions, at most.
+        estimated_seconds: of one repetition, before the campaign began.
         values: of those that have ended.
         unit: of the values; empty while there is none.
         folder: of the result; empty while there is none.
@@ -33,6 +34,7 @@ class MeasurementStatus:
     measurement: str
     done: int
     asked: int
+    estimated_seconds: float
     values: tuple[float, ...]
     unit: str
     folder: str
@@ -54,9 +56,10 @@ class Status:
         runs: whether a natgauge measures it at this moment.
         measurements: of all cells.
         now: the trial that is being run, or was when the campaign was killed; None = there is none.
+        beside: those that other workers run at the same time.
         trials: and other answers of measurers, so far.
         visits: of cells, so far.
-        seconds_left: going by the repetitions so far; None while there is none.
+        seconds_left: going by the estimate, and by the repetitions so far; None while there is none.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Status:
     runs: bool
     measurements: tuple[MeasurementStatus, ...]
     now: Mapping[str, Any] | None
+    beside: tuple[Mapping[str, Any], ...]
     trials: int
     visits: int
     seconds_left: float | None
@@ -78,12 +82,14 @@ def status(folder: Path) -> Status:
     campaign = read_document(folder / CAMPAIGN, CAMPAIGN_SCHEMA)
     state = State.of(entries(folder)) if (folder / JOURNAL).exists() else State()
     found = tuple(_measurement(state, cell, one) for cell in campaign["cells"] for one in cell["measurements"])
+    running = sorted(state.running.values(), key=lambda one: float(one["at"]))
     return Status(
         name=campaign["name"],
         folder=folder,
         runs=is_written(folder),
         measurements=found,
-        now=state.running,
+        now=running[-1] if running else None,
+        beside=tuple(running[:-1]),
         trials=state.answers,
         visits=state.visits,
         seconds_left=_seconds_left(state, found),
@@ -98,6 +104,7 @@ def _measurement(state: State, cell: Mapping[str, Any], one: Mapping[str, Any]) 
         measurement=one["name"],
         done=len(ended),
         asked=one["repetitions"],
+        estimated_seconds=one.get("estimated_seconds", 1.0),
         values=tuple(value["value"] for each in ended for value in each.measured["measurements"]),
         unit=ended[0].measured["unit"] if ended else "",
         folder=course.folder,
@@ -106,13 +113,15 @@ def _measurement(state: State, cell: Mapping[str, Any], one: Mapping[str, Any]) 
 
 
 def _seconds_left(state: State, measurements: tuple[MeasurementStatus, ...]) -> float | None:
-    """Repetitions of the same measurement, in whatever cell, take as long as those so far."""
-    taken: dict[str, list[float]] = {}
-    for (_, name), course in state.courses.items():
-        taken.setdefault(name, []).extend(one.seconds for one in course.ended)
-    every = [seconds for each in taken.values() for seconds in each]
-    if not every:
+    """Repetitions take as many times longer than estimated as those of the same measurement in other cells."""
+    taken: dict[str, float] = {}
+    estimated: dict[str, float] = {}
+    for one in measurements:
+        for ended in state.course(one.cell, one.measurement).ended:
+            taken[one.measurement] = taken.get(one.measurement, 0.0) + ended.seconds
+            estimated[one.measurement] = estimated.get(one.measurement, 0.0) + one.estimated_seconds
+    if not taken:
         return None
-    usual = sum(every) / len(every)
-    mean = {name: sum(each) / len(each) if each else usual for name, each in taken.items()}
-    return sum(one.left * mean.get(one.measurement, usual) for one in measurements)
+    usual = sum(taken.values()) / sum(estimated.values())
+    times = {name: seconds / estimated[name] for name, seconds in taken.items()}
+    return sum(one.left * one.estimated_seconds * times.get(one.measurement, usual) for one in measurements)

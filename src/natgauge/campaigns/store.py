@@ -57,14 +57,20 @@ class Memory:
 
     Attributes:
         trials: in the order they ended.
+        rounds: of slices, likewise.
     """
 
     def __init__(self) -> None:
         self.trials: list[Mapping[str, object]] = []
+        self.rounds: list[Mapping[str, object]] = []
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Keep one trial."""
         self.trials.append(trial)
+
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Keep one round of slices."""
+        self.rounds.append(comparison_round)
 
 
 class Store:
@@ -78,6 +84,7 @@ class Store:
         """Use an existing folder; `create` makes a new one."""
         self.folder = folder
         self.trials = 0
+        self.rounds = 0
         self._made: list[Path] = []
 
     @classmethod
@@ -127,9 +134,9 @@ class Store:
         self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Append one round of a comparison, all its slices, and flush it to the disk."""
-        self.trials += 1
-        self._append("rounds.jsonl", {"schema": ROUND_SCHEMA, "round": self.trials, **comparison_round})
+        """Append one round, all its slices, and flush it to the disk."""
+        self.rounds += 1
+        self._append("rounds.jsonl", {"schema": ROUND_SCHEMA, "round": self.rounds, **comparison_round})
 
     def write_comparison(self, comparison: Mapping[str, object]) -> None:
         """Keep what a comparison printed at its end."""
@@ -155,7 +162,7 @@ class Store:
 
     def discard_unused(self) -> None:
         """As `discard` where nothing was measured: leave no folder that looks as if."""
-        if self.trials == 0:
+        if self.trials == self.rounds == 0:
             self.discard()
 
     def discard(self) -> None:

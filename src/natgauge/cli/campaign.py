@@ -23,14 +23,26 @@ if TYPE_CHECKING:
     "--only", multiple=True, metavar="CELL", help="Visit only this cell, or those like 'nft*'; may be repeated."
 )
 @click.option("--retry-broken", is_flag=True, help="With --resume: try again what was marked broken.")
+@click.option(
+    "--on", metavar="WHERE", help="Spread it: over N workers here, local:N, or those of a scheduler, dask://HOST:PORT."
+)
 @click.option("--host-name", is_flag=True, help="Write the host's name into the folder, which may be published.")
 def command(
-    plan: Path, out: Path | None, *, resume: bool, only: Sequence[str], retry_broken: bool, host_name: bool
+    plan: Path,
+    out: Path | None,
+    *,
+    resume: bool,
+    only: Sequence[str],
+    retry_broken: bool,
+    on: str | None,
+    host_name: bool,
 ) -> int:
     """Measure all cells of PLAN, a TOML file (see `natgauge plan`).
 
     Whatever ends it, Ctrl-C, a crash or a power cut: the same command with --resume goes on with the trial that was
-    running. `natgauge status DIR` tells how far it is. The exit status is 4 where something broke on the way.
+    running. `natgauge status DIR` tells how far it is. With --on several workers measure at one time, each on cores
+    of its own (see `natgauge worker`); the folder and the way on are the same. The exit status is 4 where something
+    broke on the way.
     """
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
@@ -38,7 +50,9 @@ def command(
     from natgauge.cli import plan as plans
     from natgauge.cli.progress import ProgressDisplay
 
-    order = campaign.Order(plan=plan, out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name)
+    order = campaign.Order(
+        plan=plan, out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name, on=on
+    )
     try:
         with ProgressDisplay() as display:
             folder, _ = campaign.run(order, display)
@@ -49,6 +63,7 @@ def command(
     except BaseException:
         # A signal: everything is undone, and nothing is lost.
         named = "" if out is None else f" --out {out}"
+        named += "" if on is None else f" --on {on}"
         click.echo(f"natgauge: go on with: natgauge run {plan}{named} --resume", err=True)
         raise
     found = status(folder)

@@ -12,6 +12,7 @@ import click
 from natgauge.bench.question import GROUPS
 from natgauge.cli.choices import options
 from natgauge.comparisons.asked import CompareOptions
+from natgauge.errors import UsageError
 from natgauge.options import options_of
 
 if TYPE_CHECKING:
@@ -28,8 +29,16 @@ _MANY: Final = 0.05
 @options(options_of(GROUPS["traffic"]))
 @options(options_of(GROUPS["wishes"]))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    show_default=True,
+    help="For people, or for a comment on a change.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def command(gateways: tuple[str, ...], results: Path, as_json: bool, **choices: Any) -> int:
+def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, **choices: Any) -> int:
     """Compare gateways that are up at once on one core, in slices of a millisecond that alternate.
 
     A gateway is a name (see `natgauge duts`) or a recipe's path; settings may follow:
@@ -40,9 +49,11 @@ def command(gateways: tuple[str, ...], results: Path, as_json: bool, **choices: 
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.comparisons.running import compare
 
+    if as_json and form != "text":
+        raise UsageError(f"compare: --json prints JSON, not {form}; leave out one of --json and --format")
     with ProgressDisplay() as display:
         found = compare(*gateways, results=results, observe=display, look=_tell, **choices)
-    _show(found, as_json=as_json)
+    _show(found, form=form, as_json=as_json)
     return found.exit_status
 
 
@@ -57,13 +68,18 @@ def _tell(seconds: float, rounds: int, figures: Sequence[Figure]) -> None:
             )
 
 
-def _show(found: Compared, *, as_json: bool) -> None:
+def _show(found: Compared, *, form: str, as_json: bool) -> None:
     if as_json:
         import json
 
         click.echo(json.dumps(found.document, allow_nan=False))
         return
     document = found.document
+    if form == "markdown":
+        from natgauge.cli.comment import comment
+
+        click.echo(comment(found))
+        return
     click.echo(f"Beside {document['baseline']}, of the device's own work on one core:")
     for figure in found.figures:
         click.echo(f"  {figure.text}{_costs(figure.nanoseconds, figure.share_of_forwarding)}")
@@ -78,15 +94,19 @@ def _show(found: Compared, *, as_json: bool) -> None:
     for note in document["notes"]:
         click.echo(f"  Note: {note}")
     if document["fail_above"] is not None:
-        limit = f"{document['fail_above']:.1%}"
-        said = "more" if found.above else "not more" if found.decided else "undecided whether more"
-        click.echo(f"Answer: {said} than {limit} above the baseline")
+        click.echo(f"Answer: {answer(found)}")
     if document["interrupted_slices"] > _MANY * document["slices"]:
         share = document["interrupted_slices"] / document["slices"]
         click.echo(
             f"  Note: the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
         )
     click.echo(f"  {document['seconds']:.0f} s, {document['rounds']} rounds. Evidence: {document['evidence']}")
+
+
+def answer(found: Compared) -> str:
+    """What --fail-above asked, answered."""
+    said = "more" if found.above else "not more" if found.decided else "undecided whether more"
+    return f"{said} than {found.document['fail_above']:.1%} above the baseline"
 
 
 def _costs(nanoseconds: float | None, share: float | None) -> str:

@@ -37,6 +37,15 @@ def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
         click.echo(f"  device {device.name}: {device.inside} towards the Initiator, {device.outside} the Responder")
 
 
+@command.command("guest")
+def guest() -> None:
+    """Build the guest of `--lab vm` of Debian's packages, once: kernel, modules, Jool, tools (root; some minutes)."""
+    from natgauge.labs.guest import image
+
+    built = image.build(click.echo)
+    click.echo(f"guest with Linux {built.release}: {built.kernel.parent}")
+
+
 @command.command("down")
 @click.argument("name", default="default")
 def down(name: str) -> None:

@@ -40,6 +40,15 @@ connections = [1_000, 10_000]
 _MEASURE: Final = '[[measure]]\nmetric = "{metric}"\n'
 
 
+_MOST_CORES: Final = 1024
+_cores_option = click.option(
+    "--cores",
+    type=click.IntRange(1, _MOST_CORES),
+    metavar="N",
+    help="Of a plan for another machine: as if this one had N cores.",
+)
+
+
 @click.group("plan")
 def command() -> None:
     """Check, show and begin plans of campaigns."""
@@ -47,32 +56,38 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("plan", type=_FILE)
-def check(plan: Path) -> int:
+@_cores_option
+def check(plan: Path, cores: int | None) -> int:
     """Say what is wrong with PLAN, one line per fault, or what it takes; nothing is touched."""
     from natgauge.campaigns.plan import PlanError
+    from natgauge.host.cpus import as_if
 
     try:
-        cells = _cells(plan)
+        with as_if(cores):
+            cells = _cells(plan)
+            taken = _taken(plan, cells, here=cores is None)
     except PlanError as error:
         return complain(error)
-    click.echo("\n".join(_taken(plan, cells)))
+    click.echo("\n".join(taken))
     return 0
 
 
 @command.command("show")
 @click.argument("plan", type=_FILE)
-def show(plan: Path) -> int:
+@_cores_option
+def show(plan: Path, cores: int | None) -> int:
     """List the cells of PLAN, and what is measured in each, in order."""
     from natgauge.campaigns.estimate import of_cell
     from natgauge.campaigns.plan import PlanError
     from natgauge.cli.progress import duration
+    from natgauge.host.cpus import as_if
 
     try:
-        cells = _cells(plan)
+        with as_if(cores):
+            cells = [(cell, of_cell(cell)) for cell in _cells(plan)]
     except PlanError as error:
         return complain(error)
-    for cell in cells:
-        taken = of_cell(cell)
+    for cell, taken in cells:
         click.echo(f"{cell.name}: about {taken.trials} trials, {duration(taken.seconds)}")
         for asked in cell.asked:
             times = f"up to {asked.most_repetitions}" if isinstance(asked.repeat, str) else str(asked.repeat)
@@ -110,21 +125,31 @@ def _cells(plan: Path) -> Sequence[Point]:
     return points(read(plan), str(plan))
 
 
-def _taken(plan: Path, cells: Sequence[Point]) -> list[str]:
+def _taken(plan: Path, cells: Sequence[Point], *, here: bool) -> list[str]:
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES, estimate
     from natgauge.cli.progress import duration
+    from natgauge.host.machine import memory_octets
 
     taken = estimate(cells)
+    there = memory_octets("MemAvailable") if here else None
+    short = there is not None and taken.tester_octets + taken.device_octets > there
+    scarce = f"; only {_mib(there)} MiB are available here" if there is not None and short else ""
     repetitions = sum(asked.most_repetitions for cell in cells for asked in cell.asked)
     most = "without an end" if taken.most_seconds is None else f"at most {duration(taken.most_seconds)}"
     measurements = sum(len(cell.asked) for cell in cells)
     assumed = f"devices of {ASSUMED_CONNECTIONS:,.0f} connections/s and {ASSUMED_FRAMES:,.0f} frames/s"
+    memory = f"{_mib(taken.tester_octets)} MiB on the tester, {_mib(taken.device_octets)} MiB on the device{scarce}"
+    counted = (_counted(len(cells), "cell"), _counted(measurements, "measurement"), _counted(repetitions, "repetition"))
     return [
-        f"{plan}: {len(cells)} cells, {measurements} measurements, {repetitions} repetitions at most",
+        f"{plan}: {', '.join(counted)} at most",
         f"  trials  about {taken.trials:,} with {assumed}; slower ones and disturbed hosts take more",
         f"  time    about {duration(taken.seconds)}, {most}",
-        f"  memory  {_mib(taken.tester_octets)} MiB on the tester, {_mib(taken.device_octets)} MiB on the device",
+        f"  memory  {memory}",
     ]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _mib(octets: int) -> str:

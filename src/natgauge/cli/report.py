@@ -6,9 +6,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from natgauge.reports.against import Against
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
 _FORMS: Final[Mapping[str, str]] = {
@@ -30,6 +33,11 @@ _FORMS: Final[Mapping[str, str]] = {
     "(latex), or for a job's summary (markdown).",
 )
 @click.option(
+    "--against",
+    type=click.Choice(["cores", "connections"]),
+    help="A column for each number of cores, or of connections, and under it every metric of every device.",
+)
+@click.option(
     "--published",
     multiple=True,
     metavar="NAME",
@@ -48,7 +56,13 @@ _FORMS: Final[Mapping[str, str]] = {
     help="Write trials.parquet and measurements.parquet instead, for notebooks.",
 )
 def command(
-    folders: tuple[Path, ...], form: str | None, published: tuple[str, ...], html: Path | None, parquet: Path | None
+    *,
+    folders: tuple[Path, ...],
+    form: str | None,
+    against: Against | None,
+    published: tuple[str, ...],
+    html: Path | None,
+    parquet: Path | None,
 ) -> None:
     """Print the table of RFC 9693 section 6 for results folders, one column each.
 
@@ -62,6 +76,8 @@ def command(
             f"report: --published {published[0]}: stands beside a text only; leave out --format {form}, or take "
             f'"natgauge published {published[0]} --json"'
         )
+    if against and form == "csv":
+        raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
     found = stored.find(folders)
     for folder in found.unended:
         click.echo(f"natgauge: {folder}: left out, for its measurement did not end", err=True)
@@ -76,9 +92,16 @@ def command(
         for path in frames.write(found, parquet):
             click.echo(path)
     if form is not None or (html is None and parquet is None):
+        from natgauge.reports import against as turned
+        from natgauge.reports import draft
         from natgauge.reports.published import beside
 
         theirs = beside(published, found.results)
         view = importlib.import_module(f"natgauge.reports.{_FORMS[form or 'text']}")
-        ours = view.table(found.results)
+        if against is None:
+            ours = view.table(found.results)
+        elif form == "draft":
+            ours = draft.plain(turned.sheet(found.results, against, narrow=True))
+        else:
+            ours = view.render(turned.sheet(found.results, against))
         click.echo(f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours)

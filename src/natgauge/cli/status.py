@@ -43,7 +43,7 @@ def lines(found: Status) -> list[str]:
     counted = f"{cells} cells, {done} repetitions done, {left} left at most{time}"
     told = [f"{found.name}: {how}; {counted}; {found.trials} trials so far"]
     if found.now is not None and left:
-        told.append(f"  {'now' if found.runs else 'stopped in'}: {_now(found.now)}")
+        told.extend(f"  {'now' if found.runs else 'stopped in'}: {_now(one)}" for one in (*found.beside, found.now))
     width = max(len(f"{one.cell} {one.measurement}") for one in found.measurements)
     told.extend(f"  {f'{one.cell} {one.measurement}':<{width}}  {_measurement(one)}" for one in found.measurements)
     causes = Counter(one.broken for one in found.measurements if one.broken)

@@ -7,15 +7,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, get_args
+from typing import Final
 
 from natgauge.bench.question import GROUPS, Cell, ask
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.options import Option, choice, options_of
-from natgauge.trials import Quantity
+from natgauge.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
+from natgauge.words import QUANTITIES
 
-QUANTITIES: Final[tuple[Quantity, ...]] = get_args(Quantity)
 #: What a gateway's name may be followed by, and what all of them may share.
 _GROUPS: Final = ("traffic", "wishes")
 _SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_]*=[^:]*)")
@@ -40,7 +40,7 @@ class CompareOptions:
     """
 
     quantities: str = field(
-        default="new,up,down,both", metadata=choice("Costs of a new connection, of a frame up, down, both", "LIST")
+        default=",".join(QUANTITIES), metadata=choice("Costs of a new connection, of a frame up, down, both", "LIST")
     )
     level: str = field(default="95%", metadata=choice("Of each interval, over all looks together", "SHARE"))
     resolve: str = field(
@@ -51,7 +51,7 @@ class CompareOptions:
     )
     most_seconds: float = field(default=60.0, metadata=choice("After that, tell what is known", "S"))
     unlike: bool = field(default=False, metadata=choice("Compare gateways of different kinds, too"))
-    slice_frames: int = field(default=512, metadata=choice("Frames of one slice", "N"))
+    slice_frames: int = field(default=USUAL_FRAMES, metadata=choice("Frames of one slice", "N"))
     core: int | None = field(
         default=None, metadata=choice("On which tester and gateways work", "N", default="the least busy one")
     )
@@ -114,26 +114,13 @@ def goal_of(options: CompareOptions) -> Goal:
     """
     if not _LEAST_SECONDS <= options.most_seconds <= _MOST_SECONDS:
         raise UsageError(f"most seconds: {options.most_seconds:g} is outside of {_LEAST_SECONDS:g} to 86400 s")
-    if not 64 <= options.slice_frames <= 65_536:
-        raise UsageError(f"slice frames: {options.slice_frames} is outside of 64 to 65536")
+    if not LEAST_FRAMES <= options.slice_frames <= MOST_FRAMES:
+        raise UsageError(f"slice frames: {options.slice_frames} is outside of {LEAST_FRAMES} to {MOST_FRAMES}")
     return Goal(
         level=share("level", options.level, 50, 99.9),
         resolve=share("resolve", options.resolve, 0.1, 50),
         fail_above=None if options.fail_above is None else share("fail above", options.fail_above, 0.1, 1000),
     )
-
-
-def quantities_of(options: CompareOptions) -> tuple[Quantity, ...]:
-    """The costs that are wanted, in the usual order.
-
-    Raises:
-        UsageError: one is unknown, or none is named.
-    """
-    named = [part.strip() for part in options.quantities.split(",")]
-    for one in named:
-        if one not in QUANTITIES:
-            raise UsageError(f"quantities: {one!r} is unknown; choose of {', '.join(QUANTITIES)}")
-    return tuple(quantity for quantity in QUANTITIES if quantity in named)
 
 
 def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) -> list[Asked]:

@@ -4,37 +4,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.question import Cell
+from natgauge.bench.rounds import NO_SEARCH, RATE, Frames, forwarding_of, over_cable
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.store import Memory
 from natgauge.comparisons.asked import Asked
-from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.labs.cable import CableLab
 from natgauge.measurer import TrialPlan
-from natgauge.tester.cable import untranslated_request
-from natgauge.tester.highest import HighestRates
-from natgauge.trials import Contestant, Phase1, TrialRequest
-from natgauge.words import Family
+from natgauge.trials import Contestant, TrialRequest
 
 #: As many as the engine visits in one round.
 MOST: Final = 16
-#: Requests have a rate, which slices do not keep.
-_RATE: Final = 1e6
-_NO_SEARCH: Final = HighestRates(_RATE, _RATE, own_ports=False)
-
-
-class Frames(NamedTuple):
-    """What the tester's own cost depends on, and what plain forwarding is told for."""
-
-    family: Family
-    octets: int
-    connections: int
 
 
 @dataclass(slots=True)
@@ -57,7 +44,7 @@ class Standing:
         """Its part of the next round, with a run mark of its own."""
         measurer = self.started.measurer
         measurer.number += 1
-        return measurer.request(TrialPlan(self.bench.traffic.connections, _RATE, None))
+        return measurer.request(TrialPlan(self.bench.traffic.connections, RATE, None))
 
     @property
     def started(self) -> Ready:
@@ -158,50 +145,35 @@ class Contestants:
     def __exit__(self, *exception: object) -> None:
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
-    def requests(self) -> list[Contestant]:
-        """Of the next round: all devices, then all cables."""
-        devices = [Contestant(name=_short(one.label), trial=one.request()) for one in self.devices]
-        return [*devices, *(self._cable(frames, lab) for frames, lab in self.cables.items())]
+    def cable_contestants(self) -> list[Contestant]:
+        """Of the next round, after all devices."""
+        return [over_cable(frames, lab, self.cpu) for frames, lab in self.cables.items()]
 
     def cable_of(self, one: Standing) -> int:
-        """Position of its cable among the requests."""
+        """Position of its cable in a round."""
         return len(self.devices) + list(self.cables).index(one.frames)
 
     def _standing(self, asked: Asked, lab: str) -> Standing:
-        place = {"lab_name": _name(lab), "placement": "shared", "cores": str(self.cpu), "seed": self._seed}
-        bench = Bench(asked.cell(place), self._watch, rates=_NO_SEARCH)
+        return self._on(asked.label, asked.cell(self._place(lab)))
+
+    def _place(self, lab: str) -> dict[str, object]:
+        return {"lab_name": _name(lab), "placement": "shared", "cores": str(self.cpu), "seed": self._seed}
+
+    def _on(self, label: str, cell: Cell) -> Standing:
+        bench = Bench(cell, self._watch, rates=NO_SEARCH)
         # What is wrong with its limits is told before any of them is made.
         bench.plan("throughput", {})
         family = bench.around.inside.family
-        return Standing(asked.label, bench, Frames(family, bench.octets_on(family), bench.traffic.connections))
+        return Standing(label, bench, Frames(family, bench.octets_on(family), bench.traffic.connections))
 
     def _forwarding(self, frames: Frames, asked: Sequence[Asked], number: int) -> Standing:
         for one, standing in zip(asked, self.gateways, strict=True):
             if one.recipe.kind == "routing" and standing.frames == frames:
                 return standing
-        recipe = load(f"linux-{frames.family}")
-        traffic: Mapping[str, object] = {"connections": frames.connections, "frame_size": frames.octets}
-        return self._standing(Asked(f"plain forwarding ({recipe.name})", recipe, traffic), f"plain{number}")
-
-    def _cable(self, frames: Frames, lab: CableLab) -> Contestant:
-        trial = untranslated_request(
-            lab.initiator,
-            lab.responder,
-            family=frames.family,
-            frame_size=frames.octets,
-            connections=frames.connections,
-            phase1=Phase1(rate=_RATE),
-            phase2=None,
-            sender_cpus=(self.cpu,),
-        )
-        return Contestant(name="cable", trial=trial)
+        cell = forwarding_of(frames, self._place(f"plain{number}"))
+        return self._on(f"plain forwarding (linux-{frames.family})", cell)
 
 
 def _name(what: str) -> str:
     """Every process has labs of its own."""
     return f"compare-{os.getpid()}-{what}"
-
-
-def _short(label: str) -> str:
-    """What the engine calls it."""
-    return label[-64:]

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
-from natgauge.comparisons.statistics import Interval, alpha_of, disagreement, interval, ratio, stretched, work
-from natgauge.trials import Block, Quantity
+from natgauge.comparisons.statistics import alpha_of
+from natgauge.procedures.kit.paired import Interval, disagreement, interval, ratio, stretched
+from natgauge.trials import Block
+from natgauge.words import Quantity
 
 Verdict = Literal["dearer", "cheaper", "no difference", "undecided"]
 _FRAMES_OF: Final[dict[Quantity, str]] = {

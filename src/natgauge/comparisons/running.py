@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.bench.bench import check_host
+from natgauge.bench.rounds import MOST_VOID, Asked, perform
 from natgauge.bench.watch import Silent, Watch
 from natgauge.campaigns.store import COMPARISON_SCHEMA, RESULTS, Store
 from natgauge.comparisons import asked
@@ -21,18 +22,10 @@ from natgauge.comparisons.statistics import rounds_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
-from natgauge.trials import ComparisonRequest, ComparisonResult, ContestantCounts, Limits, Quantity, Slices
+from natgauge.slices import blocks_of_round, read_quantities
 from natgauge.trials import compare as run_round
+from natgauge.words import Quantity
 
-#: Blocks of new connections in a round: with the default slices, most of 100,000.
-_OPENING_BLOCKS: Final = 96
-#: Blocks over standing connections in a round, all quantities together: about as long as it takes to open them.
-_STANDING_BLOCKS: Final = 240
-#: A contestant whose frames were not all received and right has so many rounds to do better.
-_MOST_VOID: Final = 3
-#: Beyond what a round may take the engine gets this long to end.
-_SLACK_SECONDS: Final = 15.0
-_LONGEST_ROUND_SECONDS: Final = 600.0
 #: Exit statuses of the command line beside 0.
 ABOVE: Final = 10
 UNDECIDED: Final = 11
@@ -118,16 +111,17 @@ class Comparison:
             UsageError: the first thing that is wrong.
         """
         self.goal: Goal = asked.goal_of(options)
-        self.quantities = asked.quantities_of(options)
+        self.quantities = read_quantities(options.quantities)
         self.options = options
         self._seed = secrets.randbits(63) if options.seed is None else options.seed
         gateways = asked.read(names, shared, unlike=options.unlike)
         cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core")[0]
         self._watch, self._look = watch, look
         self.all = Contestants(gateways, cpu, self._seed, watch)
-        self.blocks = _blocks(self.all.devices, options.slice_frames, self.quantities)
+        fewest = min(one.frames.connections for one in self.all.devices)
+        self.blocks = blocks_of_round(self.quantities, fewest, options.slice_frames)
         self._ledger = Ledger(self._places(), self.quantities, options.slice_frames)
-        self._void: dict[str, int] = {}
+        self._voids: dict[str, int] = {}
         self._notes: list[str] = []
         self._slices = dict.fromkeys(("slices", "interrupted_slices", "waited_slices"), 0)
 
@@ -167,45 +161,28 @@ class Comparison:
                 return now - began, rounds, figures
 
     def _round(self, store: Store, number: int) -> None:
-        for one in self.all.devices:
-            one.empty()
-        timeouts = [one.udp_timeout for one in self.all.devices if one.udp_timeout is not None]
-        limit = min([_LONGEST_ROUND_SECONDS, *(timeout - 1 for timeout in timeouts)])
-        blocks = {quantity: self.blocks.get(quantity, 0) for quantity in asked.QUANTITIES}
-        request = ComparisonRequest(
-            seed=(self._seed + number) % 2**64,
-            cpu=self.all.cpu,
-            contestants=tuple(self.all.requests()),
-            slices=Slices(frames=self.options.slice_frames, **blocks),
-            limits=Limits(seconds=limit),
-        )
-        result = run_round(request, seconds=limit + _SLACK_SECONDS)
-        wrong = self._wrong(request, result)
-        store.add_round({"request": request, "result": result, "void": wrong})
-        self._ledger.add(result.blocks, frozenset(wrong))
-        self._slices["slices"] += sum(len(block.ns) for block in result.blocks)
-        self._slices["interrupted_slices"] += sum(block.interrupted for block in result.blocks)
-        self._slices["waited_slices"] += sum(block.waited for block in result.blocks)
+        question = Asked(self.all.cpu, self.options.slice_frames, self.blocks, self._seed + number)
+        done = perform(question, self.all.devices, self.all.cable_contestants(), run_round)
+        wrong = {position: self._void(position, fault) for position, fault in done.faults.items()}
+        blocks = done.result.blocks
+        store.add_round({"request": done.request, "result": done.result, "void": wrong})
+        self._ledger.add(blocks, frozenset(wrong))
+        self._slices["slices"] += sum(len(block.ns) for block in blocks)
+        self._slices["interrupted_slices"] += sum(block.interrupted for block in blocks)
+        self._slices["waited_slices"] += sum(block.waited for block in blocks)
 
-    def _wrong(self, request: ComparisonRequest, result: ComparisonResult) -> dict[int, str]:
-        """Positions whose slices are void, and why: each frame must have come, and come right."""
-        found: dict[int, str] = {}
+    def _void(self, position: int, fault: str) -> str:
+        """Note that a round says nothing of whoever has this position: each frame must have come, and come right."""
         devices = self.all.devices
-        for position, counts in enumerate(result.contestants):
-            connections = request.contestants[position].trial.connections
-            said = fault_of(counts, connections, devices[position].count() if position < len(devices) else None)
-            if not said:
-                continue
-            found[position] = said
-            label = devices[position].label if position < len(devices) else "cable"
-            self._notes.append(f"a round of {label} is void: {said}")
-            self._void[label] = self._void.get(label, 0) + 1
-            if self._void[label] >= _MOST_VOID:
-                raise BrokenError(
-                    f"compare: {label}: {said}, in {_MOST_VOID} rounds; only gateways that forward every frame can be "
-                    'compared: see what it does with "natgauge measure throughput"'
-                )
-        return found
+        label = devices[position].label if position < len(devices) else "cable"
+        self._notes.append(f"a round of {label} is void: {fault}")
+        self._voids[label] = self._voids.get(label, 0) + 1
+        if self._voids[label] >= MOST_VOID:
+            raise BrokenError(
+                f"compare: {label}: {fault}, in {MOST_VOID} rounds; only gateways that forward every frame can be "
+                'compared: see what it does with "natgauge measure throughput"'
+            )
+        return fault
 
     def _places(self) -> list[Place]:
         at = {id(one): position for position, one in enumerate(self.all.devices)}
@@ -260,50 +237,6 @@ class Comparison:
             "share_of_forwarding": share,
             "tester_nanoseconds": self._ledger.tester(quantity),
         }
-
-
-def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -> str:
-    """What is wrong with a contestant's frames in a round; empty = nothing.
-
-    Args:
-        counts: of its frames.
-        connections: N.
-        standing: what the device counts after the round; None = it does not tell.
-    """
-    for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):
-        kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
-        wrong = {kind: getattr(stream, kind) for kind in kinds if getattr(stream, kind)}
-        if stream.received_frames < stream.made_frames or wrong:
-            more = "".join(f", {number} {kind}" for kind, number in wrong.items())
-            return f"{name}: {stream.received_frames} of {stream.made_frames} frames came back{more}"
-    if counts.refused_frames or counts.damaged_unmarked:
-        return f"{counts.refused_frames} frames refused by the tester's ports, {counts.damaged_unmarked} damaged"
-    if counts.stored != connections:
-        return f"{counts.stored} of {connections} connections were learned"
-    if counts.remapped:
-        return f"{counts.remapped} frames of standing connections came with another outside source"
-    if standing is not None and standing < connections:
-        return f"it counts {standing} connections after {connections} were opened"
-    return ""
-
-
-def _blocks(devices: Sequence[Standing], slice_frames: int, quantities: Sequence[Quantity]) -> dict[Quantity, int]:
-    """Of each quantity in a round; the smallest number of connections limits those of new ones.
-
-    Raises:
-        UsageError: the connections do not fill one block.
-    """
-    standing: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
-    found: dict[Quantity, int] = {quantity: _STANDING_BLOCKS // len(standing) for quantity in standing}
-    if "new" in quantities:
-        least = min(one.frames.connections for one in devices)
-        found["new"] = min(_OPENING_BLOCKS, least // (2 * slice_frames))
-        if found["new"] < 1:
-            raise UsageError(
-                f"connections: {least} do not fill two slices of {slice_frames} frames; use at least "
-                f"{2 * slice_frames} connections, fewer --slice-frames, or leave new out of --quantities"
-            )
-    return found
 
 
 def _told(figure: Figure) -> dict[str, object]:

@@ -17,6 +17,7 @@ from natgauge.options import choice
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.ingredients import Knob
+    from natgauge.duts.port_sets import PortSets
     from natgauge.duts.recipe import Recipe
 
 #: What is left to the rest of the machine when a table is filled.
@@ -42,6 +43,7 @@ class PlanFacts:
         outside_addresses: addresses the gateway translates to, >= 1.
         fills_table: the table's own limit is what is looked for, so it is neither raised nor refused as too small.
         sharing: gateways up at once, each with so many connections, whose entries share the buckets of one table.
+        port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
     """
 
     connections: int
@@ -52,6 +54,7 @@ class PlanFacts:
     outside_addresses: int = 1
     fills_table: bool = False
     sharing: int = 1
+    port_sets: PortSets | None = None
 
     @property
     def needed_seconds(self) -> float:

@@ -11,7 +11,7 @@ from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.duts.ingredients import Knob
+from natgauge.duts.ingredients import Knob, installing
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.labs.contract import CommandResult, Device
@@ -222,7 +222,7 @@ class Gateway:
             BrokenError: the device does not tell.
         """
         pieces = self.recipe.verbs.pieces("faults")
-        lines = self._run("faults", pieces[0]).stdout.splitlines() if pieces else []
+        lines = [line for piece in pieces for line in self._run("faults", piece).stdout.splitlines()]
         return {line.split()[0]: self._number("faults", line.split()[-1]) for line in lines if line.strip()}
 
     def version(self) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ class Gateway:
                 if self._run("check", f"command -v {program}", how="may fail").status:
                     raise HostError(
                         f'{self.recipe.name}: program "{program}" is missing on device {self.device.name}; run: '
-                        f"apt-get install {need.package}"
+                        + installing([need.package])
                     )
 
     def _unset(self) -> dict[str, int]:
@@ -405,7 +405,8 @@ class Gateway:
         plan = self._plan
         facts = {"NG_CONNECTIONS": plan.connections, "NG_SOURCE_ADDRESSES": plan.source_addresses} if plan else {}
         values = {f"NG_{name.upper()}": value for name, value in self._values.items()}
-        return {**self.recipe.environment, **{name: str(value) for name, value in {**facts, **values}.items()}}
+        sets = plan.port_sets.environment(plan.source_addresses) if plan and plan.port_sets else {}
+        return {**self.recipe.environment, **sets, **{name: str(value) for name, value in {**facts, **values}.items()}}
 
     def _empty_seconds(self) -> float:
         connections = self._plan.connections if self._plan else 0

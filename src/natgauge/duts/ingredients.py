@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -11,6 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
 #: Verbs whose pieces run in the reverse order: what was made last goes first.
 REVERSED: Final = ("stop",)
+
+#: Stands for the package of the programs that come with natgauge itself.
+OWN_PACKAGE: Final = "natgauge"
 
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
@@ -27,10 +31,20 @@ class Model(BaseModel):
 
 
 class Need(Model):
-    """Programs the device must have, and the Debian package that has them."""
+    """Programs the device must have, and the Debian package that has them, or "natgauge" for natgauge's own."""
 
     programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
     package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
+
+
+def installing(packages: Iterable[str]) -> str:
+    """The command that installs packages, natgauge's own programs among them: those are in its wheel, not in Debian."""
+    wanted = sorted(set(packages))
+    debian = [package for package in wanted if package != OWN_PACKAGE]
+    commands = [f"apt-get install {' '.join(debian)}"] if debian else []
+    if OWN_PACKAGE in wanted:
+        commands.append("pip install --force-reinstall natgauge-*.whl")
+    return " && ".join(commands)
 
 
 class Limits(Model):
@@ -144,7 +158,7 @@ class Verbs(Model):
     stop: Annotated[Pieces, Field(min_length=1)]
     empty: Pieces = ()
     count: Annotated[Pieces, Field(max_length=1)] = ()
-    faults: Annotated[Pieces, Field(max_length=1)] = ()
+    faults: Pieces = ()
 
     def pieces(self, verb: str) -> Pieces:
         """The snippets of a verb in the order they run; empty when the gateway has no such verb."""

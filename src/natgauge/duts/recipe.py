@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from natgauge.duts.ingredients import Knobs, Limits, Model, Need, Verbs
 from natgauge.duts.layers import BUILT_IN, frozen, layered, merge, near, pieces_of
+from natgauge.duts.port_sets import PortSets
 from natgauge.errors import UsageError
 from natgauge.words import Family
 
@@ -43,6 +44,8 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
 
 #: Kinds that give each of the Initiator's addresses one of its own, and keep the port.
 _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit")
+#: Kinds whose subscribers share addresses, each with a set of ports.
+_SHARING: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t")
 
 
 class Recipe(Model):
@@ -65,6 +68,7 @@ class Recipe(Model):
         knobs: what can be set.
         chain: its devices from the Initiator to the Responder, where it is several; verbs, knobs and limits are then
             those of the one that holds the state.
+        port_sets: how its subscribers share addresses; each of the Initiator's addresses is a subscriber.
         origin: the file it was read from.
     """
 
@@ -82,6 +86,7 @@ class Recipe(Model):
     verbs: Verbs
     knobs: Knobs = Knobs()
     chain: tuple[Part, ...] = ()
+    port_sets: PortSets | None = None
     origin: Path
 
     @model_validator(mode="after")
@@ -91,6 +96,8 @@ class Recipe(Model):
             raise ValueError(f"kind {self.kind} does not go from {families[0]} to {families[1]}")
         if (self.source == "mapped") != (self.kind in _MAPPING):
             raise ValueError(f'source "mapped" and kind {" or ".join(_MAPPING)} come together, or not at all')
+        if (self.port_sets is not None) != (self.kind in _SHARING):
+            raise ValueError(f"port_sets and kind {' or '.join(_SHARING)} come together, or not at all")
         if self.name != self.origin.stem:
             raise ValueError(f'name "{self.name}" is not the name of the file')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):

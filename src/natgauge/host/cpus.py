@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,8 @@ from natgauge.errors import UsageError
 IDLE_WATCH_SECONDS: Final = 0.2
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
+#: Cores that a plan for another machine takes for granted; None = those that are here.
+_assumed: ContextVar[tuple[int, ...] | None] = ContextVar("assumed cores", default=None)
 _PART = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
 
 
@@ -61,6 +65,8 @@ def format_cpus(cpus: Iterable[int]) -> str:
 
 def online_cpus() -> tuple[int, ...]:
     """Cores the kernel runs on now, ascending."""
+    if (pretended := _assumed.get()) is not None:
+        return pretended
     try:
         return parse_cpus(_ONLINE.read_text())
     except OSError:
@@ -69,7 +75,34 @@ def online_cpus() -> tuple[int, ...]:
 
 def usable_cpus() -> tuple[int, ...]:
     """Online cores this process may be pinned to (cpusets and taskset narrow them), ascending."""
+    if (pretended := _assumed.get()) is not None:
+        return pretended
     return tuple(sorted(os.sched_getaffinity(0) & set(online_cpus())))
+
+
+@contextmanager
+def as_if(number: int | None) -> Iterator[None]:
+    """Plan as if this machine had cores 0 to `number` - 1; None = those that it has. Only for what touches nothing."""
+    token = _assumed.set(None if number is None else tuple(range(number)))
+    try:
+        yield
+    finally:
+        _assumed.reset(token)
+
+
+def core_groups() -> list[tuple[int, ...]]:
+    """The usable cores in groups that share one physical core each, ascending; siblings are no cores to themselves."""
+    usable = usable_cpus()
+    groups = {tuple(cpu for cpu in _siblings(cpu) if cpu in usable) for cpu in usable}
+    return sorted(groups)
+
+
+def _siblings(cpu: int) -> tuple[int, ...]:
+    """Itself and those of the same physical core; itself alone where the kernel does not tell."""
+    try:
+        return parse_cpus(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
+    except (OSError, UsageError):
+        return (cpu,)
 
 
 def check_cpus(cpus: Sequence[int], what: str) -> tuple[int, ...]:

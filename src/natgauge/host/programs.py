@@ -14,6 +14,8 @@ from natgauge.errors import HostError
 #: Names a directory that holds the programs, for those who keep them elsewhere.
 VARIABLE = "NATGAUGE_PROGRAMS"
 
+_SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 
 def find(name: str) -> Path:
     """Find a compiled program of natgauge, e.g. "natgauge-engine".
@@ -31,6 +33,15 @@ def find(name: str) -> Path:
         f"program {name}: not found beside {sys.executable}, in ${VARIABLE}, in target/release or in PATH; "
         'build it with "make setup"'
     )
+
+
+def search_path() -> str:
+    """Where a device's snippets find programs: the system's folders, and last the one with natgauge's own."""
+    try:
+        own = [str(find("natgauge-softwire").parent)]
+    except HostError:
+        own = []
+    return os.pathsep.join([_SYSTEM, *own])
 
 
 def _candidates(name: str) -> Iterator[Path]:

@@ -8,17 +8,17 @@ import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Final
+from typing import IO
 
 from natgauge.errors import BrokenError
+from natgauge.host import programs
 from natgauge.host.this_machine import ThisMachine
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.namespaces import inside
-from natgauge.labs.shell import run_shell
+from natgauge.labs.shell import run_shell, title
 
 _CLONE_NEWNS = 0x00020000
 _MS_SLAVE_ALL = (1 << 19) | (1 << 14)  # MS_SLAVE | MS_REC
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(slots=True)
@@ -55,13 +55,13 @@ class NamespaceDevice:
         Raises:
             BrokenError: it did not end within `timeout` seconds (it is killed then), or the namespace is gone.
         """
-        variables = {"PATH": _PATH, "LC_ALL": "C", **self.environment, **(environment or {})}
+        variables = {"PATH": programs.search_path(), "LC_ALL": "C", **self.environment, **(environment or {})}
         result = run_shell(
             lambda out, err: inside(self.netns, lambda: self._start(snippet, variables, out, err)), timeout
         )
         if result is None:
             raise BrokenError(
-                f"device {self.name}: snippet {_title(snippet)!r} did not end within {timeout:g} s and was killed"
+                f"device {self.name}: snippet {title(snippet)!r} did not end within {timeout:g} s and was killed"
             )
         return result
 
@@ -97,8 +97,3 @@ def _see_own_sysfs() -> None:
         or libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None)
     ):
         raise BrokenError(f"/sys of the device's namespace cannot be mounted ({os.strerror(ctypes.get_errno())})")
-
-
-def _title(snippet: str) -> str:
-    """The first line of a snippet that says something."""
-    return next((line.strip() for line in snippet.splitlines() if line.strip()), "")[:60]

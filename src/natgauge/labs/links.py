@@ -124,6 +124,20 @@ def _configure(end: End) -> None:
             routes.addr("add", index=index, address=str(address.ip), prefixlen=address.network.prefixlen, flags=flags)
 
 
+def _neighbours(end: End) -> Mapping[str, int]:
+    """Let an end ask for a neighbour at once, and then be sure of it for a day.
+
+    The kernel has a shorter way to neighbours that it is sure of. Left alone it waits for 5 s before it asks for one
+    that it was told of, and again every half a minute: routing took 9 % longer for a frame meanwhile.
+    """
+    families = ("ipv4", "ipv6") if end.speaks_ipv6 else ("ipv4",)
+    return {
+        f"net/{family}/neigh/{end.interface}/{name}": value
+        for family in families
+        for name, value in (("delay_first_probe_time", 0), ("base_reachable_time_ms", 86_400_000))
+    }
+
+
 def _sysctls(end: End) -> Mapping[str, int]:
     ipv6 = f"net/ipv6/conf/{end.interface}"
     return {
@@ -141,6 +155,7 @@ def _sysctls(end: End) -> Mapping[str, int]:
         f"{ipv6}/mldv1_unsolicited_report_interval": 2_000_000_000,
         f"{ipv6}/mldv2_unsolicited_report_interval": 2_000_000_000,
         f"{ipv6}/disable_ipv6": int(not end.speaks_ipv6),
+        **_neighbours(end),
     }
 
 
@@ -210,6 +225,18 @@ def drop_counters(netns: str | None) -> Mapping[str, Dropped]:
     """
     # thread-self: /proc/net is /proc/self/net, the main thread's namespace.
     text = inside(netns, lambda: Path("/proc/thread-self/net/dev").read_text())
+    try:
+        return read_drops(text)
+    except ValueError as error:
+        raise BrokenError(f"namespace {netns or 'of the host'}: drop counters cannot be read ({error})") from error
+
+
+def read_drops(text: str) -> Mapping[str, Dropped]:
+    """Drop counters by interface, without the loopback, of a text as /proc/net/dev has it.
+
+    Raises:
+        ValueError: it is none.
+    """
     counters = {}
     for line in text.splitlines()[2:]:
         interface, _, figures = line.partition(":")
@@ -218,8 +245,6 @@ def drop_counters(netns: str | None) -> Mapping[str, Dropped]:
         columns = figures.split()
         try:
             counters[interface.strip()] = Dropped(received=int(columns[3]), sent=int(columns[11]))
-        except (IndexError, ValueError) as error:
-            raise BrokenError(
-                f"namespace {netns or 'of the host'}: drop counters cannot be read from {line!r}"
-            ) from error
+        except (IndexError, ValueError):
+            raise ValueError(repr(line)) from None
     return counters

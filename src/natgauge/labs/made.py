@@ -66,6 +66,11 @@ class MadeLab(ABC):
     def _cables(self) -> Sequence[Cable]:
         """Every cable, from the Initiator to the Responder."""
 
+    @property
+    def cables(self) -> tuple[Cable, ...]:
+        """Every cable with both of its ends, from the Initiator to the Responder."""
+        return tuple(self._cables())
+
     def _prepare(self) -> None:  # noqa: B027 - most labs have nothing to choose
         """What is left to choose when the lab is about to be made."""
 

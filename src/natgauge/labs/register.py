@@ -19,6 +19,8 @@ from typing import Any, Final, Self
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import locks, namespaces
 from natgauge.labs.locks import Lock, check_name, directory_of
+from natgauge.labs.openssh import CONTROL, Host, end_orphans
+from natgauge.labs.remote import give_back
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
@@ -32,7 +34,7 @@ class Register:
 
     Attributes:
         name: the lab's.
-        kind: "netns" or "cable".
+        kind: "netns", "cable", "ssh" or "vm".
         settings: what the lab was made from, so that a later process can use a kept lab.
         kept: whether the lab stays up when the process that made it ends.
     """
@@ -100,7 +102,11 @@ class Register:
         return directory_of(self.name)
 
     def record(self, what: str, **values: str) -> None:
-        """Write down what is about to be made: "namespace" (name=), "directory" (path=)."""
+        """Write down what is about to be made: "namespace" (name=), "directory" (path=).
+
+        "remote" (undo=, says=) is undone by a shell snippet on another machine, which `settings` name: its host as
+        `natgauge.labs.openssh.Host` has it, and the lab's token.
+        """
         self._items.append({"what": what, **values})
         self._write()
 
@@ -267,10 +273,18 @@ def _undo_globals(register: Register, items: list[Item]) -> list[str]:
     return done
 
 
+def _undo_remote(register: Register, items: list[Item]) -> list[str]:
+    end_orphans(register.directory / CONTROL)
+    host = Host(**register.settings["host"])
+    ours = give_back(host, register.settings["token"], [item["undo"] for item in reversed(items)])
+    return [item["says"] for item in reversed(items)] if ours else []
+
+
 _UNDO: Final[Mapping[str, Callable[[Register, list[Item]], list[str]]]] = {
     "namespace": _undo_namespaces,
     "directory": _undo_directories,
     "global": _undo_globals,
+    "remote": _undo_remote,
 }
 
 

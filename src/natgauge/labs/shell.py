@@ -38,6 +38,11 @@ def run_shell(start: Callable[[IO[bytes], IO[bytes]], subprocess.Popen[bytes]], 
         return CommandResult(process.returncode, _text(out), _text(err), seconds) if ended else None
 
 
+def title(snippet: str) -> str:
+    """The first line of a snippet that says something."""
+    return next((line.strip() for line in snippet.splitlines() if line.strip()), "")[:60]
+
+
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
     """Wait for the end without the polling of `Popen.wait`, which would add up to 50 ms to what is measured."""
     handle = os.pidfd_open(process.pid)

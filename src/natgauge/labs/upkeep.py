@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from natgauge.errors import NatgaugeError
 from natgauge.labs import locks, namespaces
 from natgauge.labs.locks import Lock
 from natgauge.labs.register import Register, read, registered
@@ -26,7 +27,7 @@ class LabStatus:
 
     Attributes:
         name: its name.
-        kind: "netns" or "cable".
+        kind: "netns", "cable", "ssh" or "vm".
         state: used by a live process, kept on purpose, or left behind by a killed one.
         pid: the process using it, else None.
         namespaces: network namespaces it made.
@@ -81,18 +82,25 @@ def clean(only: Collection[str] | None = None) -> list[str]:
         What was done, one sentence each; empty when there was nothing.
 
     Raises:
-        BrokenError: something could not be undone.
+        BrokenError: something could not be undone; all else was.
         HostError: a register is damaged or of another version.
     """
     done: list[str] = []
     if only is None:
         done += _end_orphans()
+    failed: list[NatgaugeError] = []
     for name in registered():
         if (only is None or name in only) and _user_of(name) is None:
-            done += take_down(name)
+            try:
+                done += take_down(name)
+            except NatgaugeError as error:
+                # A machine that cannot be reached keeps nothing else from being cleaned.
+                failed.append(error)
     if only is None:
         done += _delete_strays()
         done += _delete_lock_files()
+    if failed:
+        raise failed[0]
     return done
 
 

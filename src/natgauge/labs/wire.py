@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any, Final, Self
@@ -128,6 +129,17 @@ class WireLab:
             HostError: a port cannot be used (down, without XDP, in use by another process), or a capability is missing.
             UsageError: a port does not exist, has the default route or an IP address.
         """
+        self.take()
+        self.await_carrier(0.0)
+        return self
+
+    def take(self) -> None:
+        """Lock both ports and see that they can be used once their links stand.
+
+        Raises:
+            HostError: a port cannot be used (down, without XDP, in use by another process), or a capability is missing.
+            UsageError: a port does not exist, has the default route or an IP address.
+        """
         capabilities.require("using ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
         try:
             for port in (self.initiator, self.responder):
@@ -135,11 +147,34 @@ class WireLab:
                     raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')  # noqa: TRY301
                 self._lock(port)
                 self.notes += inside(port.netns, lambda port=port: self._examine(port))  # type: ignore[misc]
+        except BaseException:
+            self.down()
+            raise
+
+    def await_carrier(self, seconds: float) -> None:
+        """Wait until both links stand; what they are is known then.
+
+        Args:
+            seconds: to wait at most; links of twisted pair take three to agree on their speed.
+
+        Raises:
+            HostError: one does not stand.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            for port in (self.initiator, self.responder):
+                while not (stands := inside(port.netns, lambda port=port: _has_carrier(port.interface))):  # type: ignore[misc]
+                    if time.monotonic() >= deadline:
+                        break
+                    time.sleep(0.05)
+                if not stands:
+                    raise HostError(  # noqa: TRY301
+                        f"interface {port.interface}: has no carrier; see to the cable and the device's port"
+                    )
             self.media = (_media(self.initiator), _media(self.responder))
         except BaseException:
             self.down()
             raise
-        return self
 
     def _lock(self, port: Port) -> None:
         place = f"{port.netns}-" if port.netns else ""
@@ -222,8 +257,11 @@ def _read_mtu(interface: str) -> int:
 def _refuse_down(interface: str, link: Any) -> None:
     if not link["flags"] & _UP:
         raise HostError(f"interface {interface}: is down; run: ip link set {interface} up")
-    if not link.get_attr("IFLA_CARRIER"):
-        raise HostError(f"interface {interface}: has no carrier; see to the cable and the device's port")
+
+
+def _has_carrier(interface: str) -> bool:
+    with IPRoute() as routes:
+        return any(link.get_attr("IFLA_CARRIER") for link in routes.get_links(ifname=interface))
 
 
 def _default_route_interfaces(routes: IPRoute) -> set[int]:

@@ -20,12 +20,14 @@ from natgauge.measurer import TrialOutcome
 from natgauge.procedures.kit import lateness, queues
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.expected import expected_rate
 from natgauge.procedures.kit.frame_counts import forwarding_rate
 from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings, establishing_span, search_plan
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
 
 METRIC = "connection-rate"
 UNIT = "connections/s"
@@ -43,11 +45,15 @@ class Settings(SearchSettings):
 class _ConnectionRate(Repetitions[Settings]):
     """The highest rate in connections/s."""
 
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        super().__init__(runner, settings)
+        self._expected = expected_rate(runner, settings, "new")
+
     def once(self, known: float | None) -> Measurement:
         def trial(rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
             return self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
 
-        span = establishing_span(self.runner.measurer, self.settings.connections)
+        span = establishing_span(self.runner.measurer, self.settings.connections, self._expected)
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
         if found.value and not queues.waits(self.settings.placement):

@@ -18,6 +18,7 @@ from natgauge.measurer import TrialOutcome
 from natgauge.procedures.kit import mlr_search, queues
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.expected import expected_rate
 from natgauge.procedures.kit.frame_counts import forwarding_rate
 from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
@@ -107,6 +108,15 @@ class _Throughput(Repetitions[Settings]):
         self.preparation = preparation
         # Kept here as well: the search loses its own list when phase 1 cannot be prepared.
         self.judged: list[Attempt] = []
+        self._expected = self._from_slices()
+
+    def _from_slices(self) -> float | None:
+        """What slices tell to expect, frames/s of each direction; None where they do not have such frames."""
+        settings = self.settings
+        if settings.stateless or settings.foreground_share < 1:
+            return None
+        found = expected_rate(self.runner, settings, settings.directions)
+        return None if found is None else found / settings.active
 
     def once(self, known: float | None) -> Measurement:
         settings = self.settings
@@ -114,6 +124,7 @@ class _Throughput(Repetitions[Settings]):
             top=top_rate(self.runner.measurer) / settings.active,
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
+            expected=self._expected,
         )
         self.judged = []
         try:
@@ -154,7 +165,7 @@ def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr_search
     return mlr_search.MlrPlan(
         preset=settings.goals,
         top=span.top,
-        start=min(max(known or span.start, lowest), span.top),
+        start=min(max(known or span.expected or span.start, lowest), span.top),
         floor=lowest,
         width=settings.error.share or 0.0,
         trial_seconds=settings.trial_seconds,

@@ -61,6 +61,10 @@ class Diff:
         return UNKNOWN if unknown else ALIKE
 
 
+#: That the noise may hide changes of this share is worth a line.
+_MUCH: Final = 0.1
+
+
 def diff(
     first: Sequence[Result], second: Sequence[Result], *, about: Collection[str] = (), margin: float = 0.0
 ) -> Diff:
@@ -126,7 +130,19 @@ def _judged(one: Pair, found: Contrast, margin: float) -> tuple[Outcome, str]:
     if math.isinf(found.upper) or math.isinf(found.lower) or (found.kind == "ratio" and found.lower == 0):
         limits = " and ".join(dict.fromkeys(result.limited_by for result in (one.first, one.second)))
         return "cannot tell", f"limited by {limits}, not by the device alone"
-    return "no difference seen", ""
+    return "no difference seen", _hidden(one, found)
+
+
+def _hidden(one: Pair, found: Contrast) -> str:
+    """What the noise would hide, where that is much, and how far the repetitions of both runs spread."""
+    if found.kind != "ratio" or max(1 - found.lower, found.upper - 1) < _MUCH:
+        return ""
+    spreads = [(result.maximum - result.minimum) / result.median for result in (one.first, one.second)]
+    return (
+        f"there may be a fall of up to {max(0.0, 1 - found.lower):.0%} or a rise of up to "
+        f"{max(0.0, found.upper - 1):.0%}, for repetitions spread over {spreads[0]:.0%} of their median in the first "
+        f"run and {spreads[1]:.0%} in the second"
+    )
 
 
 def _word(one: Pair, *, risen: bool) -> Outcome:

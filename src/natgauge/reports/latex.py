@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from natgauge.reports.shown import below, lines_of
+from natgauge.reports.shown import Sheet, sheet
 from natgauge.results.model import Result
 
 _SPECIAL: Final[Mapping[str, str]] = {
@@ -26,17 +26,27 @@ def table(results: Sequence[Result]) -> str:
     Raises:
         UsageError: there are no results.
     """
-    head, *rest = lines_of(results)
+    return render(sheet(results))
+
+
+def render(shown: Sheet) -> str:
+    """Any table."""
+    head, *rest = shown.lines
     lines = [
-        r"\begin{tabular}{l" + "r" * len(results) + "}",
+        r"\begin{tabular}{l" + "r" * shown.columns + "}",
         r"\hline",
         _line([head.heading, *head.cells]),
         r"\hline",
-        *(_line([line.heading, *line.cells]) for line in rest),
+        *(
+            _line([line.heading, *line.cells])
+            if line.cells
+            else rf"\hline \multicolumn{{{shown.columns + 1}}}{{l}}{{{_plain(line.heading)}}} \\"
+            for line in rest
+        ),
         r"\hline",
         r"\end{tabular}",
     ]
-    return "\n".join([*lines, *(rf"\par{{\footnotesize {_plain(note)}\par}}" for note in below(results))])
+    return "\n".join([*lines, *(rf"\par{{\footnotesize {_plain(note)}\par}}" for note in shown.below)])
 
 
 def _line(cells: Sequence[str]) -> str:

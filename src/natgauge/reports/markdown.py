@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from natgauge.reports.shown import below, lines_of
+from natgauge.reports.shown import Sheet, sheet
 from natgauge.results.model import Result
 
 
@@ -16,20 +16,26 @@ def table(results: Sequence[Result]) -> str:
     Raises:
         UsageError: there are no results.
     """
-    head, *rest = lines_of(results)
+    return render(sheet(results))
+
+
+def render(shown: Sheet) -> str:
+    """Any table."""
+    head, *rest = shown.lines
     lines = [
-        _line([head.heading, *head.cells]),
+        row([head.heading, *head.cells]),
         "|" + "|".join([" --- ", *(" ---: " for _ in head.cells)]) + "|",
-        *(_line([line.heading, *line.cells]) for line in rest),
+        *(row([line.heading, *(line.cells or [""] * shown.columns)]) for line in rest),
     ]
-    notes = below(results)
-    return "\n".join([*lines, *([""] if notes else []), *(f"- {_plain(note)}" for note in notes)])
+    notes = [f"- {escaped(note)}" for note in shown.below]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_plain, cells)) + " |"
+def row(cells: Sequence[str]) -> str:
+    """One line of a table."""
+    return "| " + " | ".join(map(escaped, cells)) + " |"
 
 
-def _plain(text: str) -> str:
-    """What Markdown would take for a mark is shown as it is; a cell has no second line."""
+def escaped(text: str) -> str:
+    """Text as it is: what Markdown would take for a mark is shown as it is; a cell has no second line."""
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", " ".join(text.split()))

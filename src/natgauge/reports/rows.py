@@ -8,7 +8,7 @@ figure and differs between results of one metric, then the comparisons.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -16,11 +16,13 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.errors import UsageError
+from natgauge.procedures.cost import OWN, SHARE, TESTER
 from natgauge.results import derived
 from natgauge.results.comparing import shown
 from natgauge.results.model import SHARE_OF_LINK, Result
 from natgauge.results.parameters import describe
 from natgauge.results.scalability import DerivedRow, derived_rows
+from natgauge.words import Quantity
 
 Cell = str | float | None
 
@@ -37,12 +39,14 @@ class Row:
         unit: of its cells; empty where they have none or each its own.
         cells: one value per result; None = nothing to say.
         text: how a value is printed for people.
+        found: whether it was found by measuring; else it was set.
     """
 
     label: str
     unit: str
     cells: tuple[Cell, ...]
     text: Callable[[Cell], str]
+    found: bool = False
 
     @property
     def heading(self) -> str:
@@ -63,9 +67,10 @@ class _Described:
     read: Callable[[Result], Cell]
     unit: str = ""
     text: Callable[[Cell], str] = str
+    found: bool = False
 
     def filled(self, results: Sequence[Result]) -> Row:
-        return Row(self.label, self.unit, tuple(self.read(result) for result in results), self.text)
+        return Row(self.label, self.unit, tuple(self.read(result) for result in results), self.text, self.found)
 
 
 def number(value: Cell) -> str:
@@ -94,6 +99,11 @@ def _parameter(name: str) -> Callable[[Result], Cell]:
     return lambda result: _cell(result.parameter(name))
 
 
+def _figure(name: str) -> Callable[[Result], Cell]:
+    """One that only some metrics have."""
+    return lambda result: result.figures.get(name)
+
+
 def _cell(value: JsonValue) -> Cell:
     if value is None or isinstance(value, str | int | float):
         return str(value).lower() if isinstance(value, bool) else value
@@ -120,6 +130,23 @@ def _many(value: Cell) -> str:
     return str(str(value).count(",") + 1)
 
 
+#: What the frames of a quantity are called, whose cost was measured.
+_OF_COST: Final[Mapping[Quantity, str]] = {
+    "new": "a new connection",
+    "up": "a frame up",
+    "down": "a frame down",
+    "both": "a frame, both ways",
+}
+
+
+def _costs() -> Iterator[_Described]:
+    """Two rows of each quantity."""
+    for quantity, name in _OF_COST.items():
+        for figure, unit, digits in ((SHARE, "x forwarding", 2), (OWN, "ns", 0), (TESTER, "ns", 0)):
+            of = "tester's own part of " if figure == TESTER else "cost of "
+            yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=_decimals(digits), found=True)
+
+
 _FIXED: Final = (
     _Described("device", lambda result: result.dut),
     _Described("metric", lambda result: result.metric),
@@ -140,16 +167,25 @@ _FIXED: Final = (
         "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=_decimals(3)
     ),
     _Described("number of experiments", lambda result: len(result.repetitions)),
-    _Described("error of the search", lambda result: result.error, text=number),
+    _Described("error of the search", lambda result: result.error, text=number, found=True),
     _Described("unit", lambda result: result.unit),
-    _Described("median", lambda result: result.median, text=number),
-    _Described("1st percentile", lambda result: result.p1, text=number),
-    _Described("99th percentile", lambda result: result.p99, text=number),
+    _Described("median", lambda result: result.median, text=number, found=True),
+    _Described("1st percentile", lambda result: result.p1, text=number, found=True),
+    _Described("99th percentile", lambda result: result.p99, text=number, found=True),
+    _Described("emptying a full table", _figure("full_seconds"), "s", text=number, found=True),
+    _Described("emptying an empty table", _figure("empty_seconds"), "s", text=number, found=True),
+    _Described("R0, rate of C0", _figure("first_rate"), "connections/s", text=number, found=True),
+    _Described("CS, safe connections", _figure("exponential_safe"), text=number, found=True),
+    _Described("RS, rate of CS", _figure("exponential_safe_rate"), "connections/s", text=number, found=True),
+    _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, found=True),
     _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s", text=number),
-    _Described("share of theoretical maximum", lambda result: result.figures.get(SHARE_OF_LINK), text=_decimals(3)),
-    _Described("limited by", lambda result: result.limited_by),
-    _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number),
-    _Described("doubts", lambda result: doubt_words(result) or None, text=_many),
+    _Described(
+        "share of theoretical maximum", lambda result: result.figures.get(SHARE_OF_LINK), text=_decimals(3), found=True
+    ),
+    _Described("limited by", lambda result: result.limited_by, found=True),
+    _Described("tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, found=True),
+    *_costs(),
+    _Described("doubts", lambda result: doubt_words(result) or None, text=_many, found=True),
 )
 #: Parameters that these rows, and that of the cores, show already.
 _SHOWN: Final = frozenset(
@@ -200,7 +236,7 @@ def references(found: Sequence[DerivedRow]) -> list[str]:
 
 def _derived(row: DerivedRow) -> Row:
     cells = tuple(comparison.value for comparison in row.comparisons)
-    return Row(row.name, row.unit, cells, _decimals(row.digits))
+    return Row(row.name, row.unit, cells, _decimals(row.digits), found=True)
 
 
 def _differing(results: Sequence[Result]) -> list[Row]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,10 +19,40 @@ _FINDINGS: Final[frozenset[DoubtWord]] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row, printed: what it is called, with its unit, and one cell per result ("-" = nothing to say)."""
+    """One row, printed: what it is called, with its unit, and one cell per column ("-" = nothing to say).
+
+    A line without cells is a heading of those that follow.
+    """
 
     heading: str
     cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table before it has a form.
+
+    Attributes:
+        lines: the first one names the columns.
+        below: sentences that belong under it.
+    """
+
+    lines: tuple[Line, ...]
+    below: tuple[str, ...]
+
+    @property
+    def columns(self) -> int:
+        """How many there are beside the headings."""
+        return len(self.lines[0].cells)
+
+
+def sheet(results: Sequence[Result]) -> Sheet:
+    """The table of RFC 9693 section 6: one column per result.
+
+    Raises:
+        UsageError: there are no results.
+    """
+    return Sheet(tuple(lines_of(results)), tuple(below(results)))
 
 
 def lines_of(results: Sequence[Result]) -> list[Line]:
@@ -35,11 +65,20 @@ def lines_of(results: Sequence[Result]) -> list[Line]:
     return [line for line in shown if any(cell != "-" for cell in line.cells)]
 
 
-def below(results: Sequence[Result]) -> list[str]:
-    """Sentences that belong under the table: doubts and findings of each column, and what it was compared with."""
+def _column(number: int, result: Result) -> str:
+    return f"Column {number}, {result.dut}"
+
+
+def below(results: Sequence[Result], called: Callable[[int, Result], str] = _column) -> list[str]:
+    """Sentences that belong under the table: doubts and findings of each result, and what it was compared with.
+
+    Args:
+        results: of the table.
+        called: how a result is called there; it is given its number, from 1.
+    """
     derived, said = derived_rows(results), []
     for column, result in enumerate(results):
-        where = f"Column {column + 1}, {result.dut}"
+        where = called(column + 1, result)
         if result.doubts:
             said.append(f"{where}: doubts: {doubt_words(result)}.")
         said += [f"{where}: {text}." for text in (*findings(result), *uncompared(derived, column))]

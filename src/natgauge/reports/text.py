@@ -11,14 +11,14 @@ from pydantic import JsonValue
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.reports.rows import doubt_words, number, whole
-from natgauge.reports.shown import below, findings, lines_of
+from natgauge.reports.shown import Sheet, findings, sheet
 from natgauge.reports.stored import read_summary
 from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import SHARE_OF_LINK, Result
 from natgauge.words import LimitedBy
 
 #: Whoever shows a result reads it first: `read_summary` is handed on.
-__all__ = ["SeriesRow", "read_summary", "table", "verdict"]
+__all__ = ["SeriesRow", "read_summary", "render", "table", "verdict"]
 
 #: What limited a result, in words.
 _LIMITS: Final[Mapping[LimitedBy, str]] = {
@@ -192,12 +192,19 @@ def table(results: Sequence[Result]) -> str:
     Raises:
         UsageError: there are no results.
     """
-    shown = lines_of(results)
-    first = max(len(line.heading) for line in shown)
-    widths = [max(len(line.cells[column]) for line in shown) for column in range(len(results))]
+    return render(sheet(results))
+
+
+def render(shown: Sheet) -> str:
+    """Any table."""
+    rows = [line for line in shown.lines if line.cells]
+    first = max(len(line.heading) for line in rows)
+    widths = [max(len(line.cells[column]) for line in rows) for column in range(shown.columns)]
     lines = [
         f"{line.heading:<{first}}  "
         + "  ".join(f"{cell:>{width}}" for cell, width in zip(line.cells, widths, strict=True))
-        for line in shown
+        if line.cells
+        else f"\n{line.heading}"
+        for line in shown.lines
     ]
-    return "\n".join([*lines, *below(results)])
+    return "\n".join([*lines, *shown.below])

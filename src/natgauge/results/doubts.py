@@ -53,6 +53,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_trials(measured),
         *_queues(measured, parameters),
         *_turns(parameters),
+        *_beside(parameters),
         *_foreign(parameters),
         *_link(measured, parameters),
         *_unknown_tester(measured, parameters),
@@ -150,6 +151,17 @@ def _turns(parameters: Parameters) -> Iterator[Doubt]:
         yield Doubt(word="taking turns", text=text)
 
 
+def _beside(parameters: Parameters) -> Iterator[Doubt]:
+    """Cores are told apart, what lies behind them is not."""
+    if number := parameters.get("beside"):
+        others = "another worker" if number == 1 else f"{number} other workers"
+        text = (
+            f"{others} of the same machine may have measured at the same time: on other cores, but memory and the last "
+            "cache were shared; to see what that costs, measure with --on local:1"
+        )
+        yield Doubt(word="machine shared", text=text)
+
+
 def _foreign(parameters: Parameters) -> Iterator[Doubt]:
     """RFC 9693 section 4.4 wants the table empty, not only without the connections of this trial."""
     if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
@@ -157,7 +169,8 @@ def _foreign(parameters: Parameters) -> Iterator[Doubt]:
         full = (
             "" if parameters.get("table_size") else " and may have been full, for its limit was not told (--table-size)"
         )
-        text = f"all connections were new, but the device's table held {held}{full}"
+        work = "to forget those is work that a rate has in it: an --empty-command or --fresh-trials wait leaves it out"
+        text = f"all connections were new, but the device's table held {held}{full}; {work}"
         yield Doubt(word="table not emptied", text=text)
 
 

@@ -49,11 +49,12 @@ class Description:
         return self.moves != (metric in self.but)
 
 
-#: Metrics that find a rate or a time below the tester's highest rate: where that one lies shows in `limited_by` alone.
+#: Metrics that find a rate, a time or a cost below the tester's highest rate: where that one lies shows in `limited_by`
+#: alone.
 _BELOW_TESTER: Final = frozenset(
     {
         "connection-rate", "validated-connection-rate", "throughput", "latency", "pdv", "ipdv", "reset",
-        "tear-down-rate", "expiry", "table-capacity", "enumeration-orders",
+        "tear-down-rate", "expiry", "table-capacity", "enumeration-orders", "cost",
     }
 )  # fmt: skip
 
@@ -115,6 +116,12 @@ _DESCRIPTIONS: Final = (
     _told("device_timeout", "time-out told of the device", "place", "s"),
     _told("empty_command", "command that empties the device", "place"),
     _told("count_command", "command that counts its connections", "place"),
+    Description("device_kernel", "kernel of the device's machine", group="place"),
+    Description("device_cpu", "CPU of the device's machine", group="place"),
+    Description("device_processors", "processors of the device's machine", group="place"),
+    Description("guest_cores", "processors of the guest", group="place"),
+    Description("guest_memory", "memory of the guest", "MiB", "place"),
+    Description("guest_accelerator", "accelerator of the guest", group="place"),
     Description("placement", "placement", group="place"),
     Description("emulated", "emulated device", group="place"),
     Description("ring", "ring", "frames", "place"),
@@ -134,6 +141,8 @@ _DESCRIPTIONS: Final = (
     _told("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
     # Measured, not set: what the tester itself took of the device's cores.
     _told("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
+    # Each on cores of its own, but memory and the last cache are shared.
+    Description("beside", "workers beside it on the machine", group="place"),
     Description("natgauge", "natgauge version", group="place"),
     Description("kernel", "kernel", group="place"),
     Description("cpu", "CPU", group="place"),

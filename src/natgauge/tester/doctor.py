@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from natgauge.duts.ingredients import installing
 from natgauge.duts.recipe import available, load
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, programs
@@ -40,7 +41,7 @@ _STOLEN_SHARE: Final = 0.001
 #: Clocks that are read without leaving the program: x86, ARM, RISC-V.
 _FAST_CLOCKS: Final = ("tsc", "arch_sys_counter", "riscv_clocksource")
 _NEEDED_CAPABILITIES: Final = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_PERFMON")
-_PROGRAMS: Final = ("natgauge-engine", "natgauge-front")
+_PROGRAMS: Final = ("natgauge-engine", "natgauge-front", "natgauge-softwire")
 _VERSION_SECONDS: Final = 5.0
 
 
@@ -69,13 +70,15 @@ class Host:
         root: what stands for "/".
         release: of the kernel.
         prove: sends frames over a cable; None = not tried.
-        find: looks a system program up, as `shutil.which` does.
+        find: looks a program up as a device does.
     """
 
     root: Path = Path("/")
     release: str = field(default_factory=lambda: os.uname().release)
     prove: Callable[[], CableProof] | None = send_over_a_cable
-    find: Callable[[str], str | None] = field(default=lambda program: shutil.which(program, path=_search_path()))
+    find: Callable[[str], str | None] = field(
+        default=lambda program: shutil.which(program, path=programs.search_path())
+    )
 
     def read(self, path: str) -> str | None:
         """Text of a file without the space around it; None when it cannot be read."""
@@ -208,7 +211,7 @@ def _smt(host: Host) -> Iterator[Finding]:
             "SMT",
             "warning",
             "two threads share each core: what the device does slows the tester",
-            "echo off > /sys/devices/system/cpu/smt/control",
+            "natgauge host tune",
         )
     else:
         yield Finding("SMT", "ok", "no two cores share one")
@@ -223,7 +226,7 @@ def _governor(host: Host) -> Iterator[Finding]:
             "clock speed",
             "warning",
             f"governor {', '.join(slow)} lets the cores slow down",
-            "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+            "natgauge host tune",
         )
     else:
         yield Finding("clock speed", "ok", "governor performance" if found else "not the kernel's to change")
@@ -294,7 +297,7 @@ def _packages(host: Host) -> Iterator[Finding]:
     packages = sorted(absent)
     if packages:
         what = f"not installed: {', '.join(packages)}"
-        yield Finding("gateway packages", "missing", what, f"apt-get install {' '.join(packages)}")
+        yield Finding("gateway packages", "missing", what, installing(packages))
     else:
         yield Finding("gateway packages", "ok", "all are installed")
 
@@ -303,8 +306,7 @@ def _package(name: str, missing: Mapping[str, str]) -> Finding:
     """Of one recipe; `missing` has the Debian package of each program that was not found."""
     if not missing:
         return Finding(f"gateway {name}", "ok", "all it needs is installed")
-    packages = " ".join(dict.fromkeys(missing.values()))
-    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", f"apt-get install {packages}")
+    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", installing(missing.values()))
 
 
 def _ports(host: Host) -> Iterator[Finding]:
@@ -358,8 +360,3 @@ _LOOKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
     _memory,
     _ports,
 )
-
-
-def _search_path() -> str:
-    """PATH with the system programs' folders, which a user's own PATH lacks."""
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])

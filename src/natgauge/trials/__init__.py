@@ -45,7 +45,6 @@ from natgauge.trials.comparison import (
     ComparisonResult,
     Contestant,
     ContestantCounts,
-    Quantity,
     Slices,
     StreamTally,
 )
@@ -81,7 +80,6 @@ __all__ = [
     "Ports",
     "Progress",
     "ProgressCallback",
-    "Quantity",
     "ReceiverTime",
     "ResponderSide",
     "ResponderStream",

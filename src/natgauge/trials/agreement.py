@@ -103,10 +103,14 @@ class Frame(Model):
 
 
 class Phase1(Model):
-    """Phase 1 (RFC 9693 section 4.2): `rate` in frames/s, `grace_ms` of waiting for the last frames."""
+    """Phase 1 (RFC 9693 section 4.2): `rate` in frames/s, `grace_ms` of waiting for the last frames.
+
+    Senders make up for a stall at `catch_up_percent` of the rate at most; None = as fast as they can.
+    """
 
     rate: float
     grace_ms: int | None = None
+    catch_up_percent: int | None = None
 
 
 class InitiatorStream(Model):
@@ -130,11 +134,12 @@ class Step(Model):
 
 
 class Phase2(Model):
-    """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent."""
+    """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent. `catch_up_percent` as in phase 1."""
 
     initiator: InitiatorStream | None = None
     responder: ResponderStream | None = None
     grace_ms: int | None = None
+    catch_up_percent: int | None = None
     step: Step | None = None
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from natgauge.trials.agreement import Count, Limits, Model, TrialRequest
-
-#: First frames of connections; frames of standing ones from the Initiator, from the Responder, from both in turn.
-Quantity = Literal["new", "up", "down", "both"]
+from natgauge.words import Quantity
 
 
 class Contestant(Model):

@@ -81,6 +81,9 @@ class Logbook(Silent):
         self.trials.append(trial)
         self.trial_ended = time.monotonic()
 
+    def add_round(self, comparison_round: Mapping[str, Any]) -> None:
+        """No trial."""
+
     def running(self, progress: Progress) -> None:
         """The first word of a phase comes at its beginning."""
         if progress.phase == "phase1" and progress.made_frames == 0:

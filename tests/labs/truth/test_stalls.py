@@ -12,11 +12,12 @@ from tests.labs.burner import burning
 from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
 
 from natgauge import trials
+from natgauge.bench import pacing
 from natgauge.counts import counts_of, stalls_of
 from natgauge.facts import TrialEvidence
 from natgauge.labs.netns import NetnsLab
 from natgauge.measurer import Counts, Direction, Verdict
-from natgauge.trials import InitiatorStream, Phase2, StreamCounts, TrialResult
+from natgauge.trials import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.verdicts import Judgement, judge
 
 #: The sender must be left in peace.
@@ -30,6 +31,8 @@ EVERY_FRAMES = 1000
 #: Share of the time that the sender may stand still; with the burner's turns and as much behind, half stays in peace.
 MOST_STALLED = 0.1
 ATTEMPTS = 6
+#: Of a phase 1 of one second; in a stall three times as many frames as the ring holds are due.
+PREPARING_RATE = 40_000.0
 LOSSY = f"""
 nft -f - <<END
 table ip loss {{
@@ -126,3 +129,24 @@ def test_what_stalls_lose_is_excused_and_told_where(lab: NetnsLab) -> None:
     assert all(later.from_ns >= earlier.to_ns for earlier, later in pairwise(burnt))
     found = judged(result)
     assert (found.verdict, found.excused, found.excused_frames) == (Verdict.INVALID, True, lost)
+
+
+def lost_in_phase1(lab: NetnsLab, catch_up_percent: int | None) -> int:
+    """Of a phase 1 whose sender stood still several times."""
+    lab.devices[0].run("conntrack -F")
+    phase1 = Phase1(rate=PREPARING_RATE, grace_ms=300, catch_up_percent=catch_up_percent)
+    request = trial_request(lab, phase2=False, watch_cpus=lab.device_cpus)
+    request = request.model_copy(update={"connections": int(PREPARING_RATE), "phase1": phase1})
+    with burning(lab.sender_cpus[0], BURNT_MS, EVERY_MS):
+        result = trials.run(request)
+    assert result.phase1 is not None
+    sender = next(cpu for cpu in result.cpus if cpu.role == "sender")
+    assert sender.worst_stall_ns > 0.8 * BURNT_MS * 1e6
+    return result.phase1.offered_frames - result.phase1.received_frames
+
+
+def test_a_sender_that_makes_up_for_stalls_slowly_overflows_no_ring(lab: NetnsLab) -> None:
+    """What fell due in a stall left at once, more than the ring holds: every disturbed trial was INVALID."""
+    assert lost_in_phase1(lab, None) > RING
+    # The device's core may be taken away by the host, too.
+    assert any(lost_in_phase1(lab, pacing.CATCH_UP_PERCENT) == 0 for _ in range(ATTEMPTS))

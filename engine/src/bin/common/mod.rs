@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `natgauge-front` and `natgauge-calibrator` share: where an interface is, which BPF program sits on it and which
-//! maps that program has, and how a failure is told.
+//! What `natgauge-front`, `natgauge-softwire` and `natgauge-calibrator` share: where an interface is, which BPF program
+//! sits on it and which maps that program has, and how a failure is told.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -12,11 +12,7 @@ use libbpf_rs::{MapCore, MapHandle};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{setns, CloneFlags};
 
-// The engine's own kinds of failure; not every way of making one is needed here.
-#[allow(dead_code)]
-#[path = "../../failure.rs"]
-mod failure;
-pub use failure::{Failure, Outcome};
+pub use natgauge_engine::failure::{Failure, Outcome};
 
 /// For reading back what the kernel holds: it can fail only when something is taken away meanwhile.
 pub fn unreadable(error: impl Display) -> Failure {

@@ -91,7 +91,8 @@ def choose_cores(options: Options, need: Need) -> tuple[tuple[int, ...] | None, 
     if _placement(options, need) == "shared":
         return (senders if senders is not None else devices), devices
     if senders is None and devices is not None:
-        left = [cpu for cpu in usable_cpus() if cpu not in check_cpus(devices, "device cores")]
+        taken = set(check_cpus(devices, "device cores"))
+        left = [cpu for cpu in usable_cpus() if cpu not in taken]
         senders = tuple(left[:1]) or None
     return senders, devices
 

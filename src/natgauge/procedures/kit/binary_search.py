@@ -10,6 +10,7 @@ Plain halving, with what the standards leave unsaid:
 * INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
 * Frames that are lost or come back wrong at every rate in the same share end the search (see `incurable`). Where the
   first failures hint at that, rates far above and far below them are tried next.
+* Where it is known about where it should end, it begins there instead (see `nearing`).
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
   second time, a third time where the two differ, and the majority counts. If that moves a bound the search goes on.
 """
@@ -22,9 +23,10 @@ from dataclasses import dataclass
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.incurable import LEAST_TRIALS, SPAN, Faults, Incurable
+from natgauge.procedures.kit.incurable import SPAN, Faults, Incurable
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.loads import Load, Status
+from natgauge.procedures.kit.nearing import Nearing
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, TimeUpError, undecided_note
 from natgauge.procedures.kit.values import SearchError
@@ -70,6 +72,7 @@ class SearchPlan:
         confirm: try the final bounds again.
         most_trials: the search ends after so many, with what it has.
         unit: of a load, for the notes; the search itself only needs a number that gets harder as it grows.
+        expected: where the search should end, > 0; None = nothing is known.
         whole: loads are whole numbers.
     """
 
@@ -84,6 +87,7 @@ class SearchPlan:
     confirm: bool = True
     most_trials: int = 200
     unit: str = "frames/s"
+    expected: float | None = None
     whole: bool = False
 
 
@@ -124,6 +128,7 @@ class _Search:
         self._incurable: Incurable | None = None
         self._looked_above = False
         self._undecided = False
+        self._nearing = None if plan.expected is None else Nearing(plan.expected, plan.error)
 
     def run(self) -> Measurement:
         """Converge, confirm, and go on while confirming moves a bound."""
@@ -191,6 +196,10 @@ class _Search:
         if lower is None:
             return self._downward(upper)
         resolved = self._resolved(lower.rate, upper.rate)
+        if not resolved and self._nearing is not None:
+            guess = self._nearing.between(lower.rate, upper)
+            if guess is not None:
+                return guess, False
         if not resolved and upper.rate > NEAR * lower.rate:
             return self._narrowing(lower.rate, upper), True
         if lower.status is Status.SHORT_PASS:
@@ -198,10 +207,12 @@ class _Search:
         return None if resolved else ((lower.rate + upper.rate) / 2, False)
 
     def _upward(self, lower: Load | None) -> tuple[float, bool] | None:
+        near = self._nearing
         if lower is None:
-            return self._plan.start, True
+            return (self._plan.start, True) if near is None else (self._within(near.start), False)
         if lower.rate < self._plan.top:
-            return min(lower.rate * self._stride(), self._plan.top), True
+            load, short = (lower.rate * self._stride(), True) if near is None else near.above(lower)
+            return min(load, self._plan.top), short
         return None if lower.status is Status.PASS else (lower.rate, False)
 
     def _downward(self, upper: Load) -> tuple[float, bool] | None:
@@ -210,6 +221,9 @@ class _Search:
         suspected = None if self._plan.whole else self._faults.suspected()
         if suspected is not None:
             return self._far(suspected), False
+        if self._nearing is not None and upper.cause not in FULL:
+            load, short = self._nearing.below(upper)
+            return self._within(max(load, upper.rate / STEEPEST)), short
         if upper.cause in FULL:
             guess = upper.rate / STEEPEST
         else:
@@ -219,17 +233,26 @@ class _Search:
         return max(guess, self._plan.floor), True
 
     def _far(self, suspected: Incurable) -> float:
-        """Once far above the failures, where a trial is over sooner; then far below them, then between."""
-        lowest, highest = self._faults.rates
+        """Once far above the failures; then between what is alike and what is not; at last far below.
+
+        Where phase 1 is all, a trial lasts the longer the lower its rate is.
+        """
+        _, highest = self._faults.rates
         if not self._looked_above and highest < self._plan.top:
             self._looked_above = True
             return min(SPAN * highest, self._plan.top)
-        if highest >= FAR_DOWN * SPAN * lowest and len(self._loads) < LEAST_TRIALS:
-            return math.sqrt(lowest * highest)
-        # No farther down than it takes: where phase 1 is all, a trial gets longer as its rate gets lower.
+        if suspected.highest >= SPAN * suspected.lowest:
+            return math.sqrt(suspected.lowest * suspected.highest)
+        beyond = min((rate for rate in self._loads if rate > suspected.highest), default=0.0)
+        if beyond >= NEAR * suspected.highest:
+            return math.sqrt(suspected.highest * beyond)
+        # No farther down than it takes.
         enough = BELOW * suspected.highest / SPAN
         down = suspected.lowest / FAR_DOWN
         return max(enough if down < enough < suspected.lowest else down, self._plan.floor)
+
+    def _within(self, load: float) -> float:
+        return min(max(load, self._plan.floor), self._plan.top)
 
     def _stride(self) -> float:
         return self._plan.stride if len(self._loads) == 1 else NEAR

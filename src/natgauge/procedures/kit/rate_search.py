@@ -74,15 +74,22 @@ class Span:
         top: the tester's highest rate.
         floor: the lowest rate worth a trial.
         start: the first rate when nothing is known.
+        expected: where the search should end, > 0; None = nothing is known.
     """
 
     top: float
     floor: float
     start: float
+    expected: float | None = None
 
 
-def establishing_span(measurer: Measurer, connections: int) -> Span:
+def establishing_span(measurer: Measurer, connections: int, expected: float | None = None) -> Span:
     """Where to search for the rate at which so many connections are established.
+
+    Args:
+        measurer: performs the trials.
+        connections: N.
+        expected: where the search should end, connections/s; None = nothing is known.
 
     Raises:
         BrokenError: the tester's highest rate is not known.
@@ -92,6 +99,7 @@ def establishing_span(measurer: Measurer, connections: int) -> Span:
         top=top,
         floor=min(connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN),
         start=connections / FIRST_TRIAL_SECONDS,
+        expected=expected,
     )
 
 
@@ -101,7 +109,7 @@ def search_plan(settings: SearchSettings, span: Span, known: float | None, *, sh
     Args:
         settings: of the procedure.
         span: where to search.
-        known: answer of an earlier repetition.
+        known: answer of an earlier repetition; where slices told what to expect, that is expected again.
         short_probes: whether the bracket may be found with short trials.
     """
     lowest = min(span.floor, span.top)
@@ -115,4 +123,5 @@ def search_plan(settings: SearchSettings, span: Span, known: float | None, *, sh
         invalid_repeats=settings.invalid_repeats,
         loss_verifications=settings.loss_verifications,
         confirm=settings.confirm,
+        expected=None if span.expected is None else known or span.expected,
     )

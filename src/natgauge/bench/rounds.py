@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One round of slices through devices that are up at once: asked of the engine, and every frame of it judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from natgauge.bench.question import Cell, ask
+from natgauge.duts.recipe import load
+from natgauge.labs.cable import CableLab
+from natgauge.tester.cable import untranslated_request
+from natgauge.tester.highest import HighestRates
+from natgauge.trials import (
+    Block,
+    ComparisonRequest,
+    ComparisonResult,
+    Contestant,
+    ContestantCounts,
+    Limits,
+    Phase1,
+    Slices,
+    TrialRequest,
+    compare,
+)
+from natgauge.words import QUANTITIES, Family, Quantity
+
+#: Requests have a rate, which slices do not keep.
+RATE: Final = 1e6
+#: Of benches on which nothing is searched.
+NO_SEARCH: Final = HighestRates(RATE, RATE, own_ports=False)
+#: A device whose frames were not all received and right has so many rounds to do better.
+MOST_VOID: Final = 3
+#: Beyond what a round may take the engine gets this long to end.
+_SLACK_SECONDS: Final = 15.0
+_LONGEST_SECONDS: Final = 600.0
+#: The longest name the engine takes.
+_LONGEST_NAME: Final = 64
+
+Runner = Callable[..., ComparisonResult]
+
+
+class Frames(NamedTuple):
+    """What the tester's own cost depends on, and what plain forwarding is told for."""
+
+    family: Family
+    octets: int
+    connections: int
+
+
+class Visited(Protocol):
+    """A device that is up.
+
+    Attributes:
+        label: what it is called.
+    """
+
+    label: str
+
+    def request(self) -> TrialRequest:
+        """Its part of the next round, with a run mark of its own."""
+
+    def empty(self) -> None:
+        """Forget all connections."""
+
+    def count(self) -> int | None:
+        """Its own number of connections; None where it keeps none, or does not tell."""
+
+    @property
+    def udp_timeout(self) -> int | None:
+        """Seconds after which it forgets a connection; None where it keeps none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A round.
+
+    Attributes:
+        cpu: where all work.
+        frames: of one slice.
+        blocks: of each quantity; none of those that are left out.
+        seed: of the orders of visits.
+    """
+
+    cpu: int
+    frames: int
+    blocks: Mapping[Quantity, int]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round that is over; positions are those of the devices, then of the cables.
+
+    Attributes:
+        request: as asked of the engine.
+        result: its answer.
+        faults: what was wrong with whose frames, by position: such slices say nothing.
+    """
+
+    request: ComparisonRequest
+    result: ComparisonResult
+    faults: Mapping[int, str]
+
+
+def perform(asked: Asked, devices: Sequence[Visited], cables: Sequence[Contestant], run: Runner = compare) -> Round:
+    """Empty all tables, visit all in turn, and judge every frame.
+
+    Raises:
+        NatgaugeError: it could not be run.
+    """
+    for one in devices:
+        one.empty()
+    timeouts = [one.udp_timeout for one in devices if one.udp_timeout is not None]
+    # A round may not outlast what the device remembers; one that remembers for a second is asked for what it can.
+    limit = min([_LONGEST_SECONDS, *(max(timeout - 1, timeout / 2) for timeout in timeouts)])
+    blocks = {quantity: asked.blocks.get(quantity, 0) for quantity in QUANTITIES}
+    own = [Contestant(name=one.label[-_LONGEST_NAME:], trial=one.request()) for one in devices]
+    request = ComparisonRequest(
+        seed=asked.seed % 2**64,
+        cpu=asked.cpu,
+        contestants=(*own, *cables),
+        slices=Slices(frames=asked.frames, **blocks),
+        limits=Limits(seconds=limit),
+    )
+    result = run(request, seconds=limit + _SLACK_SECONDS)
+    faults = {}
+    for position, counts in enumerate(result.contestants):
+        standing = devices[position].count() if position < len(devices) else None
+        if fault := fault_of(counts, request.contestants[position].trial.connections, standing):
+            faults[position] = fault
+    return Round(request, result, faults)
+
+
+def work(block: Block) -> list[int]:
+    """What the two slices of each contestant took together, ns, by the contestant's position.
+
+    A block visits each contestant twice, mirrored, within some milliseconds. What its device took is that less what the
+    cable's two slices took, which is the tester's own work.
+    """
+    found = [0] * len(block.order)
+    for position, first, second in zip(block.order, block.ns, reversed(block.ns), strict=False):
+        found[position] = first + second
+    return found
+
+
+def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -> str:
+    """What is wrong with a contestant's frames in a round; empty = nothing.
+
+    Args:
+        counts: of its frames.
+        connections: N.
+        standing: what the device counts after the round; None = it does not tell.
+    """
+    for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):
+        kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
+        wrong = {kind: getattr(stream, kind) for kind in kinds if getattr(stream, kind)}
+        if stream.received_frames < stream.made_frames or wrong:
+            more = "".join(f", {number} {kind}" for kind, number in wrong.items())
+            return f"{name}: {stream.received_frames} of {stream.made_frames} frames came back{more}"
+    if counts.refused_frames or counts.damaged_unmarked:
+        return f"{counts.refused_frames} frames refused by the tester's ports, {counts.damaged_unmarked} damaged"
+    if counts.stored != connections:
+        return f"{counts.stored} of {connections} connections were learned"
+    if counts.remapped:
+        return f"{counts.remapped} frames of standing connections came with another outside source"
+    if standing is not None and standing < connections:
+        return f"it counts {standing} connections after {connections} were opened"
+    return ""
+
+
+def forwarding_of(frames: Frames, place: Mapping[str, object]) -> Cell:
+    """The cell of plain forwarding of such frames, in a lab with these options."""
+    traffic: Mapping[str, object] = {"connections": frames.connections, "frame_size": frames.octets}
+    return ask("throughput", load(f"linux-{frames.family}").origin, {**traffic, **place}).cell
+
+
+def over_cable(frames: Frames, lab: CableLab, cpu: int, connections: int | None = None) -> Contestant:
+    """A cable's part of a round: such frames, over so many connections (None = as many as `frames` has)."""
+    trial = untranslated_request(
+        lab.initiator,
+        lab.responder,
+        family=frames.family,
+        frame_size=frames.octets,
+        connections=frames.connections if connections is None else connections,
+        phase1=Phase1(rate=RATE),
+        phase2=None,
+        sender_cpus=(cpu,),
+    )
+    return Contestant(name="cable", trial=trial)

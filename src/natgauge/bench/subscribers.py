@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscribers of a device that shares IPv4 addresses (MAP, lw4o6): each of the Initiator's addresses is one.
+
+A subscriber has the ports of its set and no others, so a plan that needs more towards one remote endpoint is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from natgauge.bench.ranges import Range
+from natgauge.errors import UsageError
+from natgauge.labs.contract import Addresses, Link
+
+if TYPE_CHECKING:
+    # What may be asked is known without what reads recipes.
+    from natgauge.duts.port_sets import PortSets
+
+
+def source_addresses(subscribers: int | None, named: Addresses | None, sets: PortSets | None, link: Link) -> Addresses:
+    """The Initiator's addresses, one for each subscriber.
+
+    Args:
+        subscribers: as asked; None = as many as there are addresses.
+        named: addresses that were asked for; None = the link's own, from the tester's first one on.
+        sets: how subscribers share outside addresses; None = the device has no subscribers.
+        link: between Initiator and device.
+
+    Raises:
+        UsageError: fewer than one or more than the device or the link has, not the addresses that were named, or the
+            device has no subscribers.
+    """
+    if sets is None:
+        if subscribers is not None:
+            raise UsageError(
+                f"subscribers: {subscribers} asked for, but none of this device are known; leave it out, or choose "
+                "a gateway of ours of kind lw4o6, map-e or map-t"
+            )
+        return named or Addresses(link.tester, link.tester)
+    count = subscribers if subscribers is not None else (1 if named is None else named.count)
+    if not 1 <= count <= sets.most:
+        raise UsageError(
+            f"subscribers: {count} is outside of 1 to {sets.most}: sets of {sets}, {sets.per_address} of them on each "
+            f"address of {sets.network}"
+        )
+    if named is None:
+        return _from_first(count, link)
+    if named.first != link.tester or named.count != count:
+        raise UsageError(
+            f"source addresses: {named} with {count} subscribers: each address is a subscriber, the first one is "
+            f"{link.tester}; leave them out"
+        )
+    return named
+
+
+def _from_first(count: int, link: Link) -> Addresses:
+    last = int(link.tester) + count - 1
+    end = int(link.network.broadcast_address)
+    if last >= end:
+        raise UsageError(
+            f"subscribers: {count} addresses from {link.tester} on are more than the {end - int(link.tester)} of "
+            f"{link.network}; use fewer"
+        )
+    return Addresses(link.tester, link.tester + (count - 1))
+
+
+def needs(connections: int, subscribers: int, endpoints: int) -> int:
+    """Ports that a subscriber needs towards one remote endpoint."""
+    return math.ceil(connections / (subscribers * endpoints))
+
+
+def destination_ports(connections: int, subscribers: int, responders: int, sets: PortSets) -> int:
+    """As few as leave half of each set free: a NAT that looks for a free port gives up near the end of a set."""
+    return math.ceil(connections / (subscribers * _comfortable(sets) * responders))
+
+
+def source_ports(connections: int | None, subscribers: int, endpoints: int, sets: PortSets, first: int) -> Range:
+    """As many as the connections of a subscriber need, from `first` on; half a set without a number of connections.
+
+    Raises:
+        UsageError: a set does not have so many.
+    """
+    needed = _comfortable(sets) if connections is None else needs(connections, subscribers, endpoints)
+    if connections is not None and needed > sets.ports:
+        raise UsageError(
+            f"connections: {connections} of {subscribers} subscribers towards {endpoints} remote endpoints need "
+            f"{needed} ports of a set each, a set has {sets}; use at least "
+            f"{needs(connections, subscribers, sets.ports)} destination ports and addresses, more subscribers, or "
+            "fewer connections"
+        )
+    return Range(first, first + needed - 1)
+
+
+def refuse_small_sets(named: Range, connections: int, sets: PortSets) -> None:
+    """Refuse source ports that were asked for when a set has not as many.
+
+    Raises:
+        UsageError: it is so.
+    """
+    needed = min(named.count, connections)
+    if needed > sets.ports:
+        raise UsageError(
+            f"source ports: {needed} of a subscriber towards one remote endpoint need as many outside ports, a set has "
+            f"{sets}; use fewer source ports and more destination ports"
+        )
+
+
+def pool(sets: PortSets, subscribers: int) -> Addresses:
+    """The outside addresses that so many share."""
+    return Addresses(sets.of(0)[0], sets.of(subscribers - 1)[0])
+
+
+def _comfortable(sets: PortSets) -> int:
+    return max(1, sets.ports // 2)

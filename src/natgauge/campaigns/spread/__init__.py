@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns spread over several workers by Dask.distributed: it decides who does what, the journal stays here.
+
+`offers.py` what a worker offers and a cell needs, as Dask's resources; `worker.py` what runs on a worker; `home.py`
+what runs beside the journal; `cluster.py` workers on this machine, and `natgauge worker`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from natgauge.errors import HostError, UsageError
+
+#: Dask's usual port of a scheduler.
+PORT: Final = 8786
+
+
+def need_dask() -> Any:
+    """The module `distributed`, loaded when it is asked for: that takes seconds.
+
+    Raises:
+        HostError: it is not installed.
+    """
+    # Of Dask's own messages; it reads this when it is loaded, in its workers, too.
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise HostError(
+            f"workers: the Python package {error.name or 'distributed'} is not installed: pip install 'natgauge[dask]'"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What `--on` names.
+
+    Attributes:
+        text: as it was given.
+        scheduler: its address as Dask writes it, without the protocol; empty = none, workers are started here.
+        workers: so many workers are started here.
+    """
+
+    text: str
+    scheduler: str = ""
+    workers: int = 0
+
+
+def where(text: str) -> Where:
+    """Read `dask://HOST:PORT` or `local:N`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    kind, _, rest = text.partition(":")
+    if kind == "local" and rest.isascii() and rest.isdigit() and int(rest) > 0:
+        return Where(text, workers=int(rest))
+    if kind == "dask":
+        try:
+            parts = urlsplit(text)
+            host, port = parts.hostname, parts.port or PORT
+        except ValueError:
+            host, port = None, PORT
+        if host and not parts.path.strip("/"):
+            return Where(text, scheduler=f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    raise UsageError(
+        f"workers: {text!r} is neither a Dask scheduler nor workers of this machine; write dask://HOST:{PORT} or "
+        "local:N"
+    )

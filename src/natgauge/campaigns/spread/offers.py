@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker offers and what a cell needs, both as resources: names with amounts, which Dask holds together.
+
+A worker visits one cell at a time and has its cores to itself: two workers of one machine never share one, nor a
+sibling of one. What a machine has once, such as the kernel's hash table of connections, only one worker of the machine
+offers; so two cells that would disturb each other there never run at the same time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import Cell, CellOptions
+from natgauge.campaigns.cells import Point
+from natgauge.campaigns.plan import Plan
+from natgauge.campaigns.recording import MACHINE
+from natgauge.errors import UsageError
+from natgauge.host.cpus import core_groups, cpu_list, format_cpus
+from natgauge.labs.contract import Lab
+from natgauge.labs.locks import Lock, check_name
+from natgauge.labs.register import kept_settings
+from natgauge.version import VERSION
+
+#: Offered by one worker of each machine: settings of the whole machine, ports of a wire, labs that are kept up.
+MACHINE_WIDE: Final = "what its machine has once"
+CORES: Final = "cores"
+#: Offered by a worker of this version, once: so it does one thing at a time.
+WORKER: Final = f"natgauge {VERSION}"
+_WORKERS: Final = "natgauge "
+_LAB, _CORE, _LIKE, _MACHINE = "lab ", "core ", "like ", "machine "
+_DIGEST_DIGITS: Final = 12
+_LONGEST_NAME: Final = 32
+
+Resources = dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """One worker.
+
+    Attributes:
+        name: unlike all others at its scheduler.
+        cores: its own, ascending.
+        labs: names of the labs it has, or makes.
+        machine_wide: whether it is the one of its machine that may use what the machine has once.
+    """
+
+    name: str
+    cores: tuple[int, ...]
+    labs: tuple[str, ...]
+    machine_wide: bool
+
+    def resources(self, facts: Mapping[str, Any]) -> Resources:
+        """What Dask is told; `facts` are those of its machine."""
+        found = {WORKER: 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
+        found |= {f"{_CORE}{core}": 1.0 for core in self.cores}
+        found |= {f"{_LAB}{lab}": 1.0 for lab in self.labs}
+        found[_LIKE + likeness(facts, len(self.cores))] = 1.0
+        if self.machine_wide:
+            found[MACHINE_WIDE] = 1.0
+        return found
+
+    def lab_of(self, cell: Cell) -> Cell:
+        """The cell in a lab of this worker's own, where labs of one name on one machine would be in each other's way.
+
+        Ports of a wire, and labs kept by `natgauge lab up`, are there once, and stay what they are.
+        """
+        options: CellOptions = cell.options
+        if _is_there_once(cell, Bench(cell).lab):
+            return cell
+        return replace(cell, options=replace(options, lab_name=self.lab_name(options.lab_name)))
+
+    def lab_name(self, name: str) -> str:
+        """What a lab of this name is called that this worker makes."""
+        own = f"-c{self.cores[0]}"
+        return name[: _LONGEST_NAME - len(own)].rstrip("-") + own
+
+
+def _is_there_once(cell: Cell, lab: Lab) -> bool:
+    """Whether the lab is one that no worker makes for itself."""
+    return not lab.virtual or kept_settings(cell.options.lab_name, cell.options.lab) is not None
+
+
+def likeness(facts: Mapping[str, Any], cores: int) -> str:
+    """The same for two workers whose repetitions of one cell may stand in one result."""
+    moving = {name: facts.get(name) for name in MACHINE}
+    text = json.dumps([moving, (facts.get("cpu") or {}).get("model"), cores], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
+
+
+def like(likeness_of: str) -> Resources:
+    """What only workers of this likeness offer."""
+    return {_LIKE + likeness_of: 1.0}
+
+
+def machine_digest() -> str:
+    """Unlike that of any other machine, and tells nothing of this one."""
+    text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    return hashlib.sha256(text).hexdigest()[:_DIGEST_DIGITS]
+
+
+def needs(plan: Plan, point: Point) -> Resources:
+    """What a cell needs of whoever visits it.
+
+    Args:
+        plan: it belongs to.
+        point: planned on cores like those it will be measured on.
+    """
+    lab = Bench(point.cell).lab
+    asked = {**plan.lab, **point.values}
+    lists = {name: cpu_list(_text(point.cell.place.get(name))) or () for name in ("cores", "sender_cores")}
+    least = len({core for cores in lists.values() for core in cores})
+    if lab.placement == "isolated":
+        # Whichever was left open wants one core more.
+        least += sum(not cores for cores in lists.values())
+    found: Resources = {WORKER: 1.0, CORES: float(max(least, 1)), f"{_LAB}{point.cell.options.lab_name}": 1.0}
+    for name, cores in lists.items():
+        if isinstance(asked.get(name), str):
+            found |= {f"{_CORE}{core}": 1.0 for core in cores}
+    recipes = point.recipe.of_devices(len(lab.devices))
+    knobs = [knob for recipe in recipes for knob in recipe.knobs.named().values()]
+    global_knobs = any(knob is not None and knob.scope == "machine" for knob in knobs)
+    if global_knobs or _is_there_once(point.cell, lab):
+        found[MACHINE_WIDE] = 1.0
+    return found
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool:
+    """Whether one worker has all that is needed."""
+    return all(offered.get(name, 0.0) >= amount for name, amount in wanted.items())
+
+
+def is_ours(offered: Mapping[str, float]) -> bool:
+    """Whether a worker of Dask's is one of natgauge's, of whatever version."""
+    return any(name.startswith(_WORKERS) for name in offered)
+
+
+def version_of(offered: Mapping[str, float]) -> str:
+    """Version of the natgauge that a worker is."""
+    return next(name.removeprefix(_WORKERS) for name in offered if name.startswith(_WORKERS))
+
+
+def beside(offered: Mapping[str, float], others: Sequence[Mapping[str, float]]) -> int:
+    """How many of all workers, itself among them, are others of the same machine."""
+    machine = {name for name in offered if name.startswith(_MACHINE)}
+    return max(sum(bool(machine & other.keys()) for other in others) - 1, 0)
+
+
+def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -> str:
+    """What no worker has of what a cell needs, in words, with what they have instead."""
+    for name, amount in wanted.items():
+        if any(offered.get(name, 0.0) >= amount for offered in every):
+            continue
+        if name.startswith(_LAB):
+            there = sorted({one.removeprefix(_LAB) for offered in every for one in offered if one.startswith(_LAB)})
+            return f'no worker has lab "{name.removeprefix(_LAB)}", they have {", ".join(there)}'
+        if name == CORES:
+            most = max(offered.get(CORES, 0.0) for offered in every)
+            return f"it needs {amount:.0f} cores, no worker has more than {most:.0f}"
+        if name.startswith(_LIKE):
+            return "no worker is like the machine that measured its first repetitions"
+        return f"no worker has {name}"
+    return f"no worker has all it needs at once: {', '.join(wanted)}"
+
+
+@contextmanager
+def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[Offer]:
+    """What a worker of this machine offers; its cores are no other worker's until the block ends, however it ends.
+
+    Raises:
+        HostError: another worker has one of these cores, or a sibling of one.
+        UsageError: a lab's name cannot be one.
+    """
+    for lab in labs:
+        check_name(lab)
+    with ExitStack() as held:
+        for group in core_groups():
+            if set(group) & set(cores):
+                # No lab's name has a dot.
+                lock = Lock(f"core.{group[0]}", f"core {format_cpus(group)}")
+                lock.take()
+                held.callback(lock.release)
+        whole = Lock("core.machine", MACHINE_WIDE)
+        machine_wide = whole.try_take()
+        if machine_wide:
+            held.callback(whole.release)
+        yield Offer(name=name, cores=tuple(cores), labs=tuple(labs), machine_wide=machine_wide)
+
+
+def shares(workers: int) -> list[tuple[int, ...]]:
+    """The cores of this machine for so many workers, as many for each; whole cores, and the first ones are left over.
+
+    Raises:
+        UsageError: there are fewer cores.
+    """
+    groups = core_groups()
+    each = len(groups) // workers
+    if each == 0:
+        raise UsageError(
+            f"workers: local:{workers} wants {workers} cores, each worker one of its own; this machine has "
+            f"{len(groups)}: write local:{len(groups)}"
+        )
+    mine = groups[len(groups) - each * workers :]
+    return [
+        tuple(sorted(core for group in mine[each * number : each * (number + 1)] for core in group))
+        for number in range(workers)
+    ]

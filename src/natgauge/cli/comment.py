@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as Markdown: what a job writes under a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from natgauge.cli.compare import answer
+from natgauge.reports.markdown import escaped, row
+
+if TYPE_CHECKING:
+    from natgauge.comparisons.figures import Figure
+    from natgauge.comparisons.running import Compared
+
+_HEADINGS = ("gateway", "of", "cost beside the baseline", "interval", "verdict", "ns a frame", "x forwarding")
+
+
+def comment(found: Compared) -> str:
+    """Headline, a table with a line for each figure, the first gateway against itself, and what must be known."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: Compared) -> Iterator[str]:
+    document = found.document
+    yield f"### natgauge: {_headline(found)}"
+    yield ""
+    yield row(_HEADINGS)
+    yield "|" + " --- |" * len(_HEADINGS)
+    for one in document["baseline_costs"]:
+        costs = (_number(one["nanoseconds"], 0), _number(one["share_of_forwarding"], 2))
+        yield row([f"{document['baseline']} (baseline)", one["quantity"], "1", "", "", *costs])
+    for figure in (*found.figures, *found.twin):
+        yield row(_cells(figure))
+    yield ""
+    level = (found.figures or found.twin)[0].level
+    yield (
+        f"Intervals hold the true ratio with {level:.0%}. The last lines are the baseline against itself, which should "
+        "show no difference. Nanoseconds move with the host, ratios do not."
+    )
+    yield (
+        f"{document['seconds']:.0f} s, {document['rounds']} rounds on core {document['core']}; evidence: "
+        f"{escaped(str(document['evidence']))}"
+    )
+    for note in document["notes"]:
+        yield f"- {escaped(note)}"
+
+
+def _headline(found: Compared) -> str:
+    if found.document["fail_above"] is not None:
+        return answer(found)
+    words = dict.fromkeys(figure.verdict for figure in found.figures)
+    return ", ".join(words)
+
+
+def _cells(figure: Figure) -> list[str]:
+    ratio, ends = "-", "-"
+    if figure.ratio is not None and figure.low is not None and figure.high is not None:
+        ratio, ends = f"{figure.ratio - 1:+.1%}", f"{figure.low - 1:+.1%} to {figure.high - 1:+.1%}"
+    costs = (_number(figure.nanoseconds, 0), _number(figure.share_of_forwarding, 2))
+    return [figure.gateway, figure.quantity, ratio, ends, figure.verdict, *costs]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"

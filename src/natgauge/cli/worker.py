@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge worker`: this machine, or some cores of it, measures for campaigns that are run elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+
+@click.command("worker", short_help="Measure for campaigns that are run elsewhere.")
+@click.argument("scheduler", metavar="dask://HOST:PORT")
+@click.option("--cores", metavar="LIST", help="Cores for this worker alone, e.g. 2-3.  [default: all]")
+@click.option("--lab", "labs", multiple=True, metavar="NAME", help="A lab it has; may be repeated.  [default: default]")
+@click.option("--name", help="Unlike that of other workers; campaigns note it.  [default: digits and the cores]")
+def command(scheduler: str, cores: str | None, labs: Sequence[str], name: str | None) -> None:
+    """Wait for cells to measure at a Dask scheduler, which `dask scheduler` starts, until that one ends.
+
+    `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs that plans call by these names. Who may reach
+    the scheduler may run anything on this machine as root: see docs/campaigns.md for how to lock that door.
+    """
+    from natgauge.bench.bench import check_host
+    from natgauge.campaigns import spread
+    from natgauge.errors import UsageError
+    from natgauge.host.cpus import check_cpus, cpu_list, format_cpus, usable_cpus
+
+    where = spread.where(scheduler)
+    if not where.scheduler:
+        raise UsageError(f"workers: {scheduler!r} is no Dask scheduler; write dask://HOST:{spread.PORT}")
+    spread.need_dask()
+    check_host()
+    mine = check_cpus(cpu_list(cores) or usable_cpus(), "cores")
+
+    from natgauge.campaigns.spread.cluster import serve
+    from natgauge.campaigns.spread.offers import machine_digest, reserved
+
+    # Not the host's name: it would stand in the journal, which is published.
+    called = name or f"{machine_digest()[:6]}-{format_cpus(mine).replace(',', '-')}"
+    with reserved(called, mine, labs or ("default",)) as offer:
+        serve(where, offer, lambda text: click.echo(text, err=True))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscribers that share IPv4 addresses, each with a set of their ports: arithmetic of RFC 7597 section 5.1."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from natgauge.duts.ingredients import Model, Number
+
+#: Ports below are the system's (RFC 6335 section 6): no subscriber is given a set that has any (RFC 7596 section 5.1).
+FIRST_PORT: Final = 1024
+_PORT_BITS: Final = 16
+
+
+class PortSets(Model):
+    """How addresses and ports are shared out. Subscriber 0 has the first address's first set, and so on.
+
+    Attributes:
+        network: the shared addresses, without its first and last one.
+        psid_length: bits of a port that name its set, "k", 0 to 16.
+        psid_offset: bits of a port before them, "a", 0 to 15.
+        most_subscribers: the most the devices serve; None = as many as there are sets.
+    """
+
+    network: str
+    psid_length: Annotated[int, Field(ge=0, le=16)]
+    psid_offset: Annotated[int, Field(ge=0, le=15)] = 0
+    most_subscribers: Number | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.psid_length + self.psid_offset > _PORT_BITS:
+            raise ValueError(
+                f"psid_length {self.psid_length} and psid_offset {self.psid_offset} are more than the 16 bits of a port"
+            )
+        try:
+            network = self.addresses
+        except ValueError:
+            raise ValueError(f"network {self.network}: is no IPv4 network; write for example 198.18.0.0/16") from None
+        if network.num_addresses < 4 or not self.per_address:
+            raise ValueError(f"network {self.network}, psid_length {self.psid_length}: has no set for anybody")
+        return self
+
+    @property
+    def addresses(self) -> ipaddress.IPv4Network:
+        """The shared addresses."""
+        return ipaddress.IPv4Network(self.network)
+
+    @property
+    def ports(self) -> int:
+        """How many ports a set has."""
+        ranges = (1 << self.psid_offset) - (1 if self.psid_offset else 0)
+        return ranges << (_PORT_BITS - self.psid_offset - self.psid_length)
+
+    @property
+    def first(self) -> int:
+        """The first PSID that is given out: without an offset, the lowest sets have the system's ports."""
+        return 0 if self.psid_offset else -(-FIRST_PORT // self.ports)
+
+    @property
+    def per_address(self) -> int:
+        """How many subscribers share an address."""
+        return (1 << self.psid_length) - self.first
+
+    @property
+    def most(self) -> int:
+        """How many subscribers there may be."""
+        sets = (self.addresses.num_addresses - 2) * self.per_address
+        return sets if self.most_subscribers is None else min(sets, self.most_subscribers)
+
+    def of(self, subscriber: int) -> tuple[ipaddress.IPv4Address, int]:
+        """Address and PSID of a subscriber, 0 .. `most` - 1."""
+        return self.addresses[1 + subscriber // self.per_address], self.first + subscriber % self.per_address
+
+    def psid(self, port: int) -> int | None:
+        """The set a port, 0 to 65535, is in; None where its offset bits leave it out of all."""
+        if self.psid_offset and not port >> (_PORT_BITS - self.psid_offset):
+            return None
+        return port >> (_PORT_BITS - self.psid_offset - self.psid_length) & ((1 << self.psid_length) - 1)
+
+    def environment(self, subscribers: int) -> Mapping[str, str]:
+        """What snippets see of it."""
+        return {
+            "NG_SUBSCRIBERS": str(subscribers),
+            "NG_SHARED_NETWORK4": self.network,
+            "NG_SHARED_ADDRESS4": str(self.of(0)[0]),
+            "NG_PSID_LENGTH": str(self.psid_length),
+            "NG_PSID_OFFSET": str(self.psid_offset),
+            "NG_PSID_FIRST": str(self.first),
+        }
+
+    def __str__(self) -> str:
+        """The numbers a refusal names."""
+        return f"{self.ports} ports (PSID length {self.psid_length}, offset {self.psid_offset})"

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a knob of the machine is, and the machine as knobs see it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from natgauge.errors import HostError
+from natgauge.host.cpus import parse_cpus
+
+_SECONDS: Final = 20.0
+#: ethtool lies where a user's own PATH does not look.
+_PATH: Final = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One setting as it is now.
+
+    Attributes:
+        key: names it for `Knob.read` and `Knob.put`.
+        value: as `Knob.put` takes it; None = this machine has no such thing, and `told` says so.
+        better: the value to measure with; None = the one it has, or nobody knows.
+        told: what else is to be known of it.
+    """
+
+    key: str
+    value: str | None
+    better: str | None = None
+    told: str = ""
+
+
+class Knob(Protocol):
+    """One kind of setting."""
+
+    @property
+    def name(self) -> str:
+        """As people call it; unlike all others."""
+
+    @property
+    def why(self) -> str:
+        """What it does to a figure."""
+
+    @property
+    def source(self) -> str:
+        """Which standard or document says so."""
+
+    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+        """Every setting of this kind: of the machine, or of these ports.
+
+        Raises:
+            HostError: it cannot be looked at.
+        """
+
+    def read(self, machine: Machine, key: str) -> str | None:
+        """The present value; None = it is gone.
+
+        Raises:
+            HostError: it cannot be looked at.
+        """
+
+    def put(self, machine: Machine, key: str, value: str) -> None:
+        """Set it.
+
+        Raises:
+            HostError: the kernel or the driver refuses.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where knobs look; tests hand in a made-up one.
+
+    Attributes:
+        root: what stands for "/".
+        ethtool: the program.
+    """
+
+    root: Path = Path("/")
+    ethtool: str = "ethtool"
+
+    def path(self, path: str) -> Path:
+        """A file of this machine."""
+        return self.root / path.lstrip("/")
+
+    def text(self, path: str) -> str | None:
+        """What a file holds, without the space around it; None = it cannot be read."""
+        try:
+            return self.path(path).read_text().strip()
+        except OSError:
+            return None
+
+    def write(self, path: str, value: str) -> None:
+        """Set a file.
+
+        Raises:
+            HostError: the kernel refuses.
+        """
+        try:
+            self.path(path).write_text(value)
+        except OSError as error:
+            raise HostError(f"{path}: cannot be set to {value} ({error.strerror})") from error
+
+    def ask(self, *arguments: str) -> str | None:
+        """What ethtool prints; None = the driver has no such thing.
+
+        Raises:
+            HostError: there is no ethtool.
+        """
+        done = self._run(arguments)
+        return done.stdout if done.returncode == 0 else None
+
+    def tell(self, *arguments: str) -> None:
+        """Have ethtool set something.
+
+        Raises:
+            HostError: the driver refuses, or there is no ethtool.
+        """
+        done = self._run(arguments)
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
+            raise HostError(f"ethtool {' '.join(arguments)}: {said}")
+
+    def cpus(self) -> tuple[int, ...]:
+        """Cores that the kernel runs on now."""
+        return parse_cpus(self.text("/sys/devices/system/cpu/online") or "0")
+
+    def has_port(self, port: str) -> bool:
+        """Whether there is such an interface."""
+        return self.path(f"/sys/class/net/{port}").is_dir()
+
+    def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PATH": _PATH, "LC_ALL": "C"}
+        try:
+            return subprocess.run(
+                [self.ethtool, *arguments],
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+                env=environment,
+            )
+        except FileNotFoundError:
+            raise HostError("ethtool: is not installed; run: apt-get install ethtool") from None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HostError(f"ethtool {' '.join(arguments)}: does not run: {error}") from error

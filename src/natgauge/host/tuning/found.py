@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found before it was changed, in a file that outlives a kill; written before each change."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from natgauge.errors import HostError
+
+#: A memory file system, empty after a reboot, which puts most of these settings back, too. In a folder of its own: what
+#: lies beside it are the registers of labs.
+STATE: Final = Path("/run/natgauge/host/found.json")
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One setting that was changed.
+
+    Attributes:
+        knob: its name.
+        key: which of the knob's settings.
+        found: its value before.
+        set: the value it was given.
+    """
+
+    knob: str
+    key: str
+    found: str
+    set: str
+
+
+class State:
+    """The settings that are to be put back, in step with their file; one process at a time has it."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            HostError: it is damaged or of another version.
+        """
+        self._path = path
+        self.items = list(read(path))
+
+    def of(self, knob: str, key: str) -> Changed | None:
+        """What is written down of a setting."""
+        return next((one for one in self.items if (one.knob, one.key) == (knob, key)), None)
+
+    def take(self, changed: Changed) -> None:
+        """Write it down, in place of what was there of the same setting."""
+        self.items = [*(one for one in self.items if (one.knob, one.key) != (changed.knob, changed.key)), changed]
+        self._write()
+
+    def drop(self, changed: Changed) -> None:
+        """Forget one; the last one takes the file with it."""
+        self.items = [one for one in self.items if one != changed]
+        self._write()
+
+    def _write(self) -> None:
+        if not self.items:
+            self._path.unlink(missing_ok=True)
+            return
+        beside = self._path.with_suffix(".new")
+        document = {"version": _VERSION, "items": [asdict(one) for one in self.items]}
+        # Written beside and renamed, so that a kill at any moment leaves a whole file.
+        with beside.open("w") as file:
+            json.dump(document, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+
+
+def read(path: Path) -> tuple[Changed, ...]:
+    """What is written down; nothing where there is no file.
+
+    Raises:
+        HostError: it is damaged or of another version.
+    """
+    try:
+        document: Mapping[str, object] = json.loads(path.read_text())
+        version, items = document["version"], document["items"]
+        if version == _VERSION and isinstance(items, list):
+            return tuple(Changed(**{name: str(value) for name, value in one.items()}) for one in items)
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise HostError(f"{path}: is damaged ({error}); put the settings back by hand, then delete it") from error
+    raise HostError(f"{path}: version {version}, but this natgauge knows {_VERSION}; use the one that wrote it")
+
+
+@contextmanager
+def state(path: Path) -> Iterator[State]:
+    """The file, to be changed.
+
+    Raises:
+        HostError: another process changes settings now, the folder cannot be written, or the file is damaged.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise HostError(f"{path.parent}: cannot be used ({error.strerror}); run natgauge as root") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HostError("another natgauge changes settings of this machine now; wait until it has ended") from None
+        yield State(path)
+    finally:
+        os.close(handle)

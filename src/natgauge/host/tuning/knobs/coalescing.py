@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a port waits before it interrupts (interrupt coalescing)."""
+
+from __future__ import annotations
+
+import re
+
+from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.of_ports import OfPorts
+
+
+class Coalescing(OfPorts):
+    """Whether a port changes its own waiting time with the load."""
+
+    name = "coalescing"
+    why = "a port that adapts its wait to the load makes the delay of one trial unlike that of the next"
+    source = "Linux: networking/ethtool-netlink, COALESCE_GET; delays, RFC 8219 sections 7.2 and 7.3"
+    absent = "its driver does not adapt when it interrupts"
+
+    def better(self, _machine: Machine, _key: str, value: str) -> str:
+        """A wait that stays; how long it is depends on the rate, and is left as it is."""
+        return value.replace(" on", " off")
+
+    def told(self, machine: Machine, key: str) -> str:
+        """How long the port waits."""
+        wait = re.search(r"^rx-usecs:\s+(\d+)$", machine.ask("-c", key) or "", re.MULTILINE)
+        if wait is None or wait[1] == "0":
+            return ""
+        return f"each delay may include {wait[1]} us of it: ethtool -C {key} rx-usecs"
+
+    def read(self, machine: Machine, key: str) -> str | None:
+        """For example "adaptive-rx on adaptive-tx off"; what the driver does not have is left out."""
+        line = re.search(r"^Adaptive RX: (\S+)\s+TX: (\S+)", machine.ask("-c", key) or "", re.MULTILINE)
+        if line is None:
+            return None
+        pairs = (("adaptive-rx", line[1]), ("adaptive-tx", line[2]))
+        return " ".join(f"{name} {word}" for name, word in pairs if word in {"on", "off"}) or None
+
+    def put(self, machine: Machine, key: str, value: str) -> None:
+        """Switch it."""
+        machine.tell("-C", key, *value.split())

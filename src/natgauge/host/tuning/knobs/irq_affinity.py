@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cores that take the interrupts of a port."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from natgauge.host.cpus import parse_cpus
+from natgauge.host.tuning.contract import Found, Machine
+
+
+class IrqAffinity:
+    """Each interrupt of a port on one core, and those of its queues on different ones."""
+
+    name = "irq-affinity"
+    why = "an interrupt that moves takes its queue's frames to another core, away from the caches, within a trial"
+    source = "Linux: core-api/irq/irq-affinity; networking/scaling, RSS IRQ configuration"
+
+    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+        """Of each interrupt of these ports, in turn over the cores that are near the port."""
+        moved = _balanced(machine)
+        for port in ports:
+            numbers = _interrupts(machine, port)
+            if not numbers:
+                yield Found(port, None, told="it has no interrupts of its own")
+            cores = _near(machine, port)
+            present = {number: self.read(machine, _key(port, number)) for number in numbers}
+            known = {number: value for number, value in present.items() if value is not None}
+            # Whoever has put each on a core of its own knows why.
+            apart = len(set(known.values())) >= min(len(known), len(cores)) and all(map(_is_one, known.values()))
+            for turn, (number, value) in enumerate(known.items()):
+                core = str(cores[turn % len(cores)])
+                yield Found(_key(port, number), value, None if apart or value == core else core, moved)
+
+    def read(self, machine: Machine, key: str) -> str | None:
+        """Cores as the kernel writes them, such as "0-3"."""
+        return machine.text(_file(key))
+
+    def put(self, machine: Machine, key: str, value: str) -> None:
+        """Bind it; the kernel refuses to move interrupts that a driver manages."""
+        machine.write(_file(key), value)
+
+
+def _key(port: str, number: int) -> str:
+    return f"{port} irq {number}"
+
+
+def _file(key: str) -> str:
+    return f"/proc/irq/{key.rsplit(' ', 1)[1]}/smp_affinity_list"
+
+
+def _is_one(value: str) -> bool:
+    return value.isdecimal()
+
+
+def _near(machine: Machine, port: str) -> Sequence[int]:
+    """Online cores of the port's own memory node; all where that is not known."""
+    online = machine.cpus()
+    local = machine.text(f"/sys/class/net/{port}/device/local_cpulist")
+    near = [cpu for cpu in parse_cpus(local) if cpu in online] if local else []
+    return near or online
+
+
+def _interrupts(machine: Machine, port: str) -> Sequence[int]:
+    """Those that bear the port's name, or else that of its card; a card may have several ports."""
+    lines = (machine.text("/proc/interrupts") or "").splitlines()
+    named = {int(match[1]): line.split()[-1] for line in lines if (match := re.match(r"\s*(\d+):", line))}
+    for name in (port, machine.path(f"/sys/class/net/{port}/device").resolve().name):
+        token = re.compile(rf"(^|[-@:]){re.escape(name)}($|[-@:.])")
+        if ours := [number for number, action in named.items() if token.search(action)]:
+            return sorted(ours)
+    folder = machine.path(f"/sys/class/net/{port}/device/msi_irqs")
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
+
+
+def _balanced(machine: Machine) -> str:
+    """What is to be told where a program moves interrupts by itself."""
+    names = (path.read_text().strip() for path in machine.path("/proc").glob("[0-9]*/comm") if path.exists())
+    return "irqbalance runs and will move it again; run: systemctl stop irqbalance" if "irqbalance" in names else ""

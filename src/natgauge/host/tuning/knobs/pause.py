@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flow control of a port (PAUSE frames)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.of_ports import OfPorts
+
+_OFF: Final = "autoneg off rx off tx off"
+_LINES: Final = {"autoneg": "Autonegotiate", "rx": "RX", "tx": "TX"}
+
+
+class Pause(OfPorts):
+    """Whether a port obeys PAUSE frames and sends them."""
+
+    name = "pause"
+    why = "with flow control what the device has no room for waits instead of being lost"
+    source = "IEEE 802.3 annex 31B; loss decides a trial, RFC 2544 section 26.1 and RFC 8219 section 7.1"
+    absent = "it has no flow control"
+
+    def better(self, _machine: Machine, _key: str, value: str) -> str:
+        """Off, and not what the other end would negotiate."""
+        return _OFF if " on" in value.removeprefix("autoneg on") else value
+
+    def read(self, machine: Machine, key: str) -> str | None:
+        """For example "autoneg on rx on tx off"."""
+        said = machine.ask("-a", key) or ""
+        words = {name: re.search(rf"^{line}:\s+(on|off)", said, re.MULTILINE) for name, line in _LINES.items()}
+        return " ".join(f"{name} {word[1]}" for name, word in words.items() if word) or None
+
+    def put(self, machine: Machine, key: str, value: str) -> None:
+        """Switch it; some drivers take the link down and up."""
+        machine.tell("-A", key, *value.split())

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of a port (its channels)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.of_ports import OfPorts
+
+_KINDS: Final = ("rx", "tx", "combined")
+_HEADINGS: Final = re.compile(r"^(?:Pre-set maximums|Current hardware settings):", re.MULTILINE)
+
+
+class Queues(OfPorts):
+    """How many queues a port has."""
+
+    name = "queues"
+    why = "with fewer queues than cores some cores receive nothing and the others limit the tester"
+    source = "Linux: networking/scaling, RSS configuration"
+    absent = "its driver has no queues to choose"
+
+    def better(self, machine: Machine, key: str, value: str) -> str:
+        """As many as cores, or as the port has."""
+        told = _channels(machine, key)
+        if told is None:
+            return value
+        most, now = told
+        cores = len(machine.cpus())
+        return _words({kind: min(cores, most[kind]) for kind in now})
+
+    def read(self, machine: Machine, key: str) -> str | None:
+        """For example "combined 4", or "rx 1 tx 1"."""
+        told = _channels(machine, key)
+        return None if told is None else _words(told[1])
+
+    def put(self, machine: Machine, key: str, value: str) -> None:
+        """Change their number; most drivers take the link down and up."""
+        machine.tell("-L", key, *value.split())
+
+
+def _channels(machine: Machine, port: str) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
+    """Maximum and present number of each kind that the port has."""
+    parts = _HEADINGS.split(machine.ask("-l", port) or "")
+    if len(parts) != 3:
+        return None
+    most, now = ({kind: number for kind in _KINDS if (number := _number(part, kind)) is not None} for part in parts[1:])
+    now = {kind: number for kind, number in now.items() if most.get(kind)}
+    return (most, now) if now else None
+
+
+def _number(part: str, kind: str) -> int | None:
+    match = re.search(rf"^{kind}:\s+(\d+)$", part, re.MULTILINE | re.IGNORECASE)
+    return int(match[1]) if match else None
+
+
+def _words(numbers: Mapping[str, int]) -> str:
+    return " ".join(f"{kind} {number}" for kind, number in numbers.items())

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simultaneous multithreading (hyper-threading)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from natgauge.host.tuning.contract import Found, Machine
+
+_CONTROL: Final = "/sys/devices/system/cpu/smt/control"
+
+
+class Smt:
+    """Whether two threads share a core."""
+
+    name = "smt"
+    why = "two threads share one core's units, so what one does slows the other"
+    source = "Linux: ABI/testing/sysfs-devices-system-cpu; a constant test system, RFC 8219 section 5"
+
+    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+        """The machine's one switch."""
+        del ports
+        value = self.read(machine, "machine")
+        if value is None or value.startswith("not"):
+            yield Found("machine", None, told="no two threads share a core here")
+        else:
+            yield Found("machine", value, "off" if value == "on" else None)
+
+    def read(self, machine: Machine, key: str) -> str | None:
+        """It is "on", "off", "forceoff", "notsupported" or "notimplemented"."""
+        del key
+        return machine.text(_CONTROL)
+
+    def put(self, machine: Machine, key: str, value: str) -> None:
+        """Switch; cores go offline, or come back."""
+        del key
+        machine.write(_CONTROL, value)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What knobs of ports have in common: each port is asked, and what its driver does not have is told."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+from natgauge.host.tuning.contract import Found, Machine
+
+
+class OfPorts(ABC):
+    """A knob that each port has for itself.
+
+    Attributes:
+        absent: what is told of a port without it.
+    """
+
+    absent: str
+
+    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+        """Of each port."""
+        for key in (key for port in ports for key in self.keys(port)):
+            value = self.read(machine, key)
+            if not value:
+                yield Found(key, None, told=self.absent)
+                continue
+            better = self.better(machine, key, value)
+            yield Found(key, value, None if better == value else better, self.told(machine, key))
+
+    def keys(self, port: str) -> Sequence[str]:
+        """Its settings of a port."""
+        return (port,)
+
+    def told(self, _machine: Machine, _key: str) -> str:
+        """What else is to be known of a setting."""
+        return ""
+
+    @abstractmethod
+    def read(self, machine: Machine, key: str) -> str | None:
+        """The present value; None = there is none."""
+
+    @abstractmethod
+    def better(self, machine: Machine, key: str, value: str) -> str:
+        """The value to measure with; the present one where it is as good."""

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every knob looked at, set for measuring, or put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from natgauge.errors import HostError, UsageError
+from natgauge.host.tuning.contract import Found, Knob, Machine
+from natgauge.host.tuning.found import STATE, Changed, State, read, state
+from natgauge.host.tuning.knobs import KNOBS
+
+_BY_NAME: Final[Mapping[str, Knob]] = {knob.name: knob for knob in KNOBS}
+
+Outcome = Literal["fine", "better", "none", "failed"]
+Done = Literal["set", "restored", "as found", "gone", "changed", "failed"]
+#: After these something is left to do.
+UNDONE: Final[frozenset[Done]] = frozenset({"changed", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One setting, looked at.
+
+    Attributes:
+        knob: its name.
+        key: which one.
+        outcome: "fine", "better" (there is a better value), "none" (this machine has no such thing), or "failed".
+        value: found; None where there is none.
+        better: the value to measure with, where it is another.
+        why: what the knob does to a figure.
+        source: who says so.
+        told: what else is to be known, or why it failed.
+    """
+
+    knob: str
+    key: str
+    outcome: Outcome
+    value: str | None
+    better: str | None
+    why: str
+    source: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What became of one setting.
+
+    Attributes:
+        knob: its name.
+        key: which one.
+        done: what was done, or why nothing was.
+        text: the same in words, with the values.
+    """
+
+    knob: str
+    key: str
+    done: Done
+    text: str
+
+
+def check(ports: Sequence[str] | None = None, *, machine: Machine | None = None) -> list[Looked]:
+    """Look at every setting; nothing is changed.
+
+    Args:
+        ports: to look at; None = all that have a card.
+        machine: to look at; None = this one.
+
+    Raises:
+        UsageError: there is no such port.
+    """
+    place = machine or Machine()
+    chosen = cards(place) if ports is None else _there(place, ports)
+    return [looked for knob in KNOBS for looked in _look(knob, place, chosen)]
+
+
+def cards(machine: Machine) -> list[str]:
+    """Interfaces with a device behind them."""
+    return sorted(path.parent.name for path in machine.path("/sys/class/net").glob("*/device"))
+
+
+def _look(knob: Knob, machine: Machine, ports: Sequence[str]) -> Iterator[Looked]:
+    try:
+        for one in knob.find(machine, ports):
+            outcome: Outcome = "none" if one.value is None else "fine" if one.better is None else "better"
+            yield Looked(knob.name, one.key, outcome, one.value, one.better, knob.why, knob.source, one.told)
+    except HostError as error:
+        yield Looked(knob.name, "-", "failed", None, None, knob.why, knob.source, str(error))
+
+
+def tune(ports: Sequence[str] = (), *, machine: Machine | None = None, path: Path = STATE) -> list[Step]:
+    """Set what can be better; what was found is written down first.
+
+    Args:
+        ports: whose settings are changed, too; empty = only those of the whole machine.
+        machine: to change; None = this one.
+        path: of the file that remembers.
+
+    Returns:
+        What was done, a step for each setting that was to be changed.
+
+    Raises:
+        UsageError: there is no such port, or it has the default route.
+        HostError: another process is at it, or the file cannot be written.
+    """
+    place = machine or Machine()
+    chosen = _there(place, ports)
+    for port in chosen:
+        if port in _default_routes(place):
+            raise UsageError(
+                f"port {port}: has the default route, and changing it may cut the machine off; name test ports only"
+            )
+    steps = []
+    with state(path) as kept:
+        # Of all knobs before any is changed: cores that go take the affinity of interrupts with them.
+        before = {(one.knob, one.key): one.value for one in check(chosen, machine=place) if one.value is not None}
+        for knob in KNOBS:
+            try:
+                found = [one for one in knob.find(place, chosen) if one.better is not None]
+            except HostError as error:
+                steps.append(Step(knob.name, "-", "failed", str(error)))
+                continue
+            for one in found:
+                first = before.get((knob.name, one.key), str(one.value))
+                steps.append(_set(knob, place, one, first, kept))
+    return steps
+
+
+def _set(knob: Knob, machine: Machine, one: Found, first: str, kept: State) -> Step:
+    """Change one setting, written down before."""
+    known = kept.of(knob.name, one.key)
+    first = known.found if known else first
+    mine = Changed(knob.name, one.key, first, str(one.better))
+    kept.take(mine)
+    refused = ""
+    try:
+        knob.put(machine, one.key, str(one.better))
+    except HostError as error:
+        refused = str(error)
+    now = _now(knob, machine, one.key)
+    if now == one.value:
+        if known:
+            kept.take(known)
+        elif now == first:
+            kept.drop(mine)
+        why = refused or "it was taken for nothing, without a word"
+        return Step(knob.name, one.key, "failed", f"still {one.value}, not {one.better}: {why}")
+    if now is not None:
+        # Drivers round: what is there in the end is ours.
+        kept.take(Changed(knob.name, one.key, first, now))
+    return Step(knob.name, one.key, "set", f"{one.value} -> {now}")
+
+
+def _now(knob: Knob, machine: Machine, key: str) -> str | None:
+    try:
+        return knob.read(machine, key)
+    except HostError:
+        return None
+
+
+def remembered(path: Path = STATE) -> tuple[Changed, ...]:
+    """Settings that `restore` would put back.
+
+    Raises:
+        HostError: the file is damaged or of another version.
+    """
+    return read(path)
+
+
+def restore(*, force: bool = False, machine: Machine | None = None, path: Path = STATE) -> list[Step]:
+    """Put back what was found, last first; what somebody else has changed meanwhile is told and left alone.
+
+    Args:
+        force: put back those, too.
+        machine: to change; None = this one.
+        path: of the file that remembers.
+
+    Raises:
+        HostError: another process is at it, or the file is damaged.
+    """
+    place = machine or Machine()
+    steps = []
+    with state(path) as kept:
+        for one in reversed(list(kept.items)):
+            step = _put_back(one, place, force=force)
+            steps.append(step)
+            if step.done not in UNDONE:
+                kept.drop(one)
+    return steps
+
+
+def _put_back(one: Changed, machine: Machine, *, force: bool) -> Step:
+    knob = _BY_NAME.get(one.knob)
+    if knob is None:
+        return Step(one.knob, one.key, "failed", "this natgauge has no such knob; use the one that set it")
+    try:
+        return _returned(knob, machine, one, force=force)
+    except HostError as error:
+        return Step(one.knob, one.key, "failed", str(error))
+
+
+def _returned(knob: Knob, machine: Machine, one: Changed, *, force: bool) -> Step:
+    now = knob.read(machine, one.key)
+    if not now:
+        return Step(one.knob, one.key, "gone", f"is no longer there; was {one.found}")
+    if now == one.found:
+        return Step(one.knob, one.key, "as found", f"{now} already")
+    if now != one.set and not force:
+        text = f"{now} now, though natgauge had set {one.set}: somebody else changed it; found was {one.found}"
+        return Step(one.knob, one.key, "changed", text)
+    knob.put(machine, one.key, one.found)
+    if (then := knob.read(machine, one.key)) != one.found:
+        return Step(one.knob, one.key, "failed", f"{then}, though {one.found} was to be put back")
+    return Step(one.knob, one.key, "restored", f"{now} -> {one.found}")
+
+
+def _there(machine: Machine, ports: Sequence[str]) -> list[str]:
+    """Refuse what is no port."""
+    for number, port in enumerate(ports):
+        if not port or "/" in port or port.startswith(("-", ".")) or not machine.has_port(port):
+            raise UsageError(f'port {port!r}: does not exist; "ip link" lists those there are')
+        if port in ports[:number]:
+            raise UsageError(f"port {port!r}: is named twice; name each once")
+    return list(ports)
+
+
+def _default_routes(machine: Machine) -> set[str]:
+    """Interfaces that have one (proc_net_route: destination and mask are 0; ipv6_route: a prefix of no bits)."""
+    four = [line.split() for line in (machine.text("/proc/net/route") or "").splitlines()[1:]]
+    six = [line.split() for line in (machine.text("/proc/net/ipv6_route") or "").splitlines()]
+    found = {words[0] for words in four if len(words) > 7 and words[1] == words[7] == "00000000"}
+    return found | {words[9] for words in six if len(words) > 9 and words[1] == "00" and words[9] != "lo"}

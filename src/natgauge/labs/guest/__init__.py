@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `vm` lab: a QEMU guest with a kernel of its own."""

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest's kernel and file system, built of Debian's packages once and kept: nothing comes from anywhere else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from natgauge.errors import HostError
+from natgauge.host import capabilities
+from natgauge.labs.locks import Lock
+
+#: Where built guests are kept; $NATGAUGE_GUESTS names another folder.
+CACHE: Final = Path("/var/cache/natgauge/guests")
+VARIABLE: Final = "NATGAUGE_GUESTS"
+RELEASE: Final = "bookworm"
+#: What a guest is built of; the modules of Jool are compiled for its kernel by DKMS.
+PACKAGES: Final = (
+    "linux-image-amd64", "linux-headers-amd64", "dkms", "jool-dkms", "jool-tools", "openssh-server", "iproute2", "kmod",
+    "nftables", "iptables", "conntrack", "tayga", "ethtool", "busybox-static", "initramfs-tools", "cpio",
+)  # fmt: skip
+#: Octets that building takes, for a short time.
+_ROOM: Final = 2 * 1024**3
+_HERE: Final = Path(__file__).parent
+_PACK_SECONDS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A guest that can be booted.
+
+    Attributes:
+        kernel: its kernel.
+        initrd: its file system, which it has in memory.
+        release: of the kernel.
+    """
+
+    kernel: Path
+    initrd: Path
+    release: str
+
+
+def folder() -> Path:
+    """Where the guest of this natgauge is kept: another one for other packages or another way of packing."""
+    told = hashlib.sha256(repr((RELEASE, PACKAGES)).encode())
+    for name in ("pack.sh", "init.sh"):
+        told.update((_HERE / name).read_bytes())
+    return Path(os.environ.get(VARIABLE) or CACHE) / told.hexdigest()[:16]
+
+
+def find() -> Image:
+    """The guest that was built.
+
+    Raises:
+        HostError: there is none.
+    """
+    place = folder()
+    try:
+        release = (place / "kernel").read_text().strip()
+    except OSError:
+        raise HostError("guest: none was built yet; run: natgauge lab guest (once; some minutes)") from None
+    return Image(place / "vmlinuz", place / "initrd", release)
+
+
+def build(tell: Callable[[str], None]) -> Image:
+    """Build the guest, unless it is there.
+
+    Args:
+        tell: is told what happens.
+
+    Raises:
+        HostError: a program or room is missing here, a package cannot be had, or another process builds one.
+    """
+    with suppress(HostError):
+        return find()
+    capabilities.require("building a guest", "CAP_SYS_ADMIN")
+    if shutil.which("debootstrap") is None:
+        raise HostError("debootstrap: is not installed here; run: apt-get install debootstrap")
+    place = folder()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(place.parent).free
+    if free < _ROOM:
+        raise HostError(f"guest: {_ROOM >> 20} MiB are needed in {place.parent}, {free >> 20} are free; set {VARIABLE}")
+    lock = Lock("guest-image", "building a guest")
+    lock.take()
+    try:
+        for left in place.parent.glob("building-*"):
+            _remove(left)
+        work = Path(tempfile.mkdtemp(prefix="building-", dir=place.parent))
+        try:
+            _build(work, place, tell)
+        finally:
+            _remove(work)
+    finally:
+        lock.release()
+    return find()
+
+
+def _build(work: Path, place: Path, tell: Callable[[str], None]) -> None:
+    root = work / "root"
+    tell(f"installing {len(PACKAGES)} packages of Debian {RELEASE} and what they need into {root}")
+    mirror = os.environ.get("DEBIAN_MIRROR")
+    wanted = ["--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, str(root), *([mirror] if mirror else [])]
+    with (work / "log").open("w+b") as log:
+        _run(["debootstrap", *wanted], log, None)
+        tell("packing kernel, modules and programs")
+        for name in ("pack", "init"):
+            shutil.copy(_HERE / f"{name}.sh", root / f"natgauge-{name}")
+        _run(["chroot", str(root), "/bin/sh", "/natgauge-pack"], log, _PACK_SECONDS)
+    place.mkdir(exist_ok=True)
+    # The last one tells that all are there.
+    for name in ("vmlinuz", "initrd", "kernel"):
+        shutil.move(root / "out" / name, place / name)
+
+
+def _run(command: list[str], log: object, seconds: int | None) -> None:
+    """Run a program; in a mount and PID namespace of its own, so nothing it mounts or starts stays."""
+    whole = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *command]
+    environment = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LC_ALL": "C",
+        "DEBIAN_FRONTEND": "noninteractive",
+        **{name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")},
+    }
+    try:
+        ended = subprocess.run(
+            whole,
+            stdin=subprocess.DEVNULL,
+            stdout=log,  # type: ignore[call-overload] # an open file
+            stderr=log,
+            env=environment,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise HostError(f"{command[0]}: did not end within {seconds} s") from None
+    if ended.returncode:
+        log.seek(0)  # type: ignore[attr-defined]
+        lines = log.read().decode(errors="replace").split("\n")  # type: ignore[attr-defined]
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "nothing was said")
+        raise HostError(f"guest: {command[0]} failed: {said}")
+
+
+def _remove(path: Path) -> None:
+    """Delete a folder in which nothing of this machine is mounted."""
+    # Debootstrap's mounts went with its mount namespace.
+    shutil.rmtree(path)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `vm` lab: the `ssh` lab, with a guest for the other machine and taps for the ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from natgauge.host import capabilities
+from natgauge.labs import namespaces
+from natgauge.labs.contract import Need
+from natgauge.labs.guest import image
+from natgauge.labs.guest.qemu import Accelerator, Guest, Shape
+from natgauge.labs.links import prepare_namespace
+from natgauge.labs.locks import directory_of
+from natgauge.labs.openssh import Host
+from natgauge.labs.register import Register
+from natgauge.labs.remote_lab import RemoteLab
+
+_TAPS: Final = ("ng0i", "ng0r")
+#: The guest's interfaces towards them.
+_INTERFACES: Final = ("eth0", "eth1")
+
+
+class GuestLab(RemoteLab):
+    """Devices in namespaces of a guest that is booted for the lab and ends with it."""
+
+    kind: ClassVar[str] = "vm"
+
+    def __init__(
+        self,
+        name: str,
+        need: Need,
+        *,
+        shape: Shape,
+        accelerator: Accelerator | None = None,
+        sender_cpus: Sequence[int] | None = None,
+    ) -> None:
+        """Plan the lab; nothing is made before the `with` block.
+
+        Args:
+            name: 1 to 32 of a-z, 0-9 and "-".
+            need: what is to happen in it.
+            shape: what the guest has.
+            accelerator: what plays its processors; None = KVM where that works, else emulation.
+            sender_cpus: cores of the tester's senders; default: the first usable one.
+
+        Raises:
+            UsageError: a name, core or figure is wrong.
+        """
+        self._tester = f"{namespaces.PREFIX}{name}-tester"
+        folder = directory_of(name)
+        super().__init__(
+            name,
+            need,
+            host=Host("guest", str(folder / "ssh_config"), self._tester),
+            interfaces=_INTERFACES,
+            ports=((_TAPS[0], self._tester), (_TAPS[1], self._tester)),
+            sender_cpus=sender_cpus,
+        )
+        self._shape = shape.checked()
+        self._wanted = accelerator
+        self._accelerator: Accelerator = accelerator or "tcg"
+        self._guest: Guest | None = None
+        # Known once it is up.
+        self.emulated = self._accelerator == "tcg"
+
+    def parameters(self) -> Mapping[str, Any]:
+        """What the guest has, beside what the `ssh` lab tells."""
+        shape = {"guest_cores": self._shape.cores, "guest_memory": self._shape.memory}
+        return {**super().parameters(), **shape, "guest_accelerator": self._accelerator}
+
+    def _prepare(self, register: Register) -> None:
+        """Boot the guest.
+
+        Raises:
+            BrokenError: it does not come up.
+            HostError: none was built, QEMU or memory is missing.
+        """
+        capabilities.require("starting a guest", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_KILL")
+        found = image.find()
+        self._shape.refuse_short_memory()
+        namespaces.refuse_existing(self._tester)
+        register.record("namespace", name=self._tester)
+        namespaces.create(self._tester)
+        namespaces.inside(self._tester, lambda: prepare_namespace(forwards=False))
+        self._guest = guest = Guest(found, self._shape, self._tester, register.directory, _TAPS)
+        guest.prepare()
+        self._accelerator = guest.boot(self._wanted)
+        self.emulated = self._accelerator == "tcg"
+
+    def down(self) -> list[str]:
+        """End the guest, and give back what it needed; nothing happens when nothing is up.
+
+        Returns:
+            What was done, one sentence each.
+
+        Raises:
+            BrokenError: something could not be undone.
+        """
+        guest, self._guest = self._guest, None
+        if guest is not None:
+            guest.end()
+        return super().down()
+
+    def _remember(self, undo: str, says: str) -> None:
+        """The guest ends with the lab, and all that was made in it."""

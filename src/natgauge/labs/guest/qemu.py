@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One QEMU guest: its command line, its keys, its start, and how one sees whether this host's KVM is of any use.
+
+It runs in the tester's namespace, so deleting that ends it, and its taps go with it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.machine import memory_octets
+from natgauge.labs.guest.image import Image
+from natgauge.labs.locks import RUN
+from natgauge.labs.namespaces import end_processes, inside
+
+Accelerator = Literal["kvm", "tcg"]
+
+PROGRAM: Final = "qemu-system-x86_64"
+#: Where the guest's sshd is reached, in the tester's namespace.
+SSH_PORT: Final = 22022
+READY: Final = "natgauge-guest-ready"
+#: A guest with KVM is up in two seconds; one that is not by then never will be (seen where KVM is nested and broken).
+_KVM_SECONDS: Final = 12.0
+_TCG_SECONDS: Final = 120.0
+_KVM: Final = Path("/dev/kvm")
+#: What is left to this host beside a guest.
+_RESERVED: Final = 512 * 1024**2
+#: QEMU's own beside the guest's memory, more where it translates code.
+_OWN: Final = 256 * 1024**2
+_MACS: Final = ("02:6e:67:00:fe:01", "02:6e:67:00:fe:02", "02:6e:67:00:fe:03")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a guest has.
+
+    Attributes:
+        cores: processors, 1 to 64.
+        memory: MiB, 384 to 1048576.
+    """
+
+    cores: int = 1
+    memory: int = 1024
+
+    def checked(self) -> Shape:
+        """The same.
+
+        Raises:
+            UsageError: out of range.
+        """
+        if not 1 <= self.cores <= 64:
+            raise UsageError(f"guest cores: {self.cores} is outside of 1 to 64")
+        if not 384 <= self.memory <= 1024 * 1024:
+            raise UsageError(f"guest memory: {self.memory} is outside of 384 to 1048576 MiB")
+        return self
+
+    def refuse_short_memory(self) -> None:
+        """See that this host has room for it.
+
+        Raises:
+            HostError: it has not.
+        """
+        free = memory_octets("MemAvailable") or 0
+        needed = self.memory * 1024**2 + _OWN + _RESERVED
+        if needed > free:
+            raise HostError(
+                f"guest memory: {self.memory} MiB and {(_OWN + _RESERVED) >> 20} MiB beside them are needed, "
+                f"{free >> 20} MiB are available; give the guest less"
+            )
+
+
+@dataclass(slots=True)
+class Guest:
+    """One guest, not started yet.
+
+    Attributes:
+        image: what it boots.
+        shape: what it has.
+        netns: the tester's namespace, in which it runs.
+        folder: its keys and what it said.
+        taps: the tester's ports, towards its eth0 and eth1.
+        process: of QEMU, once it was started.
+    """
+
+    image: Image
+    shape: Shape
+    netns: str
+    folder: Path
+    taps: tuple[str, str]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def config(self) -> Path:
+        """An ssh_config by which `ssh guest` finds it."""
+        return self.folder / "ssh_config"
+
+    def prepare(self) -> None:
+        """Make keys of this boot alone, and taps.
+
+        Raises:
+            HostError: a program is missing, or the kernel refuses.
+        """
+        keys = self.folder / "natgauge"
+        keys.mkdir(mode=0o700, exist_ok=True)
+        for name in ("host", "user"):
+            _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(keys / name)])
+        (keys / "authorized").write_text((keys / "user.pub").read_text())
+        (keys / "known").write_text(f"[127.0.0.1]:{SSH_PORT} {(keys / 'host.pub').read_text()}")
+        given = _archive({name: (keys / name).read_bytes() for name in ("host", "authorized")})
+        # The kernel unpacks archives one after the other (Documentation/driver-api/early-userspace/buffer-format.rst).
+        (self.folder / "initrd").write_bytes(self.image.initrd.read_bytes() + gzip.compress(given))
+        self.config.write_text(
+            f"Host guest\n    HostName 127.0.0.1\n    Port {SSH_PORT}\n    User root\n    IdentityFile {keys}/user\n"
+            "    IdentitiesOnly yes\n    IdentityAgent none\n    GlobalKnownHostsFile none\n"
+            f"    UserKnownHostsFile {keys}/known\n"
+        )
+        for tap in self.taps:
+            # More than a burst: what QEMU has not fetched yet waits here.
+            script = f"ip tuntap add {tap} mode tap; ip link set {tap} txqueuelen 4096 up"
+            _run(["ip", "netns", "exec", self.netns, "/bin/sh", "-euc", script])
+
+    def boot(self, accelerator: Accelerator | None) -> Accelerator:
+        """Start it and wait until it can be reached.
+
+        Args:
+            accelerator: what plays its processors; None = KVM where a guest comes up with it, else emulation.
+
+        Returns:
+            What plays its processors.
+
+        Raises:
+            BrokenError: it does not come up; with the last it said.
+            HostError: QEMU is missing, or there is no KVM.
+        """
+        if accelerator == "kvm" and not os.access(_KVM, os.R_OK | os.W_OK):
+            raise HostError("guest accelerator: kvm: this host has no /dev/kvm; leave it out, or choose tcg")
+        if accelerator is None:
+            if _kvm_works() is not False and self._up("kvm", _KVM_SECONDS):
+                _remember_kvm(works=True)
+                return "kvm"
+            if _kvm_works() is None:
+                _remember_kvm(works=False)
+            accelerator = "tcg"
+        if not self._up(accelerator, _TCG_SECONDS if accelerator == "tcg" else _KVM_SECONDS):
+            seconds = _TCG_SECONDS if accelerator == "tcg" else _KVM_SECONDS
+            raise BrokenError(
+                f"guest: did not come up with {accelerator} within {seconds:g} s; the last it said: {self._said()}"
+            )
+        return accelerator
+
+    def end(self) -> None:
+        """End it, if it was started."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def command(self, accelerator: Accelerator) -> list[str]:
+        """The command line of QEMU."""
+        shape = self.shape
+        model = "host" if accelerator == "kvm" else "max"
+        cards = []
+        for number, mac in enumerate(_MACS):
+            end = (
+                f"tap,id=n{number},ifname={self.taps[number]},script=no,downscript=no"
+                if number < len(self.taps)
+                else f"user,id=n{number},restrict=on,hostfwd=tcp:127.0.0.1:{SSH_PORT}-10.0.2.15:22"
+            )
+            cards += ["-netdev", end, "-device", f"virtio-net-pci,netdev=n{number},mac={mac},romfile="]
+        return [
+            *(PROGRAM, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "pc"),
+            *("-accel", accelerator if accelerator == "kvm" or shape.cores == 1 else "tcg,thread=multi", "-cpu", model),
+            *("-smp", str(shape.cores), "-m", str(shape.memory)),
+            *("-kernel", str(self.image.kernel), "-initrd", str(self.folder / "initrd")),
+            # -1: a kernel that panics ends QEMU at once.
+            *("-append", "console=ttyS0 quiet panic=-1 edd=off net.ifnames=0"),
+            *("-serial", f"file:{self.folder / 'console'}", "-device", "virtio-rng-pci", *cards),
+        ]
+
+    def _up(self, accelerator: Accelerator, seconds: float) -> bool:
+        if shutil.which(PROGRAM) is None:
+            raise HostError(f"{PROGRAM}: is not installed here; run: apt-get install qemu-system-x86")
+        console = self.folder / "console"
+        console.unlink(missing_ok=True)
+        with (self.folder / "qemu").open("w+b") as said:
+            process = inside(
+                self.netns,
+                lambda: subprocess.Popen(
+                    self.command(accelerator),
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    # Ctrl-C is for natgauge, which then ends the guest.
+                    start_new_session=True,
+                ),
+            )
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and process.poll() is None:
+            if READY in _text(console):
+                self.process = process
+                return True
+            time.sleep(0.05)
+        if process.poll() is None:
+            end_processes([process.pid], patience=0.2)
+            process.wait()
+        return False
+
+    def _said(self) -> str:
+        lines = [*_text(self.folder / "qemu").splitlines(), *_text(self.folder / "console").splitlines()]
+        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+
+
+def _kvm_works() -> bool | None:
+    """What an earlier boot has shown since this host was booted; None = nothing yet."""
+    if not os.access(_KVM, os.R_OK | os.W_OK):
+        return False
+    with suppress(OSError):
+        return _kvm_file().read_text() == "works"
+    return None
+
+
+def _remember_kvm(*, works: bool) -> None:
+    _kvm_file().write_text("works" if works else "does not")
+
+
+def _kvm_file() -> Path:
+    return RUN / "kvm"
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(errors="replace")
+    return ""
+
+
+def _run(command: list[str]) -> None:
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    except FileNotFoundError:
+        raise HostError(f"{command[0]}: is not installed here") from None
+    if ended.returncode:
+        raise HostError(f"guest: {' '.join(command)}: {ended.stderr.strip() or ended.returncode}")
+
+
+def _archive(files: dict[str, bytes]) -> bytes:
+    """A cpio archive with these files in the folder /natgauge, readable by root alone."""
+    entries = [_entry("natgauge", 0o040700, b"")]
+    entries += [_entry(f"natgauge/{name}", 0o100600, content) for name, content in files.items()]
+    return b"".join([*entries, _entry("TRAILER!!!", 0, b"")])
+
+
+def _entry(name: str, mode: int, content: bytes) -> bytes:
+    """One file in the "newc" format: thirteen fields of eight hexadecimal digits, name and content padded to four."""
+    fields = [0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
+    head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+    return head + b"\0" * (-len(head) % 4) + content + b"\0" * (-len(content) % 4)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--lab vm`: a QEMU guest with a kernel of its own, built of Debian's packages by `natgauge lab guest`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from natgauge.host.cpus import cpu_list
+from natgauge.labs.contract import Kind, Need
+from natgauge.options import choice
+
+if TYPE_CHECKING:
+    from natgauge.labs.guest.lab import GuestLab
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What the user may choose of the guest.
+
+    Attributes:
+        guest_cores: its processors, 1 to 64.
+        guest_memory: its memory in MiB, 384 to 1048576.
+        guest_accelerator: what plays its processors; None = KVM where it works, else emulation.
+        sender_cores: the tester's; None = the first usable one.
+    """
+
+    guest_cores: int = field(default=1, metadata=choice("The guest's processors", "N"))
+    guest_memory: int = field(default=1024, metadata=choice("The guest's memory in MiB", "MIB"))
+    guest_accelerator: Literal["kvm", "tcg"] | None = field(
+        default=None, metadata=choice("What plays the guest's processors", default="kvm where it works")
+    )
+    sender_cores: str | Sequence[int] | None = field(default=None, metadata=choice("The tester's cores", "LIST"))
+
+
+def plan(name: str, options: Options, need: Need) -> GuestLab:
+    """A guest; it is booted when the lab is entered.
+
+    Raises:
+        UsageError: a figure or core is wrong.
+    """
+    # What may be chosen is known without what boots guests.
+    from natgauge.labs.guest.lab import GuestLab  # noqa: PLC0415
+    from natgauge.labs.guest.qemu import Shape  # noqa: PLC0415
+
+    return GuestLab(
+        name,
+        need,
+        shape=Shape(options.guest_cores, options.guest_memory),
+        accelerator=options.guest_accelerator,
+        sender_cpus=cpu_list(options.sender_cores),
+    )
+
+
+KIND = Kind(summary="devices in a QEMU guest with its own kernel", options=Options, plan=plan)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts run on another machine by the system's own `ssh`, which knows the user's keys, hosts and jumps.
+
+Nothing is asked of whoever sits at the terminal (`BatchMode`), and a machine whose host key is not known, or has
+changed, is refused. Of the far side a POSIX `/bin/sh` is asked; the login shell may be any that knows `exec`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs.contract import CommandResult
+from natgauge.labs.namespaces import all_processes, end_processes, inside
+from natgauge.labs.shell import run_shell
+
+#: How long a machine may take to answer at all, and then to let us in.
+CONNECT_SECONDS: Final = 10
+LOGIN_SECONDS: Final = 30.0
+#: A machine that is silent for three of these is gone.
+_ALIVE_SECONDS: Final = 3
+#: `ssh` ends with this status when it could not reach the far side or lost it (ssh(1)).
+LOST: Final = 255
+#: The socket of a lab's connection, in the lab's folder.
+CONTROL: Final = "ssh"
+_GREETING: Final = "natgauge-connected"
+
+_OPTIONS: Final = (
+    "BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={CONNECT_SECONDS}", "ConnectionAttempts=1",
+    f"ServerAliveInterval={_ALIVE_SECONDS}", "ServerAliveCountMax=3", "LogLevel=ERROR", "RequestTTY=no",
+    "RemoteCommand=none", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no",
+    "ControlPersist=no", "UpdateHostKeys=no",
+)  # fmt: skip
+
+#: What `ssh` says, and what that means to the user; {host} and {said} are filled in.
+_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key for .* has changed",
+        "its host key has changed; when that is right, forget the old one with ssh-keygen -R and log in once by hand",
+    ),
+    (r"Host key verification failed|host key is known for", "its host key is not known here; log in once by hand"),
+    (
+        r"Permission denied",
+        "refuses our key, or wants a password, which nobody is here to type; see to it that ssh logs in with a key",
+    ),
+    (r"Could not resolve|Name or service not known", "there is no host of this name; see to the name and its spelling"),
+    (r"Connection refused", "refuses connections; see that sshd runs there, and on this port"),
+    (r"timed out|No route to host|Network is unreachable", "does not answer; see to its address and the way there"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Another machine as `ssh` finds it.
+
+    Attributes:
+        destination: as `ssh` takes it: a name of the user's ssh_config, [user@]host, or ssh://[user@]host[:port].
+        config: the user's ssh_config; None = as ssh finds it.
+        netns: namespace of ours from which the machine is reached; None = where we are.
+    """
+
+    destination: str
+    config: str | None = None
+    netns: str | None = None
+
+    def checked(self) -> Host:
+        """The same.
+
+        Raises:
+            UsageError: it is no destination, or the file cannot be read.
+        """
+        if not re.fullmatch(r"[A-Za-z0-9_\[][^\s]*", self.destination):
+            raise UsageError(
+                f"ssh host: {self.destination!r} is none; write [user@]host, ssh://[user@]host:port or a name of "
+                "your ssh_config"
+            )
+        if self.config is not None and not os.access(self.config, os.R_OK):
+            raise UsageError(f"ssh config: {self.config} cannot be read; name a file as ssh_config(5) describes it")
+        return self
+
+    def __str__(self) -> str:
+        """As messages call it."""
+        return self.destination
+
+
+def run_once(host: Host, script: str, seconds: float) -> CommandResult:
+    """Run a script on a machine over a connection of its own.
+
+    Raises:
+        BrokenError: it did not end in time.
+        HostError: the machine cannot be reached, or does not let us in.
+    """
+    result = _run(host, ("-oControlPath=none", "-oControlMaster=no"), script, seconds)
+    if result.status == LOST:
+        raise HostError(explained(host, result.stderr))
+    return result
+
+
+class Connection:
+    """A lasting connection, over which each script goes at once; made again when it was lost.
+
+    It ends with this process, however that goes: the far side waits for the end of its input, which the kernel closes.
+    """
+
+    def __init__(self, host: Host, control: Path) -> None:
+        """Nothing is done yet.
+
+        Args:
+            host: the machine.
+            control: where the socket is made that later calls of `ssh` share; no other connection has it.
+        """
+        self.host = host
+        self._control = control
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def open(self) -> None:
+        """Connect, unless the connection stands.
+
+        Raises:
+            HostError: the machine cannot be reached, or does not let us in, or `ssh` is missing here.
+        """
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.close()
+        with tempfile.TemporaryFile() as said:
+            shares = ("-M", f"-oControlPath={self._control}")
+            self._process = process = _start(
+                self.host, shares, f"echo {_GREETING}; exec cat", (subprocess.PIPE, subprocess.PIPE, said)
+            )
+            if not _greeted(process, LOGIN_SECONDS):
+                self.close()
+                said.seek(0)
+                raise HostError(explained(self.host, said.read().decode(errors="replace")))
+
+    def run(self, script: str, seconds: float) -> CommandResult:
+        """Run a script; status 255 and no output of its own means that the connection was lost.
+
+        Raises:
+            BrokenError: it did not end in time; what it began may go on over there.
+            HostError: the machine cannot be reached any more.
+        """
+        self.open()
+        return _run(self.host, (f"-oControlPath={self._control}", "-oControlMaster=no"), script, seconds)
+
+    def close(self) -> None:
+        """End the connection; nothing happens when there is none."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        try:
+            process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            # The far side does not answer any more.
+            process.kill()
+            process.wait()
+        self._control.unlink(missing_ok=True)
+
+
+def end_orphans(control: Path) -> None:
+    """End what a killed process left of a connection, so that no script of it comes late.
+
+    Raises:
+        BrokenError: one does not end.
+    """
+    found = []
+    for pid in all_processes():
+        with suppress(OSError):
+            if f"-oControlPath={control}" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0"):
+                found.append(pid)
+    end_processes(found)
+
+
+def explained(host: Host, said: str) -> str:
+    """One line for what `ssh` said."""
+    for pattern, meaning in _MEANINGS:
+        if re.search(pattern, said):
+            return f"ssh host {host}: {meaning}"
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing was said")
+    return f"ssh host {host}: cannot be used ({last}); try it by hand: ssh {host}"
+
+
+def _run(host: Host, options: Sequence[str], script: str, seconds: float) -> CommandResult:
+    with tempfile.TemporaryFile() as text:
+        text.write(script.encode())
+        text.seek(0)
+        # By standard input: no shell on the way sees it, and its length has no limit.
+        result = run_shell(lambda out, err: _start(host, options, "exec /bin/sh -s", (text, out, err)), seconds)
+    if result is None:
+        raise BrokenError(f"ssh host {host}: did not answer within {seconds:g} s")
+    return result
+
+
+_Streams = tuple[IO[bytes] | int, IO[bytes] | int, IO[bytes]]
+
+
+def _start(host: Host, options: Sequence[str], command: str, streams: _Streams) -> subprocess.Popen[bytes]:
+    program = shutil.which("ssh")
+    if program is None:
+        raise HostError("ssh: is not installed here; run: apt-get install openssh-client")
+    config = () if host.config is None else ("-F", host.config)
+    settings = [f"-o{option}" for option in _OPTIONS]
+    line = [program, "-T", *config, *settings, *options, "--", host.destination, command]
+    return inside(
+        host.netns,
+        # Ctrl-C is for natgauge, which then undoes what was made over there.
+        lambda: subprocess.Popen(line, stdin=streams[0], stdout=streams[1], stderr=streams[2], start_new_session=True),
+    )
+
+
+def _greeted(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether the far side says our word in time; what its login scripts print before is passed over."""
+    assert process.stdout is not None  # noqa: S101 - it was asked for
+    deadline, seen = time.monotonic() + seconds, b""
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([process.stdout], [], [], left)[0]:
+            return False
+        if not (more := os.read(process.stdout.fileno(), 4096)):
+            process.wait(seconds)
+            return False
+        seen += more
+        if _GREETING.encode() + b"\n" in seen:
+            return True
+    return False

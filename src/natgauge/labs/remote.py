@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another machine in the hands of one lab: taken, worked on command by command, and given back as it was found.
+
+One natgauge at a time uses a machine, whichever tester it runs on: a symbolic link over there, which names the lab, is
+the lock. Every command runs only while the link is this lab's, and is written down over there while it runs. So whoever
+gives the machine back (this process, or `natgauge lab clean` after a kill) first takes the link out of the way, then
+ends what still runs, and only then undoes: nothing can be made behind his back.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from natgauge.errors import BrokenError, HostError
+from natgauge.labs.contract import CommandResult
+from natgauge.labs.openssh import Connection, Host, explained, run_once
+from natgauge.labs.shell import title
+
+#: Where the machine has the files of the lab, and beside it the lock. Empty after a reboot, as what was made is.
+DIRECTORY: Final = "/var/run/natgauge-device"
+_LOCK: Final = f"{DIRECTORY}.lock"
+_CLOSING: Final = f"{DIRECTORY}.closing"
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+#: Beyond the snippet's own time: the way there, and bringing its output here.
+_SLACK_SECONDS: Final = 5.0
+UNDO_SECONDS: Final = 120.0
+_ANSWER: Final = re.compile(r"^natgauge-answer (\d+) (\S*) (\S*)\n", re.MULTILINE)
+#: Between the errors and the output of a snippet, which may be long and are cut at their ends.
+_BETWEEN: Final = "\nnatgauge-output\n"
+_NOT_OURS: Final = "natgauge-not-ours"
+_TAKEN: Final = "natgauge-taken"
+_GIVEN_BACK: Final = "natgauge-given-back"
+#: Nanoseconds since 1970; a `date` that knows none prints something else.
+_CLOCK: Final = re.compile(r"\d{19}")
+
+
+class Remote:
+    """A machine that a lab works on over a lasting connection.
+
+    Attributes:
+        host: the machine.
+        forgotten: called when the machine knows nothing of the lab any more (it was booted anew); it makes there again
+            what must be there, by commands of its own. None = that is an error.
+    """
+
+    def __init__(self, host: Host, token: str, control: Path) -> None:
+        """Nothing is done yet.
+
+        Args:
+            host: the machine.
+            token: names this lab of this tester, without blanks and slashes; no other lab ever has it.
+            control: see `Connection`.
+        """
+        self.host = host
+        self.forgotten: Callable[[], None] | None = None
+        self._token = token
+        self._connection = Connection(host, control)
+        self._numbers = count(1)
+
+    def ask(self, script: str, seconds: float = 30.0) -> str:
+        """What a script prints that only looks; the machine need not be taken.
+
+        Raises:
+            BrokenError: it fails, or does not end in time.
+            HostError: the machine cannot be reached.
+        """
+        result = self._connection.run(_grouped(f"PATH={PATH}; LC_ALL=C; export PATH LC_ALL\n{script}"), seconds)
+        if result.status:
+            raise BrokenError(f"ssh host {self.host}: cannot be looked at ({result.said or result.status})")
+        return result.stdout
+
+    def take(self) -> None:
+        """Take the machine for this lab, and make the lab's directory there.
+
+        Raises:
+            HostError: another natgauge uses it, or one that was killed has left it so; or it cannot be written there.
+        """
+        # A link is made at once or not at all, with what it says; `ln` would follow one to a directory.
+        script = (
+            f"PATH={PATH}; export PATH\n"
+            f"for lock in {_LOCK} {_CLOSING}; do\n"
+            '    holder=$(readlink "$lock") || continue\n'
+            f'    [ "$holder" = {self._token} ] || {{ echo "{_TAKEN} $holder"; exit; }}\n'
+            "done\n"
+            f"ln -s {self._token} {_LOCK} 2> /dev/null; holder=$(readlink {_LOCK}) || exit 3\n"
+            f'[ "$holder" = {self._token} ] || {{ echo "{_TAKEN} $holder"; exit; }}\n'
+            f"umask 077; mkdir -p {DIRECTORY} || exit 3\n"
+        )
+        result = self._connection.run(_grouped(script), 30.0)
+        if _TAKEN in result.stdout:
+            tester, _, lab = result.stdout.split(_TAKEN, 1)[1].strip().partition(":")
+            raise HostError(
+                f"ssh host {self.host}: is used by natgauge on {tester} (lab {lab.partition(':')[0]}); wait until that "
+                f'has ended, or run "natgauge lab clean" there when it was killed'
+            )
+        if result.status:
+            raise HostError(f"ssh host {self.host}: {DIRECTORY} cannot be made ({result.said}); log in as root there")
+
+    def run(
+        self, snippet: str, seconds: float, *, variables: Mapping[str, str] | None = None, netns: str | None = None
+    ) -> CommandResult:
+        """Run a POSIX shell snippet (`sh -eu`) over there; it sees `variables`, PATH and LC_ALL=C, and nothing else.
+
+        Its seconds are those over there, where the machine's `date` knows them; else with the way there and back.
+
+        Args:
+            snippet: the shell text.
+            seconds: it may take; then it is killed.
+            variables: of its environment.
+            netns: the machine's namespace in which it runs; None = where one logs in.
+
+        Raises:
+            BrokenError: it did not end in time, the connection was lost, or the machine forgot the lab.
+            HostError: the machine cannot be reached any more.
+        """
+        number = next(self._numbers)
+        script = wrapped(snippet, self._token, number, {"PATH": PATH, "LC_ALL": "C", **(variables or {})}, netns)
+        try:
+            result = self._connection.run(script, seconds + _SLACK_SECONDS)
+        except BrokenError:
+            self._kill(number)
+            raise BrokenError(
+                f"ssh host {self.host}: snippet {title(snippet)!r} did not end within {seconds:g} s and was killed"
+            ) from None
+        if _NOT_OURS in result.stdout and not _ANSWER.search(result.stdout):
+            forgotten, self.forgotten = self.forgotten, None
+            if forgotten is None:
+                raise BrokenError(f"ssh host {self.host}: has forgotten the lab; was it booted anew, or cleaned?")
+            try:
+                forgotten()
+                return self.run(snippet, seconds, variables=variables, netns=netns)
+            finally:
+                self.forgotten = forgotten
+        answer = _unwrapped(result)
+        if answer is None:
+            raise BrokenError(f"{explained(self.host, result.stderr)}; the connection was lost")
+        return answer
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _kill(self, number: int) -> None:
+        """End a command that takes too long, with what it started in the foreground."""
+        try:
+            self._connection.run(_grouped(f"PATH={PATH}\n{_kill_running(str(number))}"), 20.0)
+        except (BrokenError, HostError):
+            # It is written down over there, and is ended when the machine is given back.
+            return
+
+
+def give_back(host: Host, token: str, undo: Sequence[str]) -> bool:
+    """Undo what a lab made on a machine, in this order, and let go of it; nothing happens where it is not this lab's.
+
+    Args:
+        host: the machine; it is reached by a connection of its own.
+        token: the lab's.
+        undo: shell snippets, each of which succeeds also when there is nothing to undo.
+
+    Returns:
+        Whether it was this lab's.
+
+    Raises:
+        BrokenError: one failed; all others were tried, and the machine stays taken.
+        HostError: the machine cannot be reached.
+    """
+    steps = "\n".join(f"( set -eu\n{snippet}\n) >&2 || failed=$((failed + 1))" for snippet in undo)
+    script = (
+        f"PATH={PATH}; LC_ALL=C; export PATH LC_ALL; cd /\n"
+        f'if [ "$(readlink {_LOCK})" = {token} ]; then mv {_LOCK} {_CLOSING}; fi\n'
+        f'[ "$(readlink {_CLOSING})" = {token} ] || exit 0\n'
+        f"{_kill_running('*')}\n"
+        f"failed=0\n{steps}\n"
+        f'[ "$failed" = 0 ] || exit 4\n'
+        f"rm -rf {DIRECTORY}\nrm -f {_CLOSING}\necho {_GIVEN_BACK}\n"
+    )
+    result = run_once(host, _grouped(script), UNDO_SECONDS)
+    if result.status:
+        raise BrokenError(f"ssh host {host}: not all could be undone ({result.said})")
+    return _GIVEN_BACK in result.stdout
+
+
+def wrapped(snippet: str, token: str, number: int, variables: Mapping[str, str], netns: str | None = None) -> str:
+    """The script that runs a snippet over there: guarded, timed, its output kept apart from all else.
+
+    Its output goes to files: what the snippet leaves running would otherwise hold the connection open.
+    """
+    out, err, running = (f"{DIRECTORY}/{kind}.{number}" for kind in ("out", "err", "run"))
+    enter = [] if netns is None else ["ip", "netns", "exec", netns]
+    values = [f"{name}={value}" for name, value in variables.items()]
+    place = variables.get("NG_WORK", "/")
+    command = shlex.join([*enter, "env", "-i", *values, "/bin/sh", "-eu", "-c", snippet])
+    return _grouped(
+        f"PATH={PATH}; export PATH; umask 022\n"
+        f"{{ echo $$ > {running}; }} 2> /dev/null\n"
+        f'if [ "$(readlink {_LOCK})" != {token} ]; then rm -f {running}; echo {_NOT_OURS}; exit; fi\n'
+        f"cd {shlex.quote(place)} || cd /\n"
+        "began=$(date +%s%N)\n"
+        f"{command} < /dev/null > {out} 2> {err} && status=0 || status=$?\n"
+        "ended=$(date +%s%N)\n"
+        'echo "natgauge-answer $status $began $ended"\n'
+        f"cat {err}; printf '{_BETWEEN.encode('unicode_escape').decode()}'; cat {out}\n"
+        f"rm -f {out} {err} {running}\n"
+    )
+
+
+def _grouped(script: str) -> str:
+    """The shell has read all of it before it runs the first word: none is left for a command that reads its input."""
+    return f"{{\n{script}\nexit\n}}\n"
+
+
+def _kill_running(which: str) -> str:
+    """Commands of this lab that run still; each is the leader of a session, as sshd makes it."""
+    return (
+        f"for file in {DIRECTORY}/run.{which}; do\n"
+        '    [ -s "$file" ] || continue\n'
+        '    read -r leader < "$file"\n'
+        '    kill -s KILL -- "-$leader" 2> /dev/null || kill -s KILL "$leader" 2> /dev/null || true\n'
+        '    rm -f "$file"\n'
+        "done"
+    )
+
+
+def _unwrapped(result: CommandResult) -> CommandResult | None:
+    """What the snippet left; None where the far side did not get that far."""
+    found = _ANSWER.search(result.stdout)
+    if found is None:
+        return None
+    err, _, out = result.stdout[found.end() :].partition(_BETWEEN)
+    seconds = result.seconds
+    if _CLOCK.fullmatch(found[2]) and _CLOCK.fullmatch(found[3]):
+        # A clock that was set meanwhile shows as a time that cannot be.
+        over_there = (int(found[3]) - int(found[2])) / 1e9
+        seconds = over_there if 0 <= over_there <= result.seconds else result.seconds
+    return CommandResult(int(found[1]), out, err, seconds)

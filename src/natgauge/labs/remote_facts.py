@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another machine is like, and whether two of its interfaces may be taken for a device: looked at, not touched."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from natgauge.errors import HostError, UsageError
+from natgauge.host.cpus import parse_cpus
+
+#: What the way of working needs over there, and the Debian package that has it.
+_PROGRAMS: Final = {
+    "ip": "iproute2",
+    "env": "coreutils",
+    "readlink": "coreutils",
+    "cat": "coreutils",
+    "wc": "coreutils",
+}
+#: Drivers that leave checksums unfinished, because no wire follows.
+VIRTUAL: Final = frozenset({"veth", "virtio_net", "tun", "xen_netfront", "netvsc", "hv_netvsc"})
+_SECTION: Final = "== "
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteInterface:
+    """One interface of the machine.
+
+    Attributes:
+        name: its name.
+        up: whether it is set up.
+        mtu: in octets.
+        master: the bridge or bond it belongs to; None = none.
+        parent: the interface it stands on (a VLAN's, for example); None = none.
+        addresses: of other scope than the link's, with prefix lengths.
+    """
+
+    name: str
+    up: bool
+    mtu: int
+    master: str | None
+    parent: str | None
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFacts:
+    """What a machine told.
+
+    Attributes:
+        user: number of the user we are there.
+        system: its operating system, e.g. "Linux".
+        kernel: its release.
+        cpu: model of its first processor; empty where it does not tell.
+        cpus: processors it runs on.
+        missing: programs that are not there.
+        namespaces: whether its `ip` knows network namespaces.
+        interfaces: by name.
+        management: interfaces by which it is reached, or by which it reaches the rest of the world.
+        drivers: driver by interface, of those asked for; absent where it is not told.
+        offloads: of those asked for, the ones whose transmit checksum off-load is on.
+    """
+
+    user: int
+    system: str
+    kernel: str
+    cpu: str
+    cpus: tuple[int, ...]
+    missing: tuple[str, ...]
+    namespaces: bool
+    interfaces: Mapping[str, RemoteInterface]
+    management: frozenset[str]
+    drivers: Mapping[str, str] = field(default_factory=dict)
+    offloads: frozenset[str] = frozenset()
+
+
+def script(interfaces: Sequence[str]) -> str:
+    """Shell text that prints what `read` reads; what a machine does not have it passes over."""
+    programs = " ".join(_PROGRAMS)
+    names = shlex.join(interfaces)
+    return f"""
+echo '{_SECTION}user'; id -u
+echo '{_SECTION}system'; uname -s
+echo '{_SECTION}kernel'; uname -r
+echo '{_SECTION}cpu'; sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | sed -n 1p
+echo '{_SECTION}cpus'; cat /sys/devices/system/cpu/online 2> /dev/null
+echo '{_SECTION}missing'; for name in {programs}; do command -v "$name" > /dev/null || echo "$name"; done
+echo '{_SECTION}namespaces'; ip netns list > /dev/null 2>&1 && echo yes
+echo '{_SECTION}links'; ip -o link show 2> /dev/null
+echo '{_SECTION}addresses'; ip -o addr show 2> /dev/null
+set -- ${{SSH_CONNECTION:-}}
+echo '{_SECTION}server'; echo "${{3:-}}"
+echo '{_SECTION}routes'
+[ -z "${{1:-}}" ] || ip -o route get "$1" 2> /dev/null
+ip -o route show default 2> /dev/null; ip -o -6 route show default 2> /dev/null
+for interface in {names}; do
+    echo "{_SECTION}driver $interface"; ethtool -i "$interface" 2> /dev/null | sed -n 's/^driver: //p'
+    echo "{_SECTION}offload $interface"; ethtool -k "$interface" 2> /dev/null | grep '^tx-checksumming: on'
+done
+:
+"""
+
+
+def read(text: str) -> RemoteFacts:
+    """What the script printed."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(_SECTION):
+            lines = sections.setdefault(line.removeprefix(_SECTION), [])
+        elif line.strip():
+            lines.append(line.strip())
+    addresses = [found for line in sections.get("addresses", []) if (found := _ADDRESS.match(line))]
+    links = {link.name: link for line in sections.get("links", []) if (link := _link(line, addresses))}
+    server = _first(sections, "server")
+    reached = {found[1] for line in sections.get("routes", []) if (found := re.search(r" dev (\S+)", line))}
+    reached |= {found[1] for found in addresses if server and found[2] == server}
+    of_links = {name: _first(sections, f"driver {name}") for name in links}
+    user = _first(sections, "user")
+    return RemoteFacts(
+        user=int(user) if user.isdigit() else -1,
+        system=_first(sections, "system"),
+        kernel=_first(sections, "kernel"),
+        cpu=_first(sections, "cpu"),
+        cpus=parse_cpus(_first(sections, "cpus") or "0"),
+        missing=tuple(sections.get("missing", ())),
+        namespaces="yes" in sections.get("namespaces", ()),
+        interfaces=links,
+        management=frozenset(_with_parents(reached, links)),
+        drivers={name: driver for name, driver in of_links.items() if driver},
+        offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
+    )
+
+
+def refuse_unfit(facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int) -> None:
+    """Refuse a machine that cannot be worked on, and interfaces that must not be taken.
+
+    Args:
+        facts: what the machine told.
+        where: how messages call it.
+        interfaces: the device's, towards the Initiator and the Responder.
+        mtu: of the tester's ports, in octets.
+
+    Raises:
+        HostError: it is no Linux, we are not root there, or something is missing.
+        UsageError: an interface is not there, is how the machine is reached, or is in use.
+    """
+    if facts.system != "Linux":
+        raise HostError(
+            f"{where}: runs {facts.system or 'an unknown system'}, and devices are made of Linux namespaces only; "
+            "measure it by --lab wire, with --empty-command"
+        )
+    if facts.user != 0:
+        raise HostError(f"{where}: we are user {facts.user} there, and devices need root; log in as root")
+    for name in facts.missing:
+        raise HostError(f'{where}: program "{name}" is missing there; run there: apt-get install {_PROGRAMS[name]}')
+    if not facts.namespaces:
+        raise HostError(f"{where}: its `ip` or its kernel knows no network namespaces; install iproute2 there")
+    for name in interfaces:
+        _refuse_interface(facts, where, name, mtu)
+
+
+def _refuse_interface(facts: RemoteFacts, where: str, name: str, mtu: int) -> None:
+    link = facts.interfaces.get(name)
+    if link is None:
+        there = ", ".join(sorted(set(facts.interfaces) - {"lo"})) or "none"
+        raise UsageError(f"{where}: interface {name} does not exist there; there are {there}")
+    if name in facts.management:
+        raise UsageError(
+            f"{where}: interface {name} is the one by which the machine is reached; a test would cut it off, use "
+            "another"
+        )
+    users = [other.name for other in facts.interfaces.values() if other.parent == name]
+    users += [] if link.master is None else [link.master]
+    if users:
+        raise UsageError(f"{where}: interface {name} is in use by {users[0]}; use another")
+    if link.addresses:
+        raise UsageError(
+            f"{where}: interface {name} carries IP address {link.addresses[0]}; use another, or run there: "
+            f"ip addr flush dev {name}"
+        )
+    if link.mtu < mtu:
+        raise UsageError(
+            f"{where}: interface {name} has MTU {link.mtu}, the tester's ports have {mtu}; make them the same"
+        )
+
+
+#: "2: eth0    inet 10.0.0.5/24 brd 10.0.0.255 scope global eth0\ ..."
+_ADDRESS: Final = re.compile(r"\d+:\s+(\S+)\s+inet6?\s+([^\s/]+)(/\d+)?.*?\sscope (\S+)")
+#: "3: eth1.5@eth1: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc noop master br0 state UP ..."
+_LINK: Final = re.compile(r"\d+:\s+([^\s:@]+)(?:@([^\s:]+))?:\s+<([^>]*)>\s+mtu (\d+)(.*)")
+
+
+def _link(line: str, addresses: Sequence[re.Match[str]]) -> RemoteInterface | None:
+    found = _LINK.match(line)
+    if found is None:
+        return None
+    master = re.search(r" master (\S+)", found[5])
+    own = [f"{one[2]}{one[3] or ''}" for one in addresses if one[1] == found[1] and one[4] != "link"]
+    return RemoteInterface(
+        name=found[1],
+        up="UP" in found[3].split(","),
+        mtu=int(found[4]),
+        master=master[1] if master else None,
+        parent=found[2],
+        addresses=tuple(own),
+    )
+
+
+def _with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
+    """With the interfaces that these stand on, and those that are part of them."""
+    found, before = set(names), set[str]()
+    while found != before:
+        before = set(found)
+        found |= {link.parent for link in links.values() if link.name in before and link.parent is not None}
+        found |= {link.name for link in links.values() if link.master in before}
+    return found
+
+
+def _first(sections: Mapping[str, Sequence[str]], name: str) -> str:
+    return next(iter(sections.get(name, ())), "")

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `ssh` lab: real ports here, and between them devices on another machine, which is worked on over OpenSSH."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
+
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.host.cpus import format_cpus
+from natgauge.labs.contract import Device, Foreign, Ground, Need, Port
+from natgauge.labs.links import read_drops
+from natgauge.labs.locks import check_name, directory_of
+from natgauge.labs.netns import NetnsLab
+from natgauge.labs.openssh import CONTROL, Host
+from natgauge.labs.register import Register
+from natgauge.labs.remote import Remote
+from natgauge.labs.remote_facts import RemoteFacts, read, refuse_unfit, script
+from natgauge.labs.remote_layout import layout, private_directory
+from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
+from natgauge.labs.wire import GRACE_SECONDS, WireLab
+from natgauge.words import Placement
+
+#: Twisted pair takes about three seconds to agree on a speed, and a bridge on the way listens longer.
+_CARRIER_SECONDS: Final = 10.0
+_INTERFACE: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+_NEIGHBOURS: Final = "/proc/sys/net/{family}/neigh/default/gc_thresh{number}"
+
+
+class RemoteLab:
+    """Devices in namespaces of another machine, whose own interfaces are cabled to ports of this one.
+
+    The addresses are those of the `netns` lab. The machine's own namespace stays as it is, so its connections, ours to
+    it among them, are neither counted nor translated; what is global to it (the size of the connection table ...) is
+    set there and gets back its value.
+    """
+
+    kind: ClassVar[str] = "ssh"
+    placement: Placement = "external"
+    foreign: Foreign | None = None
+    device_cpus: tuple[int, ...] = ()
+    grace_seconds = GRACE_SECONDS
+    virtual = False
+
+    def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword
+        self,
+        name: str,
+        need: Need,
+        *,
+        host: Host,
+        interfaces: tuple[str, str],
+        ports: tuple[tuple[str, str | None], tuple[str, str | None]],
+        sender_cpus: Sequence[int] | None = None,
+        allow_addresses: bool = False,
+    ) -> None:
+        """Plan the lab; nothing is looked at before the `with` block but the ports' MTU.
+
+        Args:
+            name: 1 to 32 of a-z, 0-9 and "-".
+            need: what is to happen in it.
+            host: the machine.
+            interfaces: of the machine, towards the Initiator and the Responder.
+            ports: the tester's: interface, and the namespace that holds it.
+            sender_cpus: cores of the tester's senders; default: the first usable one.
+            allow_addresses: whether the tester's ports may carry IP addresses, see `WireLab`.
+
+        Raises:
+            UsageError: a name, core, port or host is wrong.
+        """
+        self.name = check_name(name)
+        self.host = host
+        for interface in interfaces:
+            if not _INTERFACE.fullmatch(interface):
+                raise UsageError(f"ssh host {host}: {interface!r} is no interface; name one as `ip link` there does")
+        if interfaces[0] == interfaces[1]:
+            raise UsageError(f"ssh host {host}: interface {interfaces[0]} is named for both sides; name two of them")
+        # A lab of namespaces is the blueprint: the same addresses and the same environment of the snippets.
+        self._blueprint = NetnsLab(
+            name,
+            initiator_family=need.families[0],
+            responder_family=need.families[1],
+            devices=need.devices,
+            hosts=need.hosts,
+            background=need.background,
+        )
+        self._hosts = need.hosts
+        self._layout = layout(name, need.devices, self._blueprint.cables, interfaces)
+        ground = self._blueprint.ground
+        gateways = (str(ground.inside.device), str(ground.outside.device))
+        self.initiator, self.responder = (
+            Port(interface, netns, None, gateway) for (interface, netns), gateway in zip(ports, gateways, strict=True)
+        )
+        self._ports = WireLab(
+            self.initiator,
+            self.responder,
+            name=name,
+            families=need.families,
+            sender_cpus=sender_cpus,
+            allow_addresses=allow_addresses,
+        )
+        self.sender_cpus = self._ports.sender_cpus
+        self.emulated = False
+        tester = re.sub("[^A-Za-z0-9.-]", "-", socket.gethostname())
+        self._token = f"{tester}:{name}:{secrets.token_hex(8)}"
+        self._remote = Remote(self.host, self._token, directory_of(name) / CONTROL)
+        self._machine = RemoteMachine(self._remote, self._remember)
+        self._homes = tuple(
+            RemoteDevice(
+                device.name,
+                inside.netns,
+                inside.interface,
+                outside.interface,
+                {
+                    **device.environment,
+                    "NG_WORK": private_directory(device.name),
+                    "NG_INSIDE": inside.interface,
+                    "NG_OUTSIDE": outside.interface,
+                },
+                self._remote,
+                self._machine,
+            )
+            for device, (inside, outside) in zip(self._blueprint.devices, self._layout.ends, strict=True)
+        )
+        self.devices: Sequence[Device] = self._homes
+        self._facts: RemoteFacts | None = None
+        self._register: Register | None = None
+
+    @property
+    def ground(self) -> Ground:
+        """The address plan of our own labs; frames are as long as the ports carry."""
+        return replace(self._blueprint.ground, mtu=self._ports.ground.mtu)
+
+    def keep(self) -> None:
+        """Refused.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"lab {self.name}: another machine is taken only while it is measured; it cannot be kept up")
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Ports and links, and what the device's machine is."""
+        facts = self._facts
+        known = {} if facts is None else {"device_kernel": facts.kernel, "device_cpu": facts.cpu or None}
+        count = {} if facts is None else {"device_processors": len(facts.cpus)}
+        told = {name: value for name, value in self._ports.parameters().items() if name != "fresh_trials"}
+        return {**told, **known, **count}
+
+    def up(self) -> Self:
+        """Take ports and machine, and lay the devices there; when that fails half way, it is undone.
+
+        Raises:
+            HostError: a port or the machine cannot be used, or another natgauge uses one of them.
+            UsageError: a port or an interface does not exist or is in use.
+        """
+        self._register = register = Register.begin(self.name, self.kind, self._settings())
+        try:
+            register.record("directory", path=str(register.directory))
+            register.directory.mkdir(exist_ok=True)
+            self._prepare(register)
+            self._ports.take()
+            self._lay()
+            self._ports.await_carrier(_CARRIER_SECONDS)
+        except BaseException:
+            with suppress(NatgaugeError):
+                self.down()
+            raise
+        return self
+
+    def _settings(self) -> Mapping[str, Any]:
+        """What is needed to undo the lab."""
+        config = None if self.host.config is None else str(Path(self.host.config).absolute())
+        return {"host": asdict(replace(self.host, config=config)), "token": self._token}
+
+    def _prepare(self, register: Register) -> None:
+        """What must be there before the machine is reached."""
+
+    def _remember(self, undo: str, says: str) -> None:
+        """Write down what undoes something over there."""
+        if self._register is not None:
+            self._register.record("remote", undo=undo, says=says)
+
+    def _lay(self) -> None:
+        """Look at the machine, take it, and make the devices."""
+        laid = self._layout
+        facts = read(self._remote.ask(script(laid.interfaces)))
+        refuse_unfit(facts, f"ssh host {self.host}", laid.interfaces, self._ports.ground.mtu)
+        self._facts = facts
+        for home in self._homes:
+            home.environment = {**home.environment, "NG_CPUS": format_cpus(facts.cpus)}
+        self._remember(laid.undo(facts), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
+        self._make(facts)
+        self._remote.forgotten = lambda: self._make(facts)
+        self._raise_neighbour_limits()
+
+    def _make(self, facts: RemoteFacts) -> None:
+        self._remote.take()
+        directories = " ".join(private_directory(name) for name in self._layout.names)
+        result = self._remote.run(f"mkdir -p {directories}\n{self._layout.make(facts)}", 60.0)
+        if result.status:
+            raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
+
+    def _raise_neighbour_limits(self) -> None:
+        """See that a device can know all the tester's hosts at once (arp(7): gc_thresh1 to gc_thresh3)."""
+        for family in set(self._blueprint.families):
+            for number, factor in ((3, 4), (2, 3), (1, 2)):
+                path = _NEIGHBOURS.format(family=family, number=number)
+                setting = self._machine.setting("neighbour limit", [path], None)
+                if setting.available() and setting.read() < self._hosts * factor:
+                    setting.write(self._hosts * factor)
+
+    def down(self) -> list[str]:
+        """Give back machine and ports; nothing happens when nothing is up.
+
+        Returns:
+            What was done, one sentence each.
+
+        Raises:
+            BrokenError: something could not be undone.
+            HostError: the machine cannot be reached any more.
+        """
+        register, self._register = self._register, None
+        self._ports.down()
+        try:
+            self._remote.close()
+            return [] if register is None else register.undo()
+        finally:
+            if register is not None:
+                register.release()
+
+    def dropped(self) -> Mapping[str, int]:
+        """Frames dropped so far at the tester's ports and, while the machine answers, at the devices' interfaces.
+
+        Raises:
+            HostError: a port is gone.
+        """
+        figures = dict(self._ports.dropped())
+        for home in self._homes:
+            # A machine that is gone shows when its device is asked.
+            with suppress(BrokenError, ValueError):
+                drops = read_drops(home.run("cat /proc/net/dev", timeout=20.0).stdout)
+                for interface, side in ((home.inside, "inside"), (home.outside, "outside")):
+                    if interface in drops:
+                        figures[f"{home.name} {side} received"] = drops[interface].received
+                        figures[f"{home.name} {side} sent"] = drops[interface].sent
+        return figures
+
+    def __enter__(self) -> Self:
+        return self.up()
+
+    def __exit__(self, *exception: object) -> None:
+        if exception[:1] in {(), (None,)}:
+            self.down()
+        else:
+            # What broke first is what the user must read; what is left `natgauge lab clean` undoes.
+            with suppress(NatgaugeError):
+                self.down()

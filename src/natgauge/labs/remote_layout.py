@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a chain of devices is laid on another machine: a namespace each, the machine's own interfaces at both ends.
+
+Text only: shell scripts that make it and undo it. So nothing of the machine's own namespace is touched but these two
+interfaces, and its connections (ours to it among them) are not those of a device.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from natgauge.labs.links import Cable, End
+from natgauge.labs.remote import DIRECTORY
+from natgauge.labs.remote_facts import VIRTUAL, RemoteFacts
+
+#: Of the machine's namespaces that are ours. Not `natgauge.labs.namespaces.PREFIX`: the machine may be this one.
+PREFIX: Final = "natgauge-"
+#: Between devices, with room for what translators and tunnels add to a frame of any MTU a port has.
+_INNER_MTU: Final = 9700
+
+_OF_NAMESPACE: Final = {
+    "net/ipv4/ip_forward": 1,
+    "net/ipv6/conf/all/forwarding": 1,
+    "net/ipv6/conf/default/disable_ipv6": 1,
+    "net/ipv4/conf/all/rp_filter": 0,
+    "net/ipv4/conf/default/rp_filter": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A chain on another machine.
+
+    Attributes:
+        names: of its devices, from the Initiator to the Responder.
+        ends: of each device, towards the Initiator and the Responder, with its namespace over there.
+        interfaces: the machine's own at both ends of the chain.
+    """
+
+    names: tuple[str, ...]
+    ends: tuple[tuple[End, End], ...]
+    interfaces: tuple[str, str]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Of the devices."""
+        return tuple(inside.netns for inside, _ in self.ends)
+
+    def make(self, facts: RemoteFacts) -> str:
+        """What makes it; may be run again when it was not run to its end."""
+        text = ["set -eu"]
+        for netns in self.namespaces:
+            text += [f"ip netns add {netns} 2> /dev/null || ip netns exec {netns} true", _sysctls(netns, _OF_NAMESPACE)]
+            text.append(f"ip -n {netns} link set lo up")
+        for name, netns in zip(self.interfaces, (self.namespaces[0], self.namespaces[-1]), strict=True):
+            text.append(f"! ip link show {name} > /dev/null 2>&1 || ip link set {name} netns {netns}")
+        for (_, left), (right, _) in zip(self.ends, self.ends[1:], strict=False):
+            text.append(
+                f"ip -n {left.netns} link show {left.interface} > /dev/null 2>&1 || "
+                f"ip link add {left.interface} netns {left.netns} mtu {_INNER_MTU} type veth "
+                f"peer name {right.interface} netns {right.netns} mtu {_INNER_MTU}"
+            )
+        for pair in self.ends:
+            text += [_configured(end, facts.drivers.get(end.interface, "veth")) for end in pair]
+        return "\n".join(text)
+
+    def undo(self, facts: RemoteFacts) -> str:
+        """What undoes it, also half of it."""
+        text = []
+        for netns in self.namespaces:
+            text += [
+                f"for process in $(ip netns pids {netns} 2> /dev/null); do",
+                '    kill -s KILL "$process" 2> /dev/null || true',
+                "done",
+            ]
+        for name, netns in zip(self.interfaces, (self.namespaces[0], self.namespaces[-1]), strict=True):
+            # Back to where we log in, which need not be the machine's first namespace: $$ is a process there.
+            text.append(f"! ip -n {netns} link show {name} > /dev/null 2>&1 || ip -n {netns} link set {name} netns $$")
+        text += [f"! ip netns pids {netns} > /dev/null 2>&1 || ip netns del {netns}" for netns in self.namespaces]
+        for name in self.interfaces:
+            if facts.drivers.get(name) in VIRTUAL and name in facts.offloads:
+                text.append(f"! ip link show {name} > /dev/null 2>&1 || ethtool -K {name} tx on > /dev/null 2>&1")
+            if facts.interfaces[name].up:
+                text.append(f"! ip link show {name} > /dev/null 2>&1 || ip link set {name} up")
+        return "\n".join(text)
+
+
+def layout(lab: str, names: Sequence[str], cables: Sequence[Cable], interfaces: tuple[str, str]) -> Layout:
+    """The chain of a lab of namespaces, laid on another machine.
+
+    Args:
+        lab: its name.
+        names: of the devices.
+        cables: of the lab of namespaces, with their addresses.
+        interfaces: of the machine, towards the Initiator and the Responder.
+    """
+    homes = [f"{PREFIX}{lab}-{name}" for name in names]
+    ends = [
+        [replace(cables[at].ends[1], netns=home), replace(cables[at + 1].ends[0], netns=home)]
+        for at, home in enumerate(homes)
+    ]
+    ends[0][0] = replace(ends[0][0], interface=interfaces[0])
+    ends[-1][1] = replace(ends[-1][1], interface=interfaces[1])
+    return Layout(tuple(names), tuple((first, second) for first, second in ends), interfaces)
+
+
+def private_directory(device: str) -> str:
+    """Where a device has its files over there."""
+    return f"{DIRECTORY}/{device}"
+
+
+def _sysctls(netns: str, values: Mapping[str, int]) -> str:
+    """Those that its kernel does not have are left out: it cannot do then what they would prevent."""
+    lines = [f"[ ! -e /proc/sys/{key} ] || echo {value} > /proc/sys/{key}" for key, value in values.items()]
+    return f"ip netns exec {netns} /bin/sh -euc {shlex.quote('; '.join(lines))}"
+
+
+def _configured(end: End, driver: str) -> str:
+    """Silence an interface, give it its addresses and bring it up."""
+    ipv6 = f"net/ipv6/conf/{end.interface}"
+    values = {
+        f"net/ipv4/conf/{end.interface}/rp_filter": 0,
+        f"{ipv6}/accept_dad": 0,
+        f"{ipv6}/dad_transmits": 0,
+        f"{ipv6}/accept_ra": 0,
+        f"{ipv6}/autoconf": 0,
+        f"{ipv6}/router_solicitations": 0,
+        f"{ipv6}/disable_ipv6": int(not end.speaks_ipv6),
+    }
+    enter = f"ip -n {end.netns}"
+    text = [_sysctls(end.netns, values)]
+    text += [f"{enter} addr replace {address} dev {end.interface} nodad" for address in end.addresses]
+    text.append(f"{enter} link set {end.interface} up")
+    if driver in VIRTUAL:
+        # No card finishes the checksum of what the device itself makes.
+        text.append(f"ip netns exec {end.netns} ethtool -K {end.interface} tx off > /dev/null")
+    return "\n".join(text)

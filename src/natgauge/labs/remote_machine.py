@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that a device of another place runs on: its memory, its global settings, and snippets run there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from natgauge.errors import BrokenError, HostError
+from natgauge.host.machine import memory_octets
+from natgauge.labs.contract import CommandResult
+from natgauge.labs.remote import Remote
+
+#: Writes down what undoes something, before that is done: the shell text, and the sentence to tell then.
+Remember = Callable[[str, str], None]
+
+
+class RemoteMachine:
+    """A machine taken by one lab, so nobody else's natgauge changes its settings meanwhile."""
+
+    def __init__(self, remote: Remote, remember: Remember) -> None:
+        """Nothing is asked yet."""
+        self._remote = remote
+        self._remember = remember
+
+    def free_octets(self) -> int:
+        """MemAvailable over there.
+
+        Raises:
+            HostError: it does not tell.
+        """
+        octets = memory_octets("MemAvailable", self._remote.run("cat /proc/meminfo", 30.0).stdout)
+        if octets is None:
+            raise HostError(f"ssh host {self._remote.host}: its /proc/meminfo has no MemAvailable")
+        return octets
+
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
+        """A global setting of it; nothing is touched yet."""
+        return RemoteSetting(self._remote, self._remember, name, tuple(paths), module)
+
+
+@dataclass(slots=True)
+class RemoteSetting:
+    """One global setting of another machine (see `natgauge.labs.contract.Setting`)."""
+
+    remote: Remote
+    remember: Remember
+    name: str
+    paths: tuple[str, ...]
+    module: str | None
+    _remembered: set[str] = field(default_factory=set)
+
+    def available(self) -> bool:
+        """Whether that machine has it; its module is loaded when that is what is missing."""
+        there = " && ".join(f"[ -e {shlex.quote(path)} ]" for path in self.paths)
+        load = f"modprobe {shlex.quote(self.module)} 2> /dev/null" if self.module else "false"
+        return self.remote.run(f"{{ {there}; }} || {{ {load} && {there}; }}", 30.0).status == 0
+
+    def read(self) -> int:
+        """The present value, the smallest one of several files.
+
+        Raises:
+            HostError: it does not have it, or it is no number.
+        """
+        return min(self.values().values())
+
+    def values(self) -> dict[str, int]:
+        """The present values by name of their files.
+
+        Raises:
+            HostError: it does not have it, or it is no number.
+        """
+        result = self._cat()
+        if result.status and self.available():
+            result = self._cat()
+        if result.status:
+            hint = f'try "modprobe {self.module}" there' if self.module else "use another kernel there"
+            raise HostError(f"{self._said}: cannot be read ({result.said}); {hint}")
+        try:
+            found = [int(line) for line in result.stdout.split()]
+            return {Path(path).name: value for path, value in zip(self.paths, found, strict=True)}
+        except ValueError as error:
+            raise HostError(f"{self._said}: cannot be read ({error})") from error
+
+    def rely(self) -> None:
+        """Nobody else's natgauge works on that machine meanwhile."""
+
+    def write(self, value: int) -> None:
+        """Set it; what was found is written down first and restored even after a kill.
+
+        Raises:
+            HostError: it is refused.
+        """
+        for path in self.paths:
+            quoted = shlex.quote(path)
+            if path not in self._remembered:
+                found = self.remote.run(f"cat {quoted}", 30.0).stdout.strip()
+                self.remember(
+                    f'[ "$(cat {quoted})" = {shlex.quote(found)} ] || echo {shlex.quote(found)} > {quoted}',
+                    f"restored {path} of {self.remote.host} to {found}",
+                )
+                self._remembered.add(path)
+            result = self.remote.run(f"echo {value} > {quoted}", 60.0)
+            if result.status:
+                raise HostError(
+                    f"{self._said}: {path} cannot be set to {value} ({result.said}); log in as root there, outside of "
+                    "containers and network namespaces"
+                )
+        if (taken := self.read()) < value:
+            raise HostError(f"{self._said}: set to {value}, but that kernel made it {taken}; use a smaller value")
+
+    def restore(self) -> None:
+        """The lab restores it when it gives the machine back."""
+
+    @property
+    def _said(self) -> str:
+        files = ", ".join(Path(path).name for path in self.paths)
+        return f"{self.name} ({files}) of ssh host {self.remote.host}"
+
+    def _cat(self) -> CommandResult:
+        return self.remote.run(f"cat {shlex.join(self.paths)}", 30.0)
+
+
+@dataclass(slots=True)
+class RemoteDevice:
+    """A device on another machine (see `natgauge.labs.contract.Device`).
+
+    Attributes:
+        netns: the machine's namespace that is the device.
+        remote: the machine.
+    """
+
+    name: str
+    netns: str
+    inside: str
+    outside: str
+    environment: Mapping[str, str]
+    remote: Remote = field(compare=False)
+    machine: RemoteMachine = field(compare=False)
+
+    def run(
+        self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
+    ) -> CommandResult:
+        """Run a POSIX shell snippet (`sh -eu`) in the device's namespace over there, in its private directory.
+
+        Its seconds are those over there. Programs it leaves running live on until the lab goes.
+
+        Raises:
+            BrokenError: it did not end within `timeout` seconds (it is killed then), or the connection was lost.
+        """
+        variables = {**self.environment, **(environment or {})}
+        try:
+            return self.remote.run(snippet, timeout, variables=variables, netns=self.netns)
+        except HostError as error:
+            # For whoever plays a gateway it is the device that does not answer.
+            raise BrokenError(f"device {self.name}: {error}") from error

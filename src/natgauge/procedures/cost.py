@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cost: how long the device works for one frame, beside plain forwarding of the same frames.
+
+It is in no standard. Rates of the same gateway differ from hour to hour by as much as the host does. Here device, plain
+forwarding and a cable are visited in turn, a millisecond or two each, on one core: what slows one slows all. The cable
+is the tester's own work; it is taken off both. What is left of the device, over what is left of plain forwarding, is
+the answer: 1.62 says that the device works 1.62 times as long for a frame as plain forwarding does.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability
+from natgauge.procedures.kit.paired import Interval, disagreement, interval, ratio, stretched
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.repetitions import Repetitions
+from natgauge.procedures.kit.results import Measurement, Row
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
+from natgauge.procedures.kit.values import whole
+from natgauge.slices import (
+    LEAST_FRAMES,
+    MOST_FRAMES,
+    USUAL_FRAMES,
+    CostBlock,
+    CostPlan,
+    CostRound,
+    blocks_of_round,
+    read_quantities,
+)
+from natgauge.words import QUANTITIES, Quantity
+
+METRIC = "cost"
+UNIT = "x forwarding"
+#: A device whose frames did not all come back, and come back right, has so many rounds to do better.
+MOST_FAULTS: Final = 3
+#: What the interval of a repetition errs with at most.
+ALPHA: Final = 0.05
+#: A larger share of interrupted slices is told.
+MANY: Final = 0.05
+#: What the figures of a quantity are called behind its name.
+SHARE, LOW, HIGH = "share_of_forwarding", "share_low", "share_high"
+OWN, FORWARDING, TESTER = "ns", "forwarding_ns", "tester_ns"
+
+
+def _check_quantities(_name: str, text: str) -> None:
+    read_quantities(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(TrialSettings):
+    """Settings of the cost.
+
+    Attributes:
+        quantities: which frames, of new, up, down and both; the value is that of the last one in this order. None = all
+            of them, but new only where the connections fill a block of them.
+        rounds: of one repetition; 2 to 1000.
+        slice_frames: frames of one slice, 64 to 65536.
+    """
+
+    quantities: str | None = field(
+        default=None,
+        metadata=about("costs of a new connection, of a frame up, down, both; all of them", check=_check_quantities),
+    )
+    rounds: int = field(
+        default=4,
+        metadata=about("rounds of one repetition", "rounds", partial(whole, lowest=2, highest=1000, unit="rounds")),
+    )
+    slice_frames: int = field(
+        default=USUAL_FRAMES,
+        metadata=about(
+            "frames of one slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what slices do not do."""
+        super().__post_init__()
+        left_out = {
+            "loss tolerance": self.loss_tolerance,
+            "frame timeout": self.frame_timeout_seconds,
+            "order": self.order if self.order != "permutation" else None,
+        }
+        for name, value in left_out.items():
+            if value:
+                raise UsageError(f"{name}: {value} says nothing for slices, whose frames all come back; leave it out")
+        self.blocks()
+
+    def needs(self) -> frozenset[Ability]:
+        """Slices."""
+        return super().needs() | {Ability.COSTS}
+
+    def asked(self) -> tuple[Quantity, ...]:
+        """The quantities in the usual order."""
+        if self.quantities is None:
+            return QUANTITIES[1:] if self.connections < 2 * self.slice_frames else QUANTITIES
+        return read_quantities(self.quantities)
+
+    def blocks(self) -> dict[Quantity, int]:
+        """Of each quantity in a round.
+
+        Raises:
+            UsageError: there are too few connections for one.
+        """
+        return blocks_of_round(self.asked(), self.connections, self.slice_frames)
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings, each quantity by its name."""
+        return {**super().parameters(), "quantities": ",".join(self.asked())}
+
+
+class _Cost(Repetitions[Settings]):
+    """The device's work for a frame / that of plain forwarding."""
+
+    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+        super().__init__(runner, settings)
+        self._asked_rounds = 0
+        self._slices = 0
+        self._interrupted = 0
+
+    def once(self, _known: float | None) -> Measurement:
+        settings = self.settings
+        done: list[CostRound] = []
+        notes: list[str] = []
+        longest = 0.0
+        while len(done) < settings.rounds:
+            left = self.runner.budget.left
+            if left is not None and left <= longest:
+                why = f"the time of {self.runner.budget.seconds:g} s is used up"
+                if len(done) < 2:
+                    raise TimeUpError(why)
+                notes.append(f"{LEFT_OUT}rounds after {len(done)} of {settings.rounds}: {why}")
+                break
+            began = time.monotonic()
+            done.append(self._round(notes))
+            longest = max(longest, time.monotonic() - began)
+        told = {quantity: Told.of(quantity, done) for quantity in settings.asked()}
+        figures = {name: value for one in told.values() for name, value in one.figures().items()}
+        return Measurement(
+            value=told[settings.asked()[-1]].share.ratio,
+            upper=None,
+            limited_by="device",
+            trials={},
+            figures=figures,
+            notes=tuple(notes),
+            series=tuple(one.row() for one in told.values()),
+        )
+
+    def _round(self, notes: list[str]) -> CostRound:
+        for faults in range(1, MOST_FAULTS + 1):
+            self._asked_rounds += 1
+            settings = self.settings
+            plan = CostPlan(
+                settings.connections,
+                settings.blocks(),
+                frames=settings.slice_frames,
+                seed=self._asked_rounds,
+                settle_seconds=settings.settle_seconds,
+            )
+            found = self.runner.measurer.costs(plan)
+            if not found.fault:
+                self._slices += found.slices
+                self._interrupted += found.interrupted
+                return found
+            if faults < MOST_FAULTS:
+                notes.append(f"a round is void: {found.fault}")
+        raise BrokenError(
+            f"{METRIC}: {found.fault}, in {MOST_FAULTS} rounds; only a device that forwards every frame has a cost: "
+            "see what it does with throughput or frame-loss"
+        )
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        del measurements
+        what = _NAMES[self.settings.asked()[-1]]
+        found = [f"the value is that of {what}; nanoseconds move with the host, ratios do not; see the series for all"]
+        if self.settings.asked()[0] != "new" and self.settings.quantities is None:
+            found.append(
+                f"{self.settings.connections} connections do not fill a block of new ones, so their cost is not told"
+            )
+        if self._interrupted > MANY * self._slices:
+            share = self._interrupted / self._slices
+            found.append(
+                f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
+            )
+        return found
+
+
+_NAMES: Final[dict[Quantity, str]] = {
+    "new": "the first frame of a connection",
+    "up": "a frame from the Initiator over standing connections",
+    "down": "a frame from the Responder over standing connections",
+    "both": "a frame over standing connections, from either side in turn",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What rounds told of one quantity; medians over blocks.
+
+    Attributes:
+        quantity: which frames.
+        share: the device's work / that of plain forwarding, with its interval.
+        device_ns: the device's work for a frame.
+        forwarding_ns: the work of plain forwarding for a frame.
+        tester_ns: the tester's own work for a frame, which is taken off both.
+    """
+
+    quantity: Quantity
+    share: Interval
+    device_ns: float
+    forwarding_ns: float
+    tester_ns: float
+
+    @classmethod
+    def of(cls, quantity: Quantity, rounds: Sequence[CostRound]) -> Told:
+        """Read the blocks.
+
+        Raises:
+            BrokenError: they are too few, or plain forwarding shows no work above the tester's own.
+        """
+        by_round = [_Blocks.of(one.blocks, quantity) for one in rounds]
+        shares = [one.shares for one in by_round]
+        found = interval([share for one in shares for share in one], ALPHA)
+        if found is None:
+            raise BrokenError(
+                f"{METRIC}: {quantity}: {sum(map(len, shares))} blocks are too few for an interval; use more rounds, "
+                "more connections or fewer --slice-frames"
+            )
+
+        return cls(
+            quantity,
+            stretched(found, disagreement(shares)),
+            device_ns=statistics.median(value for one in by_round for value in one.device),
+            forwarding_ns=statistics.median(value for one in by_round for value in one.forwarding),
+            tester_ns=statistics.median(value for one in by_round for value in one.tester),
+        )
+
+    def figures(self) -> dict[str, float]:
+        """By name, the quantity's first."""
+        share = self.share
+        named = {SHARE: share.ratio, LOW: share.low, HIGH: share.high, OWN: self.device_ns}
+        named |= {FORWARDING: self.forwarding_ns, TESTER: self.tester_ns}
+        return {f"{self.quantity}_{name}": value for name, value in named.items()}
+
+    def row(self) -> Row:
+        """Of the series."""
+        return {
+            "frames": self.quantity,
+            "x_forwarding": round(self.share.ratio, 4),
+            "low": round(self.share.low, 4),
+            "high": round(self.share.high, 4),
+            "device_ns": round(self.device_ns, 1),
+            "forwarding_ns": round(self.forwarding_ns, 1),
+            "tester_ns": round(self.tester_ns, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """A round's blocks of one quantity, the tester's own work taken off."""
+
+    shares: list[float]
+    device: list[float]
+    forwarding: list[float]
+    tester: list[float]
+
+    @classmethod
+    def of(cls, blocks: Sequence[CostBlock], quantity: Quantity) -> _Blocks:
+        found = cls([], [], [], [])
+        for block in blocks:
+            if block.quantity != quantity or block.forwarding is None or block.tester is None:
+                continue
+            found.device.append(block.device - block.tester)
+            found.forwarding.append(block.forwarding - block.tester)
+            found.tester.append(block.tester)
+            share = ratio(block.device, block.forwarding, block.tester, block.tester)
+            if share is not None:
+                found.shares.append(share)
+        return found
+
+
+PROCEDURE = Procedure(
+    metric=METRIC,
+    unit=UNIT,
+    better="lower",
+    summary="work of the device for a frame, beside plain forwarding",
+    source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices beside plain forwarding)",
+    settings=Settings,
+    start=_Cost,
+    profiles={
+        "quick": {"rounds": 2},
+        "standard": {"rounds": 8},
+    },
+)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a search goes on from where it should end (see `expected`).
+
+It begins there, and goes from there in steps that double. A failed trial tells how fast the device did forward, however
+far above that it was, so what lies a little to either side of that is tried next. All of these are trials as any
+others: an expectation that is wrong costs some of them, and nothing else.
+"""
+
+from __future__ import annotations
+
+from natgauge.procedures.kit.loads import Load
+from natgauge.procedures.kit.values import SearchError
+
+#: The first step away from where the search should end, as a share; no step is a larger factor than the last.
+FIRST_STEP = 0.1
+LARGEST_FACTOR = 2.0
+#: From a step of this share on the expectation was wrong, and short trials will do.
+FAR_OFF = 0.25
+#: How far beside what a failed trial forwarded the next two lie, in errors of the search: both are bounds then.
+BESIDE = 0.4
+#: So many loads are guessed from what failed trials forwarded; then the bounds are halved.
+MOST_GUESSES = 6
+
+
+class Nearing:
+    """Steps and guesses of one search.
+
+    Attributes:
+        start: the first load, frames/s.
+    """
+
+    def __init__(self, start: float, error: SearchError) -> None:
+        """Begin at `start`, in frames/s; `error` is the search's."""
+        self.start = start
+        self._error = error
+        self._step = FIRST_STEP
+        self._guesses = MOST_GUESSES
+        self._failed = 0
+
+    def above(self, lower: Load) -> tuple[float, bool]:
+        """The next load where this one passed and none failed, and whether a short trial will do."""
+        factor, short = self._stepped()
+        return lower.rate * factor, short
+
+    def below(self, upper: Load) -> tuple[float, bool]:
+        """The next load where this one failed and none passed, and whether a short trial will do."""
+        factor, short = self._stepped()
+        guess = upper.rate / factor
+        self._failed += 1
+        if upper.forwarded is None:
+            return guess, short
+        beside = upper.forwarded - self._beside(upper)
+        # A device that loses a frame now and then forwards nearly all at rates that are too high, too.
+        return beside if self._failed == 1 else min(guess, beside), short
+
+    def between(self, lower: float, upper: Load) -> float | None:
+        """A load beside what the failed trial forwarded, nearer to the answer than the middle; None = halve."""
+        if self._guesses == 0 or upper.forwarded is None:
+            return None
+        beside = self._beside(upper)
+        for guess in (upper.forwarded - beside, upper.forwarded + beside):
+            if lower + beside / 2 < guess < upper.rate - beside / 2:
+                self._guesses -= 1
+                return guess
+        return None
+
+    def _beside(self, upper: Load) -> float:
+        return self._error.width(upper.rate if upper.forwarded is None else upper.forwarded) * BESIDE
+
+    def _stepped(self) -> tuple[float, bool]:
+        step, self._step = self._step, 2 * self._step
+        return min(1 + step, LARGEST_FACTOR), step >= FAR_OFF

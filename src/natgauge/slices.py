@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What frames cost a device, seen in slices of a millisecond or so that alternate with others: question and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.errors import UsageError
+from natgauge.words import QUANTITIES, Quantity
+
+#: Frames of one slice, as few as tell anything and as many as still end soon.
+LEAST_FRAMES: Final = 64
+MOST_FRAMES: Final = 65_536
+USUAL_FRAMES: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class CostPlan:
+    """One round of slices.
+
+    Attributes:
+        connections: N, opened first; 1 to 2**31.
+        blocks: of each quantity, >= 0; a block has two slices of each that is visited. Two slices of each block of new
+            connections must fit into N.
+        frames: of one slice.
+        alone: only the device is visited; else plain forwarding of the same frames and a cable, too.
+        seed: of the orders of visits, 0 to 2**64 - 1.
+        settle_seconds: the device is left alone for so long before, its table empty; >= 0.
+    """
+
+    connections: int
+    blocks: Mapping[Quantity, int]
+    frames: int = USUAL_FRAMES
+    alone: bool = False
+    seed: int = 0
+    settle_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CostBlock:
+    """What one frame took on the core in one block, in ns, the tester's own work included.
+
+    Attributes:
+        quantity: what the frames were.
+        device: through the device.
+        forwarding: through plain forwarding; None where it was not visited.
+        tester: over a cable, which is the tester's own work; None where it was not visited.
+    """
+
+    quantity: Quantity
+    device: float
+    forwarding: float | None = None
+    tester: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostRound:
+    """What a round told.
+
+    Attributes:
+        blocks: in the order of time; none where a frame was lost or wrong.
+        fault: what was wrong with the frames; empty = nothing.
+        slices: of all that were visited.
+        interrupted: slices in which the core was taken away for more than 1 ms.
+    """
+
+    blocks: tuple[CostBlock, ...]
+    fault: str
+    slices: int
+    interrupted: int
+
+
+#: Blocks of new connections in a round: with the usual slices, most of 100,000.
+_OPENING_BLOCKS: Final = 96
+#: Blocks over standing connections in a round, all quantities together: about as long as it takes to open them.
+_STANDING_BLOCKS: Final = 240
+
+
+def read_quantities(text: str) -> tuple[Quantity, ...]:
+    """The quantities of "new,up", in the usual order.
+
+    Raises:
+        UsageError: one is unknown, or none is named.
+    """
+    named = [part.strip() for part in text.split(",")]
+    for one in named:
+        if one not in QUANTITIES:
+            raise UsageError(f"quantities: {one!r} is unknown; choose of {', '.join(QUANTITIES)}")
+    return tuple(quantity for quantity in QUANTITIES if quantity in named)
+
+
+def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: int) -> dict[Quantity, int]:
+    """Of each quantity in a round; the connections limit those of new ones.
+
+    Args:
+        quantities: that are wanted.
+        connections: of the device that has the fewest.
+        frames: of one slice.
+
+    Raises:
+        UsageError: the connections do not fill one block.
+    """
+    standing: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
+    found: dict[Quantity, int] = {quantity: _STANDING_BLOCKS // len(standing) for quantity in standing}
+    if "new" in quantities:
+        found["new"] = min(_OPENING_BLOCKS, connections // (2 * frames))
+        if found["new"] < 1:
+            raise UsageError(
+                f"connections: {connections} do not fill two slices of {frames} frames; use at least "
+                f"{2 * frames} connections, fewer --slice-frames, or leave new out of --quantities"
+            )
+    return found

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another machine for the `ssh` lab: a namespace with Debian's sshd in it, two veths from the tester's ports to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from natgauge.labs import namespaces
+from natgauge.labs.links import Cable, End, make, prepare_namespace
+
+SSHD = "/usr/sbin/sshd"
+PORT = 22022
+_SECONDS = 10.0
+
+
+@dataclass
+class FarMachine:
+    """A machine that is reached by ssh and nothing else.
+
+    Attributes:
+        name: of its namespace.
+        tester: namespace of the tester's ports.
+        folder: keys, settings and logs.
+        sshd: the server.
+        chosen: what a user gives for it, as keywords of `natgauge.measure`.
+    """
+
+    name: str
+    tester: str
+    folder: Path
+    sshd: subprocess.Popen[bytes]
+    chosen: dict[str, Any]
+
+    def interfaces(self) -> set[str]:
+        """Names of what is in its own namespace."""
+        listed = subprocess.run(
+            ["ip", "-n", self.name, "-o", "link"], check=True, capture_output=True, text=True
+        ).stdout.splitlines()
+        return {line.split(":")[1].strip().partition("@")[0] for line in listed}
+
+    def cut(self) -> None:
+        """Lose every connection to it, and let none be made any more."""
+        members = subprocess.run(
+            ["pgrep", "-P", str(self.sshd.pid)], check=False, capture_output=True, text=True
+        ).stdout.split()
+        self.sshd.kill()
+        self.sshd.wait()
+        for pid in members:
+            os.kill(int(pid), signal.SIGKILL)
+
+    def drop(self) -> None:
+        """Lose every connection to it; others can be made at once."""
+        members = subprocess.run(
+            ["pgrep", "-P", str(self.sshd.pid)], check=False, capture_output=True, text=True
+        ).stdout.split()
+        for pid in members:
+            os.kill(int(pid), signal.SIGKILL)
+
+    def listen(self) -> None:
+        """Let it be reached again after `cut`."""
+        self.sshd = _serve(self.name, self.folder)
+
+    def left(self) -> list[str]:
+        """What a lab left there: namespaces, files, interfaces that are gone."""
+        strays = [f"namespace {name}" for name in namespaces.names() if name.startswith("natgauge-")]
+        strays += [str(path) for path in Path("/var/run").glob("natgauge-device*")]
+        return strays + [f"no {name}" for name in ("far0", "far1") if name not in self.interfaces()]
+
+
+@contextmanager
+def far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
+    """Its namespace is <name>-far, its interfaces far0 (Initiator) and far1, the tester's ports port0 and port1."""
+    # Not ours by name: `natgauge lab clean` must leave them alone.
+    far, tester = f"{name}-far", f"{name}-here"
+    sshd = None
+    try:
+        for netns in (far, tester):
+            namespaces.create(netns)
+            namespaces.inside(netns, lambda: prepare_namespace(forwards=False))
+        for at in range(2):
+            ends = (End(tester, f"port{at}", f"02:00:00:00:0{at}:01"), End(far, f"far{at}", f"02:00:00:00:0{at}:02"))
+            make(Cable(ends, 100 + at))
+        _keys(folder)
+        sshd = _serve(far, folder)
+        chosen = {
+            "lab": "ssh",
+            "ssh_host": "far",
+            "ssh_config": str(folder / "config"),
+            "ssh_netns": far,
+            "device_inside": "far0",
+            "device_outside": "far1",
+            "initiator_port": "port0",
+            "initiator_netns": tester,
+            "responder_port": "port1",
+            "responder_netns": tester,
+        }
+        machine = FarMachine(far, tester, folder, sshd, chosen)
+        yield machine
+        sshd = machine.sshd
+    finally:
+        if sshd is not None:
+            sshd.kill()
+            sshd.wait()
+        namespaces.delete([tester, far])
+
+
+def _keys(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o700)
+    for name in ("host", "user"):
+        key = folder / name
+        if not key.exists():
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    public = (folder / "host.pub").read_text()
+    (folder / "known").write_text(f"[127.0.0.1]:{PORT} {public}")
+    (folder / "authorized").write_text((folder / "user.pub").read_text())
+    (folder / "authorized").chmod(0o600)
+    (folder / "config").write_text(
+        f"Host far\n    HostName 127.0.0.1\n    Port {PORT}\n    User root\n    IdentityFile {folder}/user\n"
+        f"    IdentitiesOnly yes\n    IdentityAgent none\n    UserKnownHostsFile {folder}/known\n"
+        "    GlobalKnownHostsFile none\n"
+    )
+    (folder / "sshd_config").write_text(
+        f"Port {PORT}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\n"
+        "PermitRootLogin yes\nStrictModes no\nUsePAM no\nPasswordAuthentication yes\n"
+        f"KbdInteractiveAuthentication no\nPidFile {folder}/pid\n"
+    )
+
+
+def _serve(netns: str, folder: Path) -> subprocess.Popen[bytes]:
+    # sshd wants it for the separation of privileges, and no service has made it here.
+    Path("/run/sshd").mkdir(exist_ok=True, mode=0o755)
+    with (folder / "log").open("ab") as log:
+        sshd = subprocess.Popen(
+            ["ip", "netns", "exec", netns, SSHD, "-D", "-e", "-f", str(folder / "sshd_config")],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # Ctrl-C is for the test, which needs the machine to undo what it made there.
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + _SECONDS
+    listening = f":{PORT} "
+    while (
+        listening
+        not in subprocess.run(
+            ["ip", "netns", "exec", netns, "ss", "-Hltn"], check=True, capture_output=True, text=True
+        ).stdout
+    ):
+        if sshd.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError((folder / "log").read_text())
+        time.sleep(0.02)
+    return sshd

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tests.labs.kills`: whether a campaign that is killed again and again loses a trial or counts one twice.
+
+A real campaign in namespaces, small and quick, is killed with SIGKILL at random moments and gone on with (root; about
+3 s a kill). `--workers 2` spreads it over two workers of this machine, and kills these instead. After each kill the
+journal must be readable, and still have every whole line it had before; when a campaign has ended, each repetition that
+was asked for must be there once, and its results folder must have each of its trials once. Campaigns follow each other
+until there were enough kills.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from natgauge.campaigns.journal import JOURNAL, entries
+from natgauge.campaigns.spread.offers import Offer
+from natgauge.campaigns.status import status
+from natgauge.errors import NatgaugeError
+from natgauge.labs import namespaces, upkeep
+
+NAME: Final = "kills"
+PLAN: Final = f"""
+name = "kills"
+devices = ["nftables-nat44", "linux-ipv4"]
+profile = "quick"
+repetitions = 2
+
+[lab]
+lab_name = "{NAME}"
+placement = "shared"
+
+[traffic]
+connections = 2_000
+
+[[measure]]
+metric = "connection-rate"
+error = "50%"
+
+[[measure]]
+metric = "throughput"
+error = "50%"
+trial_seconds = 0.2
+"""
+#: A session is killed so many seconds after its beginning at the latest, or a worker after the kill before.
+LATEST_SECONDS: Final = 4.0
+#: Nobody waits longer for the end of a session that is killed no more.
+END_SECONDS: Final = 150.0
+#: Exit status of a session whose workers did not come up.
+_NOT_UP: Final = 3
+#: What a worker of Dask's looks like: a program of its own that Python's multiprocessing starts.
+_WORKER: Final = b"spawn_main"
+#: Dask gives a task up after so many dead workers: they are killed on purpose here.
+_NEVER: Final = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000"}
+
+
+@dataclass(slots=True)
+class Killed:
+    """What became of all kills.
+
+    Attributes:
+        moments: of each random choice.
+        most: so many kills.
+        until: no kill after this moment of the monotonic clock.
+        latest: seconds from the beginning of a session, or from one kill to the next, at most.
+        workers: of this machine that are killed; 0 = the campaign itself is.
+        kills: so far.
+        caught: what was going on when it was killed, by the last line of the journal.
+        campaigns: that have ended.
+        trials: of these, in their results.
+        dropped: trials of these that were run and journaled and count for nothing, because another worker began the
+            repetition anew.
+        faults: what must not be.
+    """
+
+    moments: random.Random
+    most: int
+    until: float = float("inf")
+    latest: float = LATEST_SECONDS
+    workers: int = 0
+    kills: int = 0
+    caught: Counter[str] = field(default_factory=Counter)
+    campaigns: int = 0
+    trials: int = 0
+    dropped: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there are kills left."""
+        return self.kills < self.most and time.monotonic() < self.until
+
+    def run(self, folder: Path) -> None:
+        """Kill until there were enough, and look at every campaign that has ended."""
+        while self.goes_on:
+            here = folder / f"campaign-{self.campaigns + 1}"
+            here.mkdir()
+            (here / "plan.toml").write_text(PLAN)
+            one = _Campaign(here, self)
+            one.run()
+            self.campaigns += 1
+            found = faults(here / "out")
+            self.faults += [f"{here.name}: {fault}" for fault in found]
+            answers, counted = _answered(here / "out")
+            self.trials += counted
+            self.dropped += answers - counted
+
+    def lines(self) -> Iterator[str]:
+        """For a reader."""
+        yield f"{self.kills} kills of {'a worker' if self.workers else 'the campaign'}, {self.campaigns} campaigns"
+        for what, number in self.caught.most_common():
+            yield f"  {number:>4}  {what}"
+        yield f"{self.trials} trials in the results, each once; {self.dropped} were begun anew by another worker"
+        yield from (f"! {fault}" for fault in self.faults)
+
+
+class _Campaign:
+    """One campaign, killed until it has ended."""
+
+    def __init__(self, folder: Path, killed: Killed) -> None:
+        self.folder = folder
+        self.killed = killed
+        self._known = b""
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / "out" / JOURNAL
+
+    def run(self) -> None:
+        """Until nothing is left to do."""
+        while True:
+            process = self._start()
+            try:
+                killed = self._kill(process)
+            finally:
+                # Whoever ends this program ends its sessions, too.
+                process.kill()
+                process.wait()
+            if killed:
+                continue
+            if process.returncode == _NOT_UP and self.killed.workers:
+                # Killed before all workers stood: the session says so, and is begun again.
+                continue
+            if process.returncode != 0:
+                said = (self.folder / "log").read_text()[-1000:]
+                self.killed.faults.append(f"a session ended with status {process.returncode}: {said}")
+            return
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        program = "import sys; from natgauge.cli import main; sys.argv[0] = 'natgauge'; main()"
+        arguments = [sys.executable, "-c", program, "run", "plan.toml", "--out", "out"]
+        if (self.folder / "out" / "campaign.json").exists():
+            arguments.append("--resume")
+        if self.killed.workers:
+            arguments.append(f"--on=local:{self.killed.workers}")
+        with (self.folder / "log").open("a") as log:
+            return subprocess.Popen(arguments, cwd=self.folder, stdout=log, stderr=log, env={**os.environ, **_NEVER})
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> bool:
+        """Kill it once, or its workers again and again; whether it must be gone on with."""
+        while self.killed.goes_on:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(self.killed.moments.uniform(0.0, self.killed.latest))
+            if process.returncode is not None:
+                self._look("")
+                return False
+            if not self.killed.workers:
+                doing = self._doing()
+                process.kill()
+                process.wait()
+                self._look(doing)
+                return True
+            victims = list(children(process.pid))
+            if victims:
+                doing = self._doing()
+                with suppress(ProcessLookupError):
+                    os.kill(self.killed.moments.choice(victims), signal.SIGKILL)
+                    self._look(doing)
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            self.killed.faults.append(f"{self.folder.name}: did not end within {END_SECONDS:.0f} s")
+        self._look("")
+        return False
+
+    def _doing(self) -> str:
+        """What the journal says is going on at this moment."""
+        if not self.journal.exists():
+            return "before the journal"
+        try:
+            last = [entry["event"] for entry in entries(self.folder / "out")][-1:]
+        except NatgaugeError:
+            return "unreadable"
+        return {
+            "session": "start of a session",
+            "visit": "bench being made",
+            "trial": "a trial running",
+            "answer": "between two trials",
+            "repetition": "between two trials",
+            "repetition-ended": "end of a repetition",
+            "result": "end of a measurement",
+            "session-ended": "start or end of a session",
+        }.get(last[0] if last else "session", "something else")
+
+    def _look(self, doing: str) -> None:
+        """The journal is readable, and has every whole line that it had."""
+        if doing:
+            self.killed.kills += 1
+            self.killed.caught[doing] += 1
+        if not self.journal.exists():
+            return
+        text = self.journal.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        if not whole.startswith(self._known):
+            self.killed.faults.append(f"{self.folder.name}, kill {self.killed.kills}: lines of the journal are gone")
+        self._known = whole
+        try:
+            list(entries(self.folder / "out", evidence=True))
+            status(self.folder / "out")
+        except NatgaugeError as error:
+            self.killed.faults.append(f"{self.folder.name}, kill {self.killed.kills}: {error}")
+
+
+def children(parent: int) -> Iterator[int]:
+    """The workers of Dask's that a process has started."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # The name in parentheses may hold anything, so what follows is counted from the last one.
+            its = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if its == parent and _WORKER in (path / "cmdline").read_bytes():
+                yield int(path.name)
+
+
+def _lines(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def _answered(folder: Path) -> tuple[int, int]:
+    """Trials in the journal, and in the results."""
+    journal = sum(len(one["evidence"]) for one in _lines(folder, JOURNAL) if one["event"] == "answer")
+    return journal, sum(len(_lines(path, "trials.jsonl")) for path in (folder / "results").iterdir())
+
+
+def faults(folder: Path) -> Iterator[str]:
+    """What must not be in a campaign that has ended, going by its files alone."""
+    asked = json.loads((folder / "campaign.json").read_text())["cells"]
+    lines = _lines(folder, JOURNAL)
+    seen: Counter[tuple[float, int]] = Counter()
+    for cell in asked:
+        for measurement in cell["measurements"]:
+            name = f"{cell['name']}-{measurement['name']}"
+            own = [
+                one
+                for one in lines
+                if one.get("cell") == cell["name"] and one.get("measurement") == measurement["name"]
+            ]
+            yield from (f"{name}: {fault}" for fault in _faults_of(own, measurement["repetitions"]))
+            results = folder / "results" / name
+            if not results.is_dir():
+                yield f"{name}: has no result"
+                continue
+            trials = _lines(results, "trials.jsonl")
+            yield from (f"{name}: {fault}" for fault in _differences(own, trials))
+            seen.update((trial["began"], trial["request"]["mark"]) for trial in trials)
+            told = json.loads((results / "summary.json").read_text())["trials"]
+            if sum(told.values()) != len(trials):
+                yield f"{name}: the result speaks of {sum(told.values())} trials, its folder has {len(trials)}"
+    yield from (
+        f"a trial that began at {began} counts {number} times" for (began, _), number in seen.items() if number > 1
+    )
+
+
+def _faults_of(own: list[dict[str, Any]], repetitions: int) -> Iterator[str]:
+    ended = [one["repetition"] for one in own if one["event"] == "repetition-ended"]
+    if ended != list(range(1, repetitions + 1)):
+        yield f"repetitions that ended: {ended}, asked for {repetitions}"
+    if number := sum(one["event"] == "broken" for one in own):
+        yield f"{number} times broken"
+
+
+def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Iterator[str]:
+    """Of the journal's last course of each repetition and the trials in the results folder; and who ran them."""
+    counted: dict[int, list[Any]] = {}
+    cores: dict[int, Any] = {}
+    for one in own:
+        if one["event"] == "repetition":
+            counted[one["repetition"]] = []
+            cores[one["repetition"]] = (one.get("worker") or {}).get("cores")
+        elif one["event"] == "answer":
+            counted[one["repetition"]] += [(one["repetition"], trial["began"]) for trial in one["evidence"]]
+            for trial in one["evidence"]:
+                used = set(trial["request"]["senders"]["cpus"])
+                if (allowed := cores[one["repetition"]]) is not None and not used <= {*allowed}:
+                    yield f"repetition {one['repetition']}: a trial ran on cores {used}, its worker has {allowed}"
+    expected = [trial for number in sorted(counted) for trial in counted[number]]
+    found = [(trial["repetition"], trial["began"]) for trial in trials]
+    if found != expected:
+        yield f"its folder has {len(found)} trials, the journal {len(expected)} that count, and they are not the same"
+
+
+def clean() -> None:
+    """Undo what killed sessions left."""
+    own = {NAME, *(Offer(name="", cores=(core,), labs=(), machine_wide=False).lab_name(NAME) for core in range(1024))}
+    upkeep.clean({one.name for one in upkeep.status() if one.state == "left behind"} & own)
+
+
+def main() -> int:
+    """Kill; 0 when nothing was lost, and nothing counts twice."""
+    parser = argparse.ArgumentParser(description="Whether a campaign that is killed loses a trial or counts one twice.")
+    parser.add_argument("--kills", type=int, default=100, help="so many (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no kill after so many (default: no limit)")
+    parser.add_argument("--latest", type=float, default=LATEST_SECONDS, help="from kill to kill (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="of the moments (default: another one each time)")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="spread over so many, and kill these (default: not spread)"
+    )
+    asked = parser.parse_args()
+    if os.geteuid() != 0:
+        click.echo("kills: network namespaces and BPF need root", err=True)
+        return 3
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    seed = random.randrange(2**32) if asked.seed is None else asked.seed  # noqa: S311 - any moment will do
+    began = time.monotonic()
+    moments = random.Random(seed)  # noqa: S311 - any moment will do
+    killed = Killed(moments, asked.kills, began + asked.seconds, asked.latest, asked.workers)
+    try:
+        with tempfile.TemporaryDirectory(prefix="natgauge-kills-") as folder:
+            killed.run(Path(folder))
+    finally:
+        clean()
+    left = [name for name in namespaces.names() if name.startswith(f"ng-{NAME}-")]
+    killed.faults += [f"namespace {name} is left" for name in left]
+    click.echo("\n".join([*killed.lines(), f"seed {seed}, {time.monotonic() - began:.0f} s"]))
+    click.echo("! Something was lost or counted twice." if killed.faults else "Nothing lost, nothing counted twice.")
+    return 1 if killed.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

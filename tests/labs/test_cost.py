@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cost` of real devices: what is known of it is found, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import natgauge
+from natgauge.errors import UsageError
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+
+def labs() -> str:
+    """Namespaces of costs."""
+    listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
+    return "\n".join(line for line in listed.splitlines() if line.startswith("ng-cost-"))
+
+
+def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> None:
+    found = natgauge.measure(
+        "cost", "linux-ipv4", connections=20_000, repeat=1, rounds=4, lab_name="known-cost", results=tmp_path
+    )
+    assert found.document["unit"] == "x forwarding"
+    for quantity in ("new", "up", "down", "both"):
+        assert found.document["figures"][f"{quantity}_share_of_forwarding"] == pytest.approx(1, abs=0.08)
+    rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
+    assert len(rounds) == 4
+    for one in rounds:
+        assert one["void"] == {}
+        assert [each["name"] for each in one["result"]["contestants"]] == ["device", "plain forwarding", "cable"]
+    assert labs() == ""
+
+
+def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_path: Path) -> None:
+    figures = natgauge.measure(
+        "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=2, lab_name="known-cost", results=tmp_path
+    ).document["figures"]
+    assert figures["new_share_low"] > figures["both_share_high"] > figures["both_share_low"] > 1.2
+    assert figures["new_ns"] > figures["up_ns"] > figures["up_forwarding_ns"] > 0
+
+
+def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_path: Path) -> None:
+    found = natgauge.measure(
+        "connection-rate", "nftables-nat44", connections=20_000, repeat=1, lab_name="known-cost", results=tmp_path
+    )
+    first = found.result.measurements[0].attempts[0].load
+    assert 0.5 < found.document["median"] / first < 1.5
+    assert len((found.folder / "rounds.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("dut", "more", "words"),
+    [
+        ("tayga-nat64", {"placement": "shared"}, "tayga-nat64: .*processes of its own"),
+        ("nftables-nat44", {"placement": "isolated"}, "cost: placement isolated: .*use --placement shared"),
+        ("nftables-nat44", {"cores": "0,1"}, "cost: cores 0,1: costs are those of one core"),
+    ],
+)
+def test_what_cannot_be_timed_is_refused_in_one_line(dut: str, more: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        natgauge.measure("cost", dut, **more)  # type: ignore[arg-type] # as a user gives them
+    assert "\n" not in str(caught.value)
+    assert labs() == ""

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `ssh` lab against a real sshd: made, used, undone; killed, cut off, refused; nothing is left over there."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.labs.far import PORT, SSHD, FarMachine, far_machine
+
+import natgauge
+from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.labs import kinds, namespaces, upkeep
+from natgauge.labs.contract import Lab, Need
+from natgauge.labs.kinds import ssh
+from natgauge.procedures import procedures
+from natgauge.procedures.kit.events import Event
+from natgauge.trials import Progress
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
+]
+NAT = "nftables-nat44"
+CONNECTIONS = 500
+QUICK: dict[str, Any] = {
+    "connections": CONNECTIONS, "repeat": 1, "error": "20%", "seed": 5, "lab_name": "sshlab", "grace_seconds": 0.3,
+    "most_seconds": 20.0,
+}  # fmt: skip
+#: Names of the labs of these tests.
+OWN = {"sshlab", "sshkill", "second"}
+NEED = Need(families=("ipv4", "ipv4"))
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Iterator[FarMachine]:
+    """A machine on which nothing may be left, whatever the test did."""
+    with far_machine("sshfar", tmp_path / "keys") as machine:
+        yield machine
+        assert machine.left() == []
+
+
+def place(far: FarMachine, **others: Any) -> ssh.Options:
+    chosen = {**far.chosen, **others}
+    del chosen["lab"]
+    return ssh.Options(**chosen)
+
+
+def lab_on(far: FarMachine, need: Need = NEED, **others: Any) -> Lab:
+    lab: Lab = kinds.get("ssh").plan("sshlab", place(far, **others), need)
+    return lab
+
+
+def own_labs() -> list[upkeep.LabStatus]:
+    """Others may stand beside them."""
+    return [lab for lab in upkeep.status() if lab.name in OWN]
+
+
+def trials_of(folder: Path) -> list[dict[str, Any]]:
+    return list(read_lines(folder / "trials.jsonl", TRIAL_SCHEMA))
+
+
+def test_a_snippet_runs_in_the_device_over_there(far: FarMachine) -> None:
+    with lab_on(far) as lab:
+        (device,) = lab.devices
+        assert set(far.interfaces()) == {"lo"}
+        said = device.run('ip -o -4 addr show "$NG_INSIDE"; pwd; echo "$NG_CPUS"; echo wrong >&2; exit 3')
+        assert said.status == 3
+        assert "10.0.0.1/16" in said.stdout
+        assert said.stdout.splitlines()[1] == str(Path(device.environment["NG_WORK"]).resolve())
+        assert said.stderr == "wrong\n"
+        assert device.run("sleep 0.2").seconds >= 0.2
+        # What a gateway sets is the device's, not the machine's.
+        assert device.run("cat /proc/sys/net/ipv4/ip_forward").stdout == "1\n"
+        own = ["ip", "netns", "exec", far.name, "cat", "/proc/sys/net/ipv4/ip_forward"]
+        assert subprocess.run(own, check=True, capture_output=True, text=True).stdout == "0\n"
+        assert device.machine.free_octets() > 0
+    assert far.left() == []
+    assert own_labs() == []
+
+
+def test_a_snippet_that_takes_too_long_is_killed_over_there(far: FarMachine) -> None:
+    with lab_on(far) as lab:
+        with pytest.raises(BrokenError, match=r"did not end within 0\.5 s"):
+            lab.devices[0].run("sleep 987", timeout=0.5)
+        found = subprocess.run(["pgrep", "-fx", "sleep 987"], check=False, capture_output=True, text=True)
+        assert found.stdout == ""
+        assert lab.devices[0].run("echo on").stdout == "on\n"
+
+
+def test_a_chain_is_laid_over_there(far: FarMachine, tmp_path: Path) -> None:
+    asked = {**QUICK, "most_seconds": 30.0, "connections": 200}
+    try:
+        answer = natgauge.measure("connection-rate", "464xlat-tayga", results=tmp_path, **far.chosen, **asked)
+    except BrokenError as error:
+        said(error)
+        folder = next(tmp_path.glob("*connection-rate*"))
+    else:
+        folder = answer.folder
+    assert "PASS" in {trial["verdict"] for trial in trials_of(folder)}
+
+
+def said(error: NatgaugeError) -> None:
+    """A busy machine may use up the time before anything can be said; nothing else is right."""
+    assert str(error).rstrip().endswith("give more --most-seconds (0 = no end)"), error
+
+
+def test_the_counts_of_a_measurement_are_exact(far: FarMachine, tmp_path: Path) -> None:
+    trials = measured(far, tmp_path)
+    passed = [trial for trial in trials if trial["verdict"] == "PASS"]
+    assert passed
+    assert all(trial["device_count_before"] == 0 for trial in trials)
+    assert all(trial["device_count_after"] == CONNECTIONS for trial in passed)
+    plan = json.loads(next(tmp_path.glob("*connection-rate*/plan.json")).read_text())
+    assert (plan["lab_kind"], plan["placement"], plan["emulated"]) == ("ssh", "external", False)
+    assert plan["device_kernel"] == os.uname().release
+
+
+#: Cost is of devices that work in the sender's context only.
+@pytest.mark.parametrize("metric", sorted(set(procedures()) - {"cost"}))
+def test_every_metric_is_measured(metric: str, far: FarMachine, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {
+        "connections": 2000,
+        "profile": "quick",
+        "most_seconds": 10.0,
+        "lab_name": "sshlab",
+        "seed": 5,
+    }
+    try:
+        answer = natgauge.measure(metric, NAT, results=tmp_path, **far.chosen, **asked)
+    except NatgaugeError as error:
+        # No metric is refused for the place.
+        said(error)
+        trials = trials_of(next(tmp_path.glob(f"*{metric}*")))
+    else:
+        trials = trials_of(answer.folder)
+    assert trials
+    assert {trial["verdict"] for trial in trials} <= {"PASS", "FAIL", "INVALID"}
+    counted = [trial for trial in trials if trial["verdict"] == "PASS" and trial["plan"]["connections"]]
+    assert all(trial["device_count_before"] in {0, None} for trial in counted)
+
+
+class Cutting:
+    """Does something to the machine as soon as frames of the n-th trial flow."""
+
+    def __init__(self, act: Callable[[], None], trial: int = 2) -> None:
+        self.act, self.trial, self.acted = act, trial, threading.Event()
+        self.now = 0
+
+    def stage(self, text: str) -> None:
+        """Not asked."""
+
+    def event(self, event: Event) -> None:
+        """Which trial it is."""
+        self.now = event.trial
+
+    def running(self, _: Progress) -> None:
+        """Now frames flow."""
+        if self.now >= self.trial and not self.acted.is_set():
+            self.acted.set()
+            self.act()
+
+
+def measured(far: FarMachine, tmp_path: Path, watch: Cutting | None = None) -> list[dict[str, Any]]:
+    """The trials of a connection rate, whether or not they told a figure in so short a time."""
+    with suppress(NatgaugeError):
+        natgauge.measure("connection-rate", NAT, results=tmp_path, observe=watch, **far.chosen, **QUICK)
+    return trials_of(next(tmp_path.glob("*connection-rate*")))
+
+
+def test_a_connection_lost_in_mid_trial_is_made_again(far: FarMachine, tmp_path: Path) -> None:
+    watch = Cutting(far.drop)
+    trials = measured(far, tmp_path, watch)
+    assert watch.acted.is_set()
+    assert len(trials) > watch.trial
+    assert {trial["verdict"] for trial in trials} <= {"PASS", "FAIL", "INVALID"}
+    assert all(trial["device_count_after"] == CONNECTIONS for trial in trials if trial["verdict"] == "PASS")
+
+
+def test_nothing_is_left_after_a_kill_at_any_moment(far: FarMachine, tmp_path: Path) -> None:
+    """The moments are random, from a seed, over making the lab, measuring and giving it back."""
+    moments = random.Random(20261122)  # noqa: S311 - nothing secret
+    asked = ["measure", "connection-rate", f"--dut={NAT}", "--profile=quick", "--connections=500", "--most-seconds=3"]
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in far.chosen.items()]
+    for _ in range(8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from natgauge.cli import main; main()", *asked, "--lab-name=sshkill", *options],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(moments.uniform(0.3, 5.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        upkeep.clean(OWN)
+        assert far.left() == []
+        assert own_labs() == []
+    found = subprocess.run(["pgrep", "-f", str(far.folder / "config")], check=False, capture_output=True, text=True)
+    deadline = time.monotonic() + 20
+    while found.stdout and time.monotonic() < deadline:
+        time.sleep(0.1)
+        found = subprocess.run(["pgrep", "-f", str(far.folder / "config")], check=False, capture_output=True, text=True)
+    assert found.stdout == ""
+
+
+def test_a_machine_is_used_by_one_lab_at_a_time(far: FarMachine) -> None:
+    with lab_on(far):
+        prepared = f"""
+            for number in 0 1; do
+                ip link add more$number type veth peer name extra$number netns {far.name}
+                sysctl -qw net.ipv6.conf.more$number.disable_ipv6=1
+                ip link set more$number up
+                ip -n {far.name} link set extra$number up
+            done"""
+        subprocess.run(["ip", "netns", "exec", far.tester, "sh", "-euc", prepared], check=True)
+        other = {"initiator_port": "more0", "responder_port": "more1"}
+        options = place(far, device_inside="extra0", device_outside="extra1", **other)
+        second = kinds.get("ssh").plan("second", options, NEED)
+        with pytest.raises(HostError, match=r"is used by natgauge on .* \(lab sshlab\)"):
+            second.__enter__()
+    assert own_labs() == []
+
+
+def refused(far: FarMachine, tmp_path: Path, **others: Any) -> NatgaugeError:
+    """What is said to a question that cannot be answered; nothing is left of it anywhere."""
+    with pytest.raises(NatgaugeError) as caught:
+        natgauge.measure("throughput", NAT, results=tmp_path, **{**far.chosen, **QUICK, **others})
+    assert far.left() == []
+    assert own_labs() == []
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_hosts_that_cannot_be_used_are_refused_in_one_line(far: FarMachine, tmp_path: Path) -> None:
+    assert "no host of this name" in str(refused(far, tmp_path, ssh_host="root@nowhere.invalid", ssh_config=None))
+    assert "refuses connections" in str(refused(far, tmp_path, ssh_host="ssh://root@127.0.0.1:9"))
+    assert "cannot be read" in str(refused(far, tmp_path, ssh_config=str(tmp_path / "none")))
+    assert isinstance(refused(far, tmp_path, ssh_host="-oProxyCommand=false"), UsageError)
+
+
+def test_a_host_key_that_is_not_known_or_has_changed_is_refused(far: FarMachine, tmp_path: Path) -> None:
+    known = far.folder / "known"
+    right = known.read_text()
+    known.write_text("")
+    assert "host key is not known" in str(refused(far, tmp_path))
+    known.write_text(f"[127.0.0.1]:{PORT} {(far.folder / 'user.pub').read_text()}")
+    assert "host key has changed" in str(refused(far, tmp_path))
+    known.write_text(right)
+
+
+def test_a_machine_that_wants_a_password_is_refused(far: FarMachine, tmp_path: Path) -> None:
+    authorized = far.folder / "authorized"
+    right = authorized.read_text()
+    authorized.write_text("")
+    assert "wants a password" in str(refused(far, tmp_path))
+    authorized.write_text(right)
+
+
+def test_interfaces_that_cannot_be_taken_are_refused(far: FarMachine, tmp_path: Path) -> None:
+    assert "far9 does not exist" in str(refused(far, tmp_path, device_inside="far9"))
+    assert "by which the machine is reached" in str(refused(far, tmp_path, device_inside="lo"))
+    assert "named for both" in str(refused(far, tmp_path, device_inside="far1"))
+    assert "is no interface" in str(refused(far, tmp_path, device_inside="far0; reboot"))
+    subprocess.run(["ip", "-n", far.name, "addr", "add", "192.0.2.1/24", "dev", "far0"], check=True)
+    assert "carries IP address 192.0.2.1/24" in str(refused(far, tmp_path))
+    subprocess.run(["ip", "-n", far.name, "addr", "del", "192.0.2.1/24", "dev", "far0"], check=True)
+    assert "port9" in str(refused(far, tmp_path, initiator_port="port9"))
+
+
+def test_a_program_that_is_missing_over_there_is_named(far: FarMachine, tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        'name = "mine"\ntitle = "wants what nobody has"\nkind = "nat44"\ninitiator_family = "ipv4"\n'
+        'responder_family = "ipv4"\nstateful = true\nsource = "translated"\n'
+        'extends = ["linux-ipv4", "conntrack", "nftables-masquerade"]\nenvironment = { NFT_FAMILY = "ip" }\n'
+        '[[needs]]\nprograms = ["nobody-has-this"]\npackage = "nobodys"\n'
+    )
+    with pytest.raises(HostError, match=r'"nobody-has-this" is missing on device dut; run: apt-get install nobodys'):
+        natgauge.measure("throughput", recipe, results=tmp_path, **far.chosen, **QUICK)
+    assert own_labs() == []
+
+
+def test_the_interfaces_go_back_as_they_were_found(far: FarMachine) -> None:
+    subprocess.run(["ip", "-n", far.name, "link", "set", "far1", "mtu", "3600"], check=True)
+    before = subprocess.run(["ip", "-n", far.name, "-o", "link"], check=True, capture_output=True, text=True).stdout
+    with lab_on(far) as lab:
+        assert lab.devices[0].run("true").status == 0
+    after = subprocess.run(["ip", "-n", far.name, "-o", "link"], check=True, capture_output=True, text=True).stdout
+    assert [line.split()[1:5] for line in after.splitlines()] == [line.split()[1:5] for line in before.splitlines()]
+    if shutil.which("ethtool"):
+        shown = subprocess.run(
+            ["ip", "netns", "exec", far.name, "ethtool", "-k", "far0"], check=True, capture_output=True, text=True
+        ).stdout
+        assert "tx-checksumming: off" in shown  # as `make` had left it
+    assert not namespaces.exists("natgauge-sshlab-dut")

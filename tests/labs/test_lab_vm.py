@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `vm` lab with a real guest: built, booted, measured, killed; nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import natgauge
+from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
+from natgauge.errors import BrokenError
+from natgauge.labs import kinds, namespaces, upkeep
+from natgauge.labs.contract import Need
+from natgauge.labs.guest import image
+from natgauge.labs.guest.qemu import PROGRAM
+from natgauge.labs.kinds import vm
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "NATGAUGE_TEST_GUEST" not in os.environ, reason="a guest is built and emulated for minutes: make test-guest"
+    ),
+    pytest.mark.skipif(
+        shutil.which(PROGRAM) is None or shutil.which("debootstrap") is None,
+        reason="qemu-system-x86 or debootstrap is not installed: make test-guest installs them",
+    ),
+]
+QUICK: dict[str, Any] = {
+    "lab": "vm", "lab_name": "vmtest", "connections": 1000, "repeat": 1, "error": "20%", "seed": 5,
+    "most_seconds": 30.0,
+}  # fmt: skip
+USED_UP = "give more --most-seconds (0 = no end)"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """Minutes where none was built yet."""
+    image.build(lambda _: None)
+
+
+def own_labs() -> list[upkeep.LabStatus]:
+    """Others may stand beside them."""
+    return [lab for lab in upkeep.status() if lab.name == "vmtest"]
+
+
+def left() -> list[str]:
+    """What a guest left."""
+    strays = [name for name in namespaces.names() if "vmtest" in name]
+    strays += [lab.name for lab in own_labs()]
+    strays += [str(path) for path in Path("/run/natgauge").glob("vmtest*")]
+    found = subprocess.run(["pgrep", "-fl", "ng-vmtest|vmtest/initrd"], check=False, capture_output=True, text=True)
+    return [*strays, *found.stdout.splitlines()]
+
+
+def test_a_guest_is_a_machine_of_its_own_and_goes_with_the_lab() -> None:
+    lab = kinds.get("vm").plan(
+        "vmtest", vm.Options(guest_cores=2, guest_memory=512), Need(families=("ipv4", "ipv4"), devices=("one", "two"))
+    )
+    with lab:
+        one, two = lab.devices
+        assert one.run("uname -r").stdout.strip() == image.find().release
+        assert one.environment["NG_CPUS"] == "0,1"
+        assert 256 << 20 < two.machine.free_octets() < 512 << 20
+        assert lab.parameters()["device_kernel"] == image.find().release
+        # A setting of a kernel that is the guest's alone.
+        setting = one.machine.setting("buckets", ["/sys/module/nf_conntrack/parameters/hashsize"], "nf_conntrack")
+        own = Path("/sys/module/nf_conntrack/parameters/hashsize").read_text()
+        setting.write(2048)
+        assert setting.read() == 2048
+        assert Path("/sys/module/nf_conntrack/parameters/hashsize").read_text() == own
+    assert left() == []
+
+
+@pytest.mark.parametrize("gateway", ["nftables-nat44", "jool-nat64"])
+def test_a_gateway_in_a_guest_is_measured_and_its_result_stamped(gateway: str, tmp_path: Path) -> None:
+    try:
+        answer = natgauge.measure("connection-rate", gateway, results=tmp_path, **QUICK)
+    except BrokenError as error:
+        assert str(error).rstrip().endswith(USED_UP), error  # noqa: PT017 - a busy machine may need longer
+        folder = next(tmp_path.glob("*connection-rate*"))
+    else:
+        folder = answer.folder
+        place = answer.document["parameters"]["place"]
+        emulated = place["guest_accelerator"] == "tcg"
+        assert place["emulated"] is emulated
+        assert ("functional" in {doubt["word"] for doubt in answer.document["doubts"]}) is emulated
+    trials = list(read_lines(folder / "trials.jsonl", TRIAL_SCHEMA))
+    passed = [trial for trial in trials if trial["verdict"] == "PASS"]
+    assert passed
+    assert all(trial["device_count_before"] == 0 for trial in trials)
+    assert all(trial["device_count_after"] == trial["plan"]["connections"] for trial in passed)
+    assert left() == []
+
+
+def test_nothing_is_left_of_a_guest_after_a_kill(tmp_path: Path) -> None:
+    asked = ["measure", "connection-rate", "--dut=nftables-nat44", "--lab=vm", "--lab-name=vmtest", "--connections=500"]
+    for seconds in (1.5, 6.0):
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from natgauge.cli import main; main()", *asked],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ},
+        )
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        upkeep.clean({"vmtest"})
+        assert left() == []

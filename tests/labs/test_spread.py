@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers, and campaigns over them, that are killed or broken off: on simulated gateways."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import dask
+import pytest
+from tests.labs.kills import children
+from tests.unit.campaigning import quick_disk
+from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, results, spread_out
+
+from natgauge.bench.watch import Silent
+from natgauge.campaigns.journal import entries
+from natgauge.campaigns.status import status
+from natgauge.labs import locks
+from natgauge.procedures.kit.events import Event
+
+__all__ = ["alone", "own_run", "quick_disk"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+
+def test_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(alone: Path, tmp_path: Path) -> None:
+    seed = random.randrange(2**32)  # noqa: S311 - any moment will do
+    moments = random.Random(seed)  # noqa: S311 - any moment will do
+    over, kills = threading.Event(), [0]
+
+    def kill() -> None:
+        # One that ends before all stand ends the session: that is not what is asked here.
+        while not over.is_set() and not (tmp_path / "out" / "journal.jsonl").exists():
+            over.wait(0.05)
+        while not over.wait(moments.uniform(0.1, 1.5)) and kills[0] < 4:
+            for victim in moments.sample(there := [*children(os.getpid())], min(1, len(there))):
+                with suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    kills[0] += 1
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        spread_out(tmp_path, plan=SMALL.replace("repetitions = 2", "repetitions = 4"))
+    finally:
+        over.set()
+        killer.join()
+    assert kills[0] > 0, f"seed {seed}"
+    counted_once(tmp_path)
+    assert {(one.done, one.left, one.broken) for one in status(tmp_path / "out").measurements} == {(4, 0, "")}
+    first = {key: value[0] for key, value in results(alone).items()}
+    assert {key: value[0] for key, value in results(tmp_path).items()} == first, f"seed {seed}"
+
+
+def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path: Path) -> None:
+    plan = SMALL.replace("repetitions = 2", "repetitions = 1")
+    with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
+        spread_out(tmp_path, plan=plan, bench=deadly)
+    found = {(one.cell[:3], one.done): one.broken for one in status(tmp_path / "out").measurements}
+    assert found["lin", 1] == ""
+    assert found["nft", 0].startswith("2 visits in a row ended without a repetition, the last one on local-")
+    assert [one["cell"][:3] for one in entries(tmp_path / "out") if one["event"] == "visit"].count("nft") == 2
+
+
+class _Ends(BaseException):
+    """The campaign was ended from outside."""
+
+
+class _EndsAfter(Silent):
+    """Ends the campaign after so many trials."""
+
+    def __init__(self, trials: int) -> None:
+        self.left = trials
+
+    def event(self, event: Event) -> None:
+        """One more trial has ended."""
+        self.left -= event.outcome is not None
+        if self.left < 0:
+            raise _Ends
+
+
+def test_what_was_broken_off_is_gone_on_with_by_workers_or_without(alone: Path, tmp_path: Path) -> None:
+    with pytest.raises(_Ends):
+        spread_out(tmp_path, _EndsAfter(15))
+    # Nothing of it is left: no worker, no core that is taken.
+    assert [*children(os.getpid())] == []
+    assert list(locks.RUN.glob("core.*")) == []
+    before = (tmp_path / "out" / "journal.jsonl").read_bytes()
+    with pytest.raises(_Ends):
+        spread_out(tmp_path, _EndsAfter(5), only=["lin*"])
+    spread_out(tmp_path, on=None)
+    assert (tmp_path / "out" / "journal.jsonl").read_bytes().startswith(before)
+    # All but the notes: repetitions without a neighbour are told from those with one.
+    assert {name: one[:3] for name, one in results(tmp_path).items()} == {
+        name: one[:3] for name, one in results(alone).items()
+    }
+    counted_once(tmp_path)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge worker` at a scheduler: a real campaign comes, the worker is killed on the way, and all is undone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import distributed
+import pytest
+from tests.labs.kills import children, faults
+
+from natgauge.campaigns.journal import JOURNAL, entries
+from natgauge.campaigns.status import status
+from natgauge.host.cpus import usable_cpus
+from natgauge.labs import namespaces, upkeep
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+NAME = "e2e-worker"
+PLAN = f"""
+name = "worker"
+devices = ["linux-ipv4"]
+profile = "quick"
+repetitions = 2
+
+[lab]
+lab_name = "{NAME}"
+placement = "shared"
+
+[traffic]
+connections = 2_000
+
+[[measure]]
+metric = "connection-rate"
+error = "50%"
+"""
+PROGRAM = "import sys; from natgauge.cli import main; sys.argv[0] = 'natgauge'; main()"
+PATIENCE_SECONDS = 120.0
+
+
+@pytest.fixture
+def scheduler() -> Iterator[str]:
+    """Where it is, as `--on` names it."""
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as cluster:
+        yield cluster.scheduler_address.replace("tcp://", "dask://")
+
+
+def natgauge(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start it; what it says is in a log."""
+    with (folder / f"{arguments[0]}.log").open("a") as log:
+        return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], cwd=folder, stdout=log, stderr=log)
+
+
+def wait_for(folder: Path, name: str, said: bytes, process: subprocess.Popen[bytes]) -> None:
+    """Until a file has this in it."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not (folder / name).exists() or said not in (folder / name).read_bytes():
+        assert process.poll() is None, (folder / f"{Path(name).stem}.log").read_text()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_worker_that_is_killed_comes_back_and_leaves_nothing_behind(tmp_path: Path, scheduler: str) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    core = usable_cpus()[-1]
+    own = f"{NAME}-c{core}"
+    worker = natgauge(tmp_path, "worker", scheduler, "--cores", str(core), "--lab", NAME, "--name", "one")
+    try:
+        wait_for(tmp_path, "worker.log", b"worker one waits for work", worker)
+        run = natgauge(tmp_path, "run", "plan.toml", "--out", "out", "--on", scheduler)
+        wait_for(tmp_path, f"out/{JOURNAL}", b'"event":"answer"', run)
+        for victim in children(worker.pid):
+            os.kill(victim, signal.SIGKILL)
+        assert run.wait(PATIENCE_SECONDS) == 0, (tmp_path / "run.log").read_text()
+    finally:
+        worker.terminate()
+        ended = worker.wait(PATIENCE_SECONDS)
+    assert ended == 128 + signal.SIGTERM
+    assert list(faults(tmp_path / "out")) == []
+    assert [(one.done, one.broken) for one in status(tmp_path / "out").measurements] == [(2, "")]
+    begun = [one for one in entries(tmp_path / "out") if one["event"] == "repetition"]
+    assert {(one["worker"]["name"], *one["worker"]["cores"]) for one in begun} == {("one", core)}
+    assert {one["parameters"]["place"]["lab"] for one in begun} == {own}
+    # It came back on its own cores, so it went on where it was.
+    visits = [one for one in entries(tmp_path / "out") if one["event"] == "visit"]
+    assert len(visits) == 3
+    assert [one["repetition"] for one in begun] == [1, 2]
+    assert [name for name in namespaces.names() if name.startswith(f"ng-{own}-")] == []
+    assert own not in [lab.name for lab in upkeep.status()]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine made up of files and a stand-in for ethtool, for what looks at settings and changes them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from natgauge.host.tuning import tuner
+from natgauge.host.tuning.contract import Machine
+
+PORT: dict[str, Any] = {
+    "most": {"combined": 8},
+    "queues": {"combined": 2},
+    "coalescing": {"adaptive-rx": "on", "adaptive-tx": "on", "rx-usecs": 50},
+    "pause": {"autoneg": "on", "rx": "on", "tx": "on"},
+    "hash": {"udp4": "sd", "udp6": "sdfn"},
+}
+INTERRUPTS = """\
+           CPU0       CPU1       CPU2       CPU3
+ 30:          1          0          0          0 PCI-MSI 1-edge      eth1-TxRx-0
+ 31:          1          0          0          0 PCI-MSI 2-edge      eth1-TxRx-1
+ 32:          1          0          0          0 PCI-MSI 3-edge      eth10-TxRx-0
+ 33:          1          0          0          0 PCI-MSI 4-edge      mlx5_comp0@pci:0000:05:00.0
+NMI:          0          0          0          0 Non-maskable interrupts
+"""
+DEFAULT_ROUTE = """\
+Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+eth0	00000000	0100000A	0003	0	0	0	00000000	0	0	0
+eth1	0000120A	00000000	0001	0	0	0	0000FFFF	0	0	0
+"""
+FILES = {
+    "sys/devices/system/cpu/online": "0-3\n",
+    "sys/devices/system/cpu/smt/control": "on\n",
+    **{f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor": "powersave\n" for cpu in range(4)},
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors": "performance powersave\n",
+    "proc/interrupts": INTERRUPTS,
+    "proc/irq/30/smp_affinity_list": "0-3\n",
+    "proc/irq/31/smp_affinity_list": "0-3\n",
+    "proc/irq/32/smp_affinity_list": "0-3\n",
+    "proc/irq/33/smp_affinity_list": "0-3\n",
+    "proc/net/route": DEFAULT_ROUTE,
+    "sys/class/net/eth0/device/local_cpulist": "0-3\n",
+    "sys/class/net/eth1/device/local_cpulist": "2-3\n",
+    "sys/class/net/veth1/address": "x\n",
+}
+
+
+class Made:
+    """A made-up machine, and the file that remembers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        for name, text in FILES.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        program = folder / "ethtool"
+        shutil.copy(Path(__file__).with_name("fake_ethtool.py"), program)
+        program.write_text(f"#!{sys.executable}\n{program.read_text()}")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        self.file = folder / "ethtool.json"
+        self.ports = {name: copy.deepcopy(PORT) for name in ("eth0", "eth1")} | {"veth1": {}}
+        self.machine = Machine(self.root, str(program))
+        self.path = folder / "run" / "host" / "found.json"
+
+    @property
+    def ports(self) -> dict[str, Any]:
+        """What ethtool knows, by port."""
+        found: dict[str, Any] = json.loads(self.file.read_text())
+        return found
+
+    @ports.setter
+    def ports(self, ports: dict[str, Any]) -> None:
+        self.file.write_text(json.dumps(ports))
+
+    def change(self, port: str, **changed: Any) -> None:
+        """Have ethtool know something else of a port."""
+        ports = self.ports
+        ports[port] |= changed
+        self.ports = ports
+
+    def state(self) -> dict[str, Any]:
+        """Everything that can be set."""
+        files = {name: (self.root / name).read_text().strip() for name in FILES}
+        return {**files, **self.ports}
+
+    def tune(self, *ports: str) -> dict[tuple[str, str], tuner.Step]:
+        """Set what can be better; what was done by knob and key."""
+        return {(one.knob, one.key): one for one in tuner.tune(ports, machine=self.machine, path=self.path)}
+
+    def restore(self, **options: Any) -> dict[tuple[str, str], tuner.Step]:
+        """Put everything back; what was done by knob and key."""
+        return {(one.knob, one.key): one for one in tuner.restore(machine=self.machine, path=self.path, **options)}

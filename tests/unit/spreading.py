@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns on workers that are processes of their own, with simulated gateways: what they have to say goes home."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from tests.unit.campaigning import PLAN, Benches, Simulated, campaign
+from tests.unit.simulated import Gateway
+
+from natgauge.bench.question import Cell
+from natgauge.bench.watch import Watch
+from natgauge.campaigns import spread
+from natgauge.campaigns.campaign import Order, run
+from natgauge.campaigns.journal import entries
+from natgauge.campaigns.state import State
+from natgauge.host.cpus import core_groups
+from natgauge.labs import locks
+from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.reports.text import read_summary
+
+#: Two cells, of which one has a setting of the whole machine.
+SMALL = PLAN.replace("[1000, 2000]", "[1000]")
+WORKERS = min(2, len(core_groups()))
+ON = f"local:{WORKERS}"
+#: A trial takes so long, so that workers can be killed in one.
+TRIAL_SECONDS = 0.02
+
+
+class Slow(Gateway):
+    """A gateway whose trials take a moment."""
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run a trial."""
+        time.sleep(TRIAL_SECONDS)
+        return super().measure(plan)
+
+
+def _gateway(_cell: Cell) -> Gateway:
+    return Slow(establishes=30_000, forwards=60_000)
+
+
+def stands(cell: Cell, watch: Watch) -> Simulated:
+    """A bench of a simulated gateway."""
+    return Benches(gateway=_gateway)(cell, watch)
+
+
+def deadly(cell: Cell, watch: Watch) -> Simulated:
+    """The same, but one device ends whoever comes near."""
+    if cell.dut == "nftables-nat44":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return stands(cell, watch)
+
+
+@pytest.fixture(autouse=True)
+def own_run(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Locks need no privilege there, and workers are killed on purpose."""
+    monkeypatch.setattr(locks, "RUN", tmp_path_factory.mktemp("run"))
+    # What it takes for its settings is there once it is loaded.
+    spread.need_dask()
+    with dask.config.set({"distributed.scheduler.allowed-failures": 1000}):
+        yield
+
+
+def spread_out(
+    folder: Path, watch: Any = None, *, plan: str = SMALL, on: str | None = ON, bench: Any = stands, **order: Any
+) -> State:
+    """Run the plan on workers, or go on with it."""
+    path, out = folder / "small.toml", folder / "out"
+    path.write_text(plan)
+    resume = (out / "campaign.json").exists()
+    return run(Order(plan=path, out=out, resume=resume, on=on, **order), watch, stands=bench)[1]
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """What every results folder says, by its name, without times and places."""
+    found = {}
+    for path in sorted((folder / "out" / "results").iterdir()):
+        one = read_summary(path).document()
+        found[path.name] = (one["median"], one["trials"], one["repetitions"], one["notes"])
+    return found
+
+
+def counted_once(folder: Path) -> None:
+    """Each repetition has ended once, and its folder has the trials of its last course, each once."""
+    happened = list(entries(folder / "out", evidence=True))
+    ended = Counter(
+        (one["cell"], one["measurement"], one["repetition"]) for one in happened if one["event"] == "repetition-ended"
+    )
+    assert set(ended.values()) == {1}
+    course: dict[tuple[str, str], dict[int, int]] = {}
+    for one in happened:
+        if one["event"] == "repetition":
+            course.setdefault((one["cell"], one["measurement"]), {})[one["repetition"]] = 0
+        elif one["event"] == "answer":
+            course[one["cell"], one["measurement"]][one["repetition"]] += len(one["evidence"])
+    for (cell, measurement), trials in course.items():
+        lines = (folder / "out" / "results" / f"{cell}-{measurement}" / "trials.jsonl").read_text().splitlines()
+        told = Counter(json.loads(line)["repetition"] for line in lines)
+        assert told == trials
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The campaign as one machine does it."""
+    folder = tmp_path_factory.mktemp("alone")
+    campaign(folder, Benches(), plan=SMALL)
+    return folder

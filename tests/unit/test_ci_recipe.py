@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of docs/continuous-integration.md, as far as a shell goes: their steps, in a repository with a change."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from natgauge.cli.compare import command
+
+PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_text()
+GITHUB, GITLAB = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+#: Stands for natgauge: notes what it was asked, prints a comment or nothing, and ends as it is told.
+NATGAUGE = """#!/bin/sh
+echo "natgauge $*" >> "$LOG"
+cat base/gateway.toml gateway.toml >> "$LOG"
+case "$WANTED" in 0|10|11) echo "### natgauge: said" ;; esac
+exit "$WANTED"
+"""
+NOTES = """#!/bin/sh
+echo "$(basename "$0") $*" >> "$LOG"
+"""
+
+
+def github(step: str) -> str:
+    """The shell of one of GitHub's steps."""
+    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\Z)", GITHUB, re.DOTALL)
+    assert found is not None
+    return textwrap.dedent(found[1])
+
+
+def gitlab() -> str:
+    """The shell of GitLab's script: each line by itself, one after the other in one shell."""
+    found = re.search(r"\n  script:\n(.*?)\n  \w", GITLAB, re.DOTALL)
+    assert found is not None
+    return "\n".join(line.removeprefix("    - ") for line in found[1].splitlines())
+
+
+class Job:
+    """A repository whose gateway was changed, and programs that note what they were asked."""
+
+    def __init__(self, folder: Path, status: int) -> None:
+        self.folder = folder / "repository"
+        self.log = folder / "log"
+        programs = folder / "bin"
+        for path in (self.folder, programs):
+            path.mkdir()
+        self.log.touch()
+        for name, text in {"natgauge": NATGAUGE, "gh": NOTES, "curl": NOTES, "sudo": '#!/bin/sh\nexec "$@"\n'}.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "LOG": str(self.log),
+            "WANTED": str(status),
+            "GITHUB_BASE_REF": "main",
+            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "GH_TOKEN": "t",
+            "CHANGE": "7",
+            "CI_API_V4_URL": "https://gitlab.example/api/v4",
+            "CI_PROJECT_ID": "1",
+            "CI_MERGE_REQUEST_IID": "7",
+            "REPORT_TOKEN": "t",
+        }
+        self._repository()
+
+    def _repository(self) -> None:
+        def git(*words: str) -> str:
+            identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+            return subprocess.run(
+                ["git", *identity, *words], cwd=self.folder, check=True, capture_output=True, text=True
+            ).stdout.strip()
+
+        git("init", "-q", "-b", "main")
+        (self.folder / "gateway.toml").write_text("# before\n")
+        git("add", ".")
+        git("commit", "-qm", "before")
+        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git("rev-parse", "HEAD")
+        git("update-ref", "refs/remotes/origin/main", "HEAD")
+        (self.folder / "gateway.toml").write_text("# after\n")
+        git("commit", "-qam", "after")
+
+    def run(self, shell: list[str], script: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """One step, as the service runs it."""
+        return subprocess.run(
+            [*shell, "-c", script],
+            cwd=self.folder,
+            env={**self.environment, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def asked(self) -> str:
+        """What was noted."""
+        return self.log.read_text()
+
+
+GITHUB_SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
+GITLAB_SHELL = ["bash", "-eo", "pipefail"]
+
+
+@pytest.mark.parametrize(("status", "ends"), [(0, 0), (10, 10), (11, 0), (2, 2), (4, 4)])
+def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int, ends: int) -> None:
+    job = Job(tmp_path, status)
+    compared = job.run(GITHUB_SHELL, github("Compare"))
+    assert compared.returncode == 0, compared.stderr
+    assert "natgauge compare base/gateway.toml ./gateway.toml" in job.asked()
+    assert "# before\n# after\n" in job.asked()
+    commented = job.run(GITHUB_SHELL, github("Comment"))
+    assert commented.returncode == 0
+    spoke = status in (0, 10, 11)
+    assert ("gh pr comment 7 --body-file cost.md" in job.asked()) == spoke
+    assert (tmp_path / "summary").read_text() == ("### natgauge: said\n" if spoke else "")
+    told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
+    judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
+    assert judged.returncode == ends
+    assert ("::warning::" in judged.stdout) == (status == 11)
+
+
+@pytest.mark.parametrize("status", [0, 10, 11, 2])
+def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Path, status: int) -> None:
+    job = Job(tmp_path, status)
+    done = job.run(GITLAB_SHELL, gitlab().replace("/opt/natgauge/bin/natgauge", "natgauge"))
+    assert done.returncode == status, done.stderr
+    assert "# before\n# after\n" in job.asked()
+    spoke = status in (0, 10, 11)
+    assert ("/projects/1/merge_requests/7/notes" in job.asked()) == spoke
+    assert "exit_codes: 11" in GITLAB
+
+
+def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: Path) -> None:
+    job = Job(tmp_path, 0)
+    done = job.run(GITHUB_SHELL, github("Compare"), GITHUB_BASE_REF="elsewhere")
+    assert done.returncode != 0
+    assert job.asked() == ""
+
+
+@pytest.mark.parametrize("script", [github("Compare"), gitlab()], ids=["github", "gitlab"])
+def test_its_options_are_those_of_the_command(script: str) -> None:
+    (line,) = (each for each in script.replace("\\\n", " ").splitlines() if " compare " in each)
+    known = {name for parameter in command.params for name in parameter.opts}
+    given = set(re.findall(r"--[a-z-]+", line.split(" compare ")[1]))
+    assert given <= known
+    assert {"--fail-above", "--format"} <= given
+
+
+def test_the_install_steps_are_right_shell() -> None:
+    lines = re.findall(r"^    - (.*)$", GITLAB.split("before_script:")[1].split("script:")[0], re.MULTILINE)
+    for script in (github("Install"), "\n".join(lines)):
+        assert subprocess.run(["bash", "-n", "-c", script], check=False, capture_output=True).returncode == 0

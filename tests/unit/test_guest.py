@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest before it is booted: its command line, its keys' archive, what is refused, and whether KVM is tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs.contract import Need
+from natgauge.labs.guest import image, qemu
+from natgauge.labs.guest.image import Image
+from natgauge.labs.guest.qemu import Accelerator, Guest, Shape
+from natgauge.labs.kinds import vm
+
+NEED = Need(families=("ipv4", "ipv4"))
+
+
+@pytest.fixture
+def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
+    """One whose remembered facts are its own."""
+    monkeypatch.setattr(qemu, "RUN", tmp_path)
+    return Guest(Image(Path("/k"), Path("/i"), "6.1"), Shape(2, 512), "ng-x-tester", tmp_path, ("ng0i", "ng0r"))
+
+
+def test_the_command_line_has_what_was_chosen(guest: Guest) -> None:
+    line = " ".join(guest.command("tcg"))
+    assert "-accel tcg,thread=multi -cpu max -smp 2 -m 512 -kernel /k" in line
+    assert "ifname=ng0i" in line
+    assert "ifname=ng0r" in line
+    assert "restrict=on,hostfwd=tcp:127.0.0.1:22022-10.0.2.15:22" in line
+    assert "-accel kvm -cpu host" in " ".join(guest.command("kvm"))
+
+
+def test_the_archive_is_of_the_newc_format() -> None:
+    found = qemu._archive({"host": b"12345"})
+    assert len(found) % 4 == 0
+    at = found.index(b"natgauge/host\0") - 110
+    assert found[at : at + 6] == b"070701"
+    assert int(found[at + 14 : at + 22], 16) == 0o100600
+    assert int(found[at + 54 : at + 62], 16) == 5
+    assert b"12345" in found
+    assert b"TRAILER!!!" in found
+
+
+@pytest.mark.parametrize(
+    ("host", "tried"),
+    [
+        ("its KVM works", ["kvm"]),
+        ("its KVM is broken", ["kvm", "tcg"]),
+        ("without KVM", ["tcg"]),
+    ],
+)
+def test_kvm_is_used_where_a_guest_comes_up_with_it(
+    host: str, tried: list[str], guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: host != "without KVM")
+    asked: list[str] = []
+
+    def up(_self: Guest, accelerator: Accelerator, _seconds: float) -> bool:
+        asked.append(accelerator)
+        return accelerator == "tcg" or host == "its KVM works"
+
+    monkeypatch.setattr(Guest, "_up", up)
+    assert guest.boot(None) == tried[-1]
+    assert asked == tried
+    # What was found out is not found out again.
+    asked.clear()
+    assert guest.boot(None) == tried[-1]
+    assert asked == tried[-1:]
+
+
+def test_a_guest_that_does_not_come_up_tells_its_last_words(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Guest, "_up", lambda *_: False)
+    (guest.folder / "console").write_text("Linux\nKernel panic - not syncing: no init\n\n")
+    with pytest.raises(BrokenError, match=r"with tcg .* Kernel panic - not syncing: no init"):
+        guest.boot("tcg")
+
+
+def test_kvm_that_is_not_there_is_refused(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(HostError, match="no /dev/kvm"):
+        guest.boot("kvm")
+
+
+@pytest.mark.parametrize("shape", [Shape(0, 1024), Shape(65, 1024), Shape(1, 383), Shape(1, 1 << 21)])
+def test_shapes_out_of_range_are_refused(shape: Shape) -> None:
+    with pytest.raises(UsageError, match="guest"):
+        shape.checked()
+
+
+def test_a_guest_that_this_host_has_no_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "memory_octets", lambda _: 1024**3)
+    Shape(1, 256).refuse_short_memory()
+    with pytest.raises(HostError, match="guest memory: 512 MiB and 768 MiB beside them are needed, 1024 MiB"):
+        Shape(1, 512).refuse_short_memory()
+
+
+def test_a_guest_that_was_not_built_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(image.VARIABLE, str(tmp_path))
+    with pytest.raises(HostError, match="natgauge lab guest"):
+        image.find()
+    place = image.folder()
+    place.mkdir(parents=True)
+    (place / "kernel").write_text("6.1.0-50-amd64\n")
+    assert image.find() == Image(place / "vmlinuz", place / "initrd", "6.1.0-50-amd64")
+    assert image.build(print) == image.find()
+
+
+def test_another_way_of_packing_is_another_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = image.folder()
+    monkeypatch.setattr(image, "PACKAGES", (*image.PACKAGES, "mtr"))
+    assert image.folder() != before
+
+
+def test_the_lab_is_planned_without_a_guest() -> None:
+    lab = vm.plan("x", vm.Options(guest_cores=2, guest_accelerator="tcg"), NEED)
+    assert lab.emulated
+    assert lab.parameters()["guest_cores"] == 2
+    assert [device.name for device in lab.devices] == ["dut"]
+    assert lab.ground.mtu == 1500
+    with pytest.raises(UsageError, match="guest cores: 0"):
+        vm.plan("x", vm.Options(guest_cores=0), NEED)

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the tester machine: looked at, set for measuring, put back; on a made-up machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit import fake_ethtool
+from tests.unit.made_machine import Made
+
+from natgauge.cli import run
+from natgauge.errors import HostError, UsageError
+from natgauge.host import capabilities
+from natgauge.host.tuning import found, tuner
+from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.knobs import KNOBS
+from natgauge.labs import upkeep
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """With an ethtool in this process: a program for each of many questions would take seconds."""
+    one = Made(tmp_path)
+
+    def answer(machine: Machine, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        try:
+            said = fake_ethtool.main(Path(machine.ethtool).with_name("ethtool.json"), *arguments)
+        except SystemExit as error:
+            return subprocess.CompletedProcess(arguments, 1, "", str(error))
+        return subprocess.CompletedProcess(arguments, 0, said, "")
+
+    monkeypatch.setattr(Machine, "_run", answer)
+    return one
+
+
+@pytest.fixture
+def at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """With an ethtool that is a program."""
+    made = Made(tmp_path)
+    monkeypatch.setattr(tuner, "Machine", lambda: made.machine)
+    for function in (tuner.tune, tuner.restore):
+        monkeypatch.setitem(function.__kwdefaults__ or {}, "path", made.path)
+    monkeypatch.setattr(tuner.remembered, "__defaults__", (made.path,))
+    monkeypatch.setattr(capabilities, "missing", lambda *_: ())
+    monkeypatch.setattr(upkeep, "status", list)
+    return made
+
+
+def test_what_is_found_what_is_better_and_why(made: Made) -> None:
+    looked = {(one.knob, one.key): one for one in tuner.check(["eth1"], machine=made.machine)}
+    better = {key: (one.value, one.better) for key, one in looked.items() if one.outcome == "better"}
+    assert better == {
+        ("smt", "machine"): ("on", "off"),
+        **{("governor", f"cpu{cpu}"): ("powersave", "performance") for cpu in range(4)},
+        ("queues", "eth1"): ("combined 2", "combined 4"),
+        ("rss", "eth1 udp4"): ("sd", "sdfn"),
+        ("coalescing", "eth1"): ("adaptive-rx on adaptive-tx on", "adaptive-rx off adaptive-tx off"),
+        ("pause", "eth1"): ("autoneg on rx on tx on", "autoneg off rx off tx off"),
+        ("irq-affinity", "eth1 irq 30"): ("0-3", "2"),
+        ("irq-affinity", "eth1 irq 31"): ("0-3", "3"),
+    }
+    assert looked["rss", "eth1 udp6"].outcome == "fine"
+    assert "50 us" in looked["coalescing", "eth1"].told
+    assert all(one.why and one.source for one in looked.values())
+    # Without names every port with a card is looked at; a veth has none.
+    assert {one.key.split()[0] for one in tuner.check(machine=made.machine)} >= {"eth0", "eth1"}
+    assert not [one for one in tuner.check(machine=made.machine) if one.key.startswith("veth")]
+
+
+def test_everything_is_set_and_put_back_as_it_was_found(made: Made) -> None:
+    before = made.state()
+    done = made.tune("eth1")
+    assert {one.done for one in done.values()} == {"set"}
+    assert made.ports["eth1"]["pause"] == {"autoneg": "off", "rx": "off", "tx": "off"}
+    assert made.ports["eth0"] == before["eth0"]
+    assert not [one for one in tuner.check(["eth1"], machine=made.machine) if one.outcome == "better"]
+    # A second time nothing is left to set, and what was found first is still known.
+    assert made.tune("eth1") == {}
+    back = made.restore()
+    assert {one.done for one in back.values()} == {"restored"}
+    assert list(back) == list(reversed(done))
+    assert made.state() == before
+    assert not made.path.exists()
+    assert made.restore() == {}
+
+
+def test_without_ports_only_the_machine_is_set(made: Made) -> None:
+    before = made.state()
+    assert {knob for knob, _ in made.tune()} == {"smt", "governor"}
+    assert {port: made.ports[port] for port in made.ports} == {port: before[port] for port in made.ports}
+
+
+def test_every_knob_is_behind_the_same_contract(made: Made) -> None:
+    assert len({knob.name for knob in KNOBS}) == len(KNOBS)
+    for knob in KNOBS:
+        (first, *_) = [one for one in knob.find(made.machine, ["eth1"]) if one.better]
+        assert knob.read(made.machine, first.key) == first.value
+        knob.put(made.machine, first.key, str(first.better))
+        assert knob.read(made.machine, first.key) == first.better
+        knob.put(made.machine, first.key, str(first.value))
+        assert knob.read(made.machine, first.key) == first.value
+
+
+class _KilledError(BaseException):
+    """As a signal that nobody can catch, for this process."""
+
+
+def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each change, and after it before it is noted what the driver made of it."""
+    before = made.state()
+    moments = 0
+    write, tell = Machine.write, Machine.tell
+
+    def until(limit: int) -> int:
+        """Tune, killed at this moment; how many there were."""
+        passed = 0
+
+        def moment() -> None:
+            nonlocal passed
+            passed += 1
+            if passed == limit:
+                raise _KilledError
+
+        def around(act: Any) -> Any:
+            def done(*arguments: Any) -> None:
+                moment()
+                act(*arguments)
+                moment()
+
+            return done
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Machine, "write", around(write))
+            patched.setattr(Machine, "tell", around(tell))
+            with suppress(_KilledError):
+                made.tune("eth1")
+        return passed
+
+    moments = until(0)
+    made.restore()
+    assert made.state() == before
+    assert moments == 2 * 11
+    for limit in range(1, moments + 1):
+        until(limit)
+        assert made.state() != before or limit == 1
+        assert not tuner.UNDONE & {one.done for one in made.restore().values()}
+        assert made.state() == before, limit
+
+
+def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = made.state()
+    made.tune("eth1")
+
+    def killed(*_: Any) -> None:
+        raise _KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Machine, "tell", killed)
+        with pytest.raises(_KilledError):
+            made.restore()
+    assert made.state() != before
+    made.restore()
+    assert made.state() == before
+
+
+def test_what_somebody_else_changed_is_told_and_left_alone(made: Made) -> None:
+    before = made.state()
+    made.tune("eth1")
+    governor = made.root / "sys/devices/system/cpu/cpu2/cpufreq/scaling_governor"
+    governor.write_text("schedutil\n")
+    back = made.restore()
+    assert back["governor", "cpu2"].done == "changed"
+    for word in ("schedutil", "performance", "powersave"):
+        assert word in back["governor", "cpu2"].text
+    assert {one.done for key, one in back.items() if key != ("governor", "cpu2")} == {"restored"}
+    assert governor.read_text() == "schedutil\n"
+    assert [one.key for one in tuner.remembered(made.path)] == ["cpu2"]
+    assert made.restore(force=True)["governor", "cpu2"].done == "restored"
+    assert made.state() == before
+
+
+def test_what_was_put_back_by_hand_or_is_gone_is_no_fault(made: Made) -> None:
+    made.tune()
+    (made.root / "sys/devices/system/cpu/smt/control").write_text("on")
+    shutil.rmtree(made.root / "sys/devices/system/cpu/cpu3/cpufreq")
+    back = made.restore()
+    assert back["smt", "machine"].done == "as found"
+    assert back["governor", "cpu3"].done == "gone"
+    assert not made.path.exists()
+
+
+def test_what_a_driver_refuses_is_told_and_the_rest_is_set(made: Made) -> None:
+    made.change("eth1", refuses="-A", deaf="-C")
+    done = made.tune("eth1")
+    assert done["pause", "eth1"].done == "failed"
+    assert "Operation not supported" in done["pause", "eth1"].text
+    assert done["coalescing", "eth1"].done == "failed"
+    assert {one.done for (knob, _), one in done.items() if knob not in {"pause", "coalescing"}} == {"set"}
+    assert not [one for one in tuner.remembered(made.path) if one.knob in {"pause", "coalescing"}]
+
+
+def test_an_interrupt_that_has_gone_is_left_alone(made: Made) -> None:
+    (made.root / "proc/irq/31/smp_affinity_list").unlink()
+    (made.root / "proc/irq/31/smp_affinity_list").mkdir()
+    assert {key for knob, key in made.tune("eth1") if knob == "irq-affinity"} == {"eth1 irq 30"}
+
+
+def test_interrupts_of_queues_that_are_apart_are_left_alone(made: Made) -> None:
+    for number, core in ((30, 1), (31, 0)):
+        (made.root / f"proc/irq/{number}/smp_affinity_list").write_text(f"{core}\n")
+    assert not [knob for knob, _ in made.tune("eth1") if knob == "irq-affinity"]
+
+
+def test_interrupts_named_after_the_card_are_found(made: Made, tmp_path: Path) -> None:
+    card = tmp_path / "root/sys/devices/0000:05:00.0"
+    card.mkdir(parents=True)
+    shutil.rmtree(made.root / "sys/class/net/eth0/device")
+    (made.root / "sys/class/net/eth0/device").symlink_to(card)
+    looked = tuner.check(["eth0"], machine=made.machine)
+    assert [one.key for one in looked if one.knob == "irq-affinity"] == ["eth0 irq 33"]
+
+
+def test_a_program_that_moves_interrupts_is_named(made: Made) -> None:
+    (made.root / "proc/77").mkdir()
+    (made.root / "proc/77/comm").write_text("irqbalance\n")
+    told = [one.told for one in tuner.check(["eth1"], machine=made.machine) if one.knob == "irq-affinity"]
+    assert all("systemctl stop irqbalance" in one for one in told)
+
+
+def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell = Machine.tell
+
+    def rounded(self: Machine, verb: str, port: str, *words: str) -> None:
+        tell(self, verb, port, *["3" if word == "4" else word for word in words])
+
+    monkeypatch.setattr(Machine, "tell", rounded)
+    assert made.tune("eth1")["queues", "eth1"].text == "combined 2 -> combined 3"
+    assert made.restore()["queues", "eth1"].done == "restored"
+
+
+@pytest.mark.parametrize(
+    ("ports", "told"),
+    [
+        (["eth0"], "has the default route"),
+        (["eth9"], "does not exist"),
+        ([""], "does not exist"),
+        (["../eth1"], "does not exist"),
+        (["-eth1"], "does not exist"),
+        (["eth1", "eth1"], "named twice"),
+    ],
+)
+def test_wrong_ports_are_refused_before_anything_is_touched(made: Made, ports: list[str], told: str) -> None:
+    before = made.state()
+    with pytest.raises(UsageError, match=told):
+        made.tune(*ports)
+    assert made.state() == before
+    assert not made.path.exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1, "items": [{"knob": 1}]}', '{"version": 2, "items": []}'])
+def test_a_damaged_file_is_refused_in_one_line_and_nothing_is_touched(made: Made, text: str) -> None:
+    made.path.parent.mkdir(parents=True)
+    made.path.write_text(text)
+    before = made.state()
+    for act in (made.tune, made.restore):
+        with pytest.raises(HostError, match=r"found.json: (is damaged|version)") as refused:
+            act()
+        assert "\n" not in str(refused.value)
+    assert made.state() == before
+
+
+def test_only_one_process_changes_settings_at_a_time(made: Made) -> None:
+    with found.state(made.path), pytest.raises(HostError, match="another natgauge changes settings"):
+        made.tune()
+
+
+def test_a_host_without_ethtool_is_told_what_to_install(tmp_path: Path) -> None:
+    machine = Machine(Made(tmp_path).root, "/nowhere/ethtool")
+    looked = [one for one in tuner.check(["eth1"], machine=machine) if one.outcome == "failed"]
+    assert {one.knob for one in looked} == {"queues", "rss", "coalescing", "pause"}
+    assert all("apt-get install ethtool" in one.told for one in looked)
+
+
+def test_a_virtual_machine_has_nothing_to_set(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    shutil.rmtree(made.root / "sys/devices/system/cpu")
+    assert {one.outcome for one in tuner.check([], machine=made.machine)} == {"none"}
+    assert made.tune() == {}
+
+
+def test_the_commands(at_the_command_line: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    made = at_the_command_line
+    before = made.state()
+    assert run(["host", "check", "--ports", "eth1"]) == 1
+    shown = capsys.readouterr().out
+    assert "combined 2; better: combined 4" in shown
+    assert "RFC 2544 section 26.1" in shown
+    assert run(["host", "tune", "--ports", "eth1"]) == 0
+    capsys.readouterr()
+    assert run(["host", "check", "--ports", "eth1"]) == 0
+    assert "natgauge host restore" in capsys.readouterr().out
+    assert run(["host", "check", "--ports", "eth1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {one["outcome"] for one in document["settings"]} == {"fine"}
+    assert len(document["tuned"]) == len(tuner.remembered(made.path))
+    (made.root / "sys/devices/system/cpu/smt/control").write_text("forceoff")
+    assert run(["host", "restore"]) == 3
+    assert "somebody else changed it" in capsys.readouterr().out
+    assert run(["host", "restore", "--force"]) == 0
+    assert made.state() == before
+    assert run(["host", "restore"]) == 0
+    assert capsys.readouterr().out.endswith("nothing to put back\n")
+    assert run(["host", "tune", "--ports", "eth0"]) == 2
+    assert run(["host", "tune", "--ports", "eth1,"]) == 2
+
+
+def test_nothing_is_changed_under_a_lab_in_use(
+    at_the_command_line: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = at_the_command_line.state()
+    used = upkeep.LabStatus("mine", "netns", "in use", os.getpid(), (), {})
+    monkeypatch.setattr(upkeep, "status", lambda: [used])
+    assert run(["host", "tune"]) == 3
+    assert "lab mine: is in use by process" in capsys.readouterr().err
+    assert at_the_command_line.state() == before
+
+
+@pytest.mark.usefixtures("at_the_command_line")
+def test_who_may_not_change_the_machine_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(capabilities, "missing", lambda *names: names)
+    assert run(["host", "tune"]) == 3
+    assert "CAP_SYS_ADMIN" in capsys.readouterr().err
+    assert run(["host", "check"]) == 1

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscribers who share addresses: whose port it is, how many there are, and every plan that a set is too small for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.test_plan import NAT44, refusal
+
+from natgauge.bench.traffic import TrafficOptions, hosts_of, make_plan, with_pool
+from natgauge.duts.port_sets import PortSets
+from natgauge.duts.recipe import load
+from natgauge.errors import UsageError
+from natgauge.labs.contract import Addresses
+
+SETS = PortSets(network="198.18.0.0/16", psid_length=6)
+MAP = replace(NAT44, port_sets=SETS, pool=None)
+
+
+@given(offset=st.integers(0, 15), data=st.data())
+def test_every_port_is_in_exactly_one_set_or_left_out_by_the_offset(offset: int, data: st.DataObject) -> None:
+    length = data.draw(st.integers(0, 16 - offset))
+    sets = PortSets.model_construct(network="198.18.0.0/16", psid_length=length, psid_offset=offset)
+    found = Counter(sets.psid(port) for port in range(65536))
+    left_out = found.pop(None, 0)
+    assert left_out == (1 << (16 - offset) if offset else 0)
+    assert found == dict.fromkeys(range(1 << length), sets.ports)
+
+
+def test_the_standards_example_has_its_ports() -> None:
+    """RFC 7597 appendix A, example 1: PSID 0x34 of 8 bits behind an offset of 6 has 63 ranges of 4 ports."""
+    sets = PortSets(network="192.0.2.0/24", psid_length=8, psid_offset=6)
+    own = [port for port in range(65536) if sets.psid(port) == 0x34]
+    assert len(own) == sets.ports == 63 * 4
+    assert own[:8] == [1232, 1233, 1234, 1235, 2256, 2257, 2258, 2259]
+    assert own[-4:] == [64720, 64721, 64722, 64723]
+
+
+def test_subscribers_follow_each_other_and_nobody_has_the_systems_ports() -> None:
+    assert (SETS.ports, SETS.first, SETS.per_address) == (1024, 1, 63)
+    assert [str(SETS.of(number)[0]) for number in (0, 62, 63, 999)] == ["198.18.0.1"] * 2 + [
+        "198.18.0.2",
+        "198.18.0.16",
+    ]
+    assert [SETS.of(number)[1] for number in (0, 62, 63)] == [1, 63, 1]
+    assert len({SETS.of(number) for number in range(10_000)}) == 10_000
+    assert PortSets(network="198.18.0.0/16", psid_length=8).first == 4
+    assert PortSets(network="198.18.0.0/16", psid_length=8, psid_offset=6).first == 0
+    assert PortSets(network="198.18.0.0/30", psid_length=6).most == 2 * 63
+    assert PortSets(network="198.18.0.0/16", psid_length=6, most_subscribers=1).most == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ('network = "198.18.0.0/33"', "is no IPv4 network"),
+        ('network = "198.18.0.1/16"', "is no IPv4 network"),
+        ('network = "198.18.0.0/31"', "has no set for anybody"),
+        ("psid_length = 17", "port_sets.psid_length: 17"),
+        ("psid_length = 10\npsid_offset = 7", "more than the 16 bits of a port"),
+        ("psid_length = 0", "has no set for anybody"),
+    ],
+)
+def test_sets_that_cannot_be_are_refused_in_one_line(change: str, said: str, tmp_path: Path) -> None:
+    lines = load("map-t").origin.read_text().splitlines()
+    field = change.split(" ", maxsplit=1)[0]
+    path = tmp_path / "map-t.toml"
+    path.write_text("\n".join(change if line.startswith(f"{field} =") else line for line in lines))
+    with pytest.raises(UsageError) as error:
+        load(path)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path) -> None:
+    path = tmp_path / "map-t.toml"
+    text = load("map-t").origin.read_text()
+    path.write_text(text.replace('kind = "map-t"', 'kind = "ds-lite"'))
+    with pytest.raises(UsageError, match="port_sets and kind lw4o6 or map-e or map-t come together"):
+        load(path)
+    path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 6\n', ""))
+    with pytest.raises(UsageError, match="come together"):
+        load(path)
+
+
+def test_a_single_subscriber_uses_half_its_set_and_enough_destination_ports() -> None:
+    plan = make_plan(TrafficOptions(connections=100_000), MAP)
+    assert (plan.source_addresses.count, plan.destination_ports.count) == (1, 196)
+    assert plan.source_ports.count <= SETS.ports // 2
+    assert plan.space >= 100_000
+
+
+@given(subscribers=st.integers(1, 5000), connections=st.integers(1, 1_000_000))
+def test_no_subscriber_needs_more_than_half_its_set(subscribers: int, connections: int) -> None:
+    plan = make_plan(TrafficOptions(subscribers=subscribers, connections=connections), MAP)
+    assert plan.source_addresses.count == subscribers
+    assert plan.source_ports.count <= SETS.ports // 2
+    assert plan.connections == connections <= plan.space
+    pool = with_pool(MAP, plan).pool
+    assert pool == Addresses(SETS.of(0)[0], SETS.of(subscribers - 1)[0])
+
+
+def test_a_thousand_subscribers_have_a_hundred_connections_each() -> None:
+    plan = make_plan(TrafficOptions(subscribers=1000), MAP)
+    assert str(plan.source_addresses) == "10.0.0.2-10.0.3.233"
+    assert (plan.source_ports.count, plan.destination_ports.count) == (100, 1)
+    assert plan.space == 100_000
+    assert hosts_of(TrafficOptions(subscribers=1000), ("ipv4", "ipv4")) == 1001
+
+
+def test_addresses_that_are_named_are_subscribers() -> None:
+    plan = make_plan(TrafficOptions(source_addresses="10.0.0.2-10.0.0.11", connections=1000), MAP)
+    assert plan.source_addresses.count == 10
+    both = TrafficOptions(source_addresses="10.0.0.2-10.0.0.11", subscribers=10, connections=1000)
+    assert make_plan(both, MAP) == plan
+
+
+def test_a_plan_that_needs_more_ports_than_a_set_has_is_refused_with_the_numbers() -> None:
+    said = refusal(TrafficOptions(connections=100_000, destination_ports="80"), MAP)
+    assert "100000 of 1 subscribers towards 1 remote endpoints need 100000 ports of a set each" in said
+    assert "a set has 1024 ports (PSID length 6, offset 0)" in said
+    assert "use at least 98 destination ports" in said
+    said = refusal(TrafficOptions(source_ports="1024-65535", connections=2000), MAP)
+    assert "2000 of a subscriber" in said
+    assert "1024 ports (PSID length 6, offset 0)" in said
+    assert make_plan(TrafficOptions(connections=1024, destination_ports="80"), MAP).source_ports.count == 1024
+    assert "need 1025 ports" in refusal(TrafficOptions(connections=1025, destination_ports="80"), MAP)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (TrafficOptions(subscribers=0), "0 is outside of 1 to"),
+        (TrafficOptions(subscribers=-1), "-1 is outside of 1 to"),
+        (TrafficOptions(subscribers=5_000_000), "5000000 is outside of 1 to 4128642: sets of 1024 ports"),
+        (TrafficOptions(subscribers=65_534), "65534 addresses from 10.0.0.2 on are more than the 65533 of 10.0.0.0/16"),
+        (TrafficOptions(subscribers=3, source_addresses="10.0.0.2-10.0.0.3"), "10.0.0.2-10.0.0.3 with 3 subscribers"),
+        (TrafficOptions(source_addresses="10.0.0.9"), "the first one is 10.0.0.2"),
+    ],
+)
+def test_subscribers_that_cannot_be_are_refused(options: TrafficOptions, said: str) -> None:
+    assert said in refusal(options, MAP)
+
+
+def test_a_device_that_serves_one_says_so() -> None:
+    sets = load("map-t-tayga").port_sets
+    said = refusal(TrafficOptions(subscribers=2), replace(MAP, port_sets=sets))
+    assert "2 is outside of 1 to 1" in said
+
+
+def test_a_device_without_subscribers_is_asked_for_none() -> None:
+    assert "none of this device are known; leave it out" in refusal(TrafficOptions(subscribers=2), NAT44)

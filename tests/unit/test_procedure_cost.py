@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cost of a frame beside plain forwarding, on simulated gateways whose costs are known, on a host that changes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from tests.unit.simulated import FORWARDING_NS, TESTER_NS, Gateway
+
+from natgauge.campaigns.answers import Answer, Journaled
+from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability
+from natgauge.procedures.cost import PROCEDURE, Settings
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.words import Placement
+
+COSTS = frozenset({Ability.COSTS})
+
+
+def settings(*, connections: int = 100_000, placement: Placement = "shared", **more: object) -> Settings:
+    return Settings(connections=connections, placement=placement, **more)  # type: ignore[arg-type] # as a user gives them
+
+
+def measured(gateway: Gateway, **more: object) -> MeasurementResult:
+    return PROCEDURE.measure(gateway, settings(**more))  # type: ignore[arg-type] # as a user gives them
+
+
+def gateway(**more: object) -> Gateway:
+    """2,500 ns for a new connection, 2,000 ns for a frame up, and 1,600 ns down."""
+    given = {"establishes": 4e5, "forwards": 5e5, "forwards_down": 6.25e5, "slice_noise": 0.05}
+    return Gateway(placement="shared", abilities=COSTS, **{**given, **more})  # type: ignore[arg-type] # as above
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_the_share_of_forwarding_is_found_though_the_host_changes_from_block_to_block(seed: int) -> None:
+    found = measured(gateway(seed=seed))
+    forwarding = FORWARDING_NS - TESTER_NS
+    for quantity, cost in (("new", 2500.0), ("up", 2000.0), ("down", 1600.0)):
+        share = (cost - TESTER_NS) / forwarding
+        assert found.figures[f"{quantity}_share_of_forwarding"] == pytest.approx(share, rel=0.05)
+        assert found.figures[f"{quantity}_share_low"] < found.figures[f"{quantity}_share_high"]
+    held = [
+        one.figures["up_share_low"] <= (2000.0 - TESTER_NS) / forwarding <= one.figures["up_share_high"]
+        for one in found.measurements
+    ]
+    assert sum(held) >= len(held) - 1
+
+
+def test_nanoseconds_are_the_devices_own_and_the_testers_stand_beside() -> None:
+    found = measured(gateway(slice_noise=0.0), repeat=1)
+    assert found.figures["up_ns"] == pytest.approx(2000.0 - TESTER_NS)
+    assert found.figures["up_tester_ns"] == pytest.approx(TESTER_NS)
+    assert found.figures["up_forwarding_ns"] == pytest.approx(FORWARDING_NS - TESTER_NS)
+    rows = found.measurements[0].series
+    assert [row["frames"] for row in rows] == ["new", "up", "down", "both"]
+    assert rows[1]["device_ns"] == pytest.approx(2000.0 - TESTER_NS)
+
+
+@pytest.mark.parametrize(("asked", "value"), [("new,up", "up"), ("new", "new"), ("both,new", "both"), (None, "both")])
+def test_the_value_is_that_of_the_last_quantity_asked_for(asked: str | None, value: str) -> None:
+    found = measured(gateway(), quantities=asked, repeat=1)
+    assert found.summary.median == found.figures[f"{value}_share_of_forwarding"]
+    assert (found.unit, found.limited_by) == ("x forwarding", "device")
+
+
+def test_each_round_has_another_order_of_visits_and_new_connections_fit_into_n() -> None:
+    device = gateway()
+    measured(device, connections=5_000, repeat=2, rounds=3)
+    assert [plan.seed for plan in device.rounds] == [1, 2, 3, 4, 5, 6]
+    for plan in device.rounds:
+        assert not plan.alone
+        assert plan.blocks["new"] * 2 * plan.frames <= 5_000
+
+
+def test_a_void_round_is_repeated_and_told() -> None:
+    device = gateway(faults=["device: up: 511 of 512 frames came back"])
+    found = measured(device, repeat=1, rounds=2)
+    assert len(device.rounds) == 3
+    assert "a round is void: device: up: 511 of 512 frames came back" in found.notes
+
+
+def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
+    with pytest.raises(BrokenError, match="511 of 512 frames came back, in 3 rounds; only a device that") as caught:
+        measured(gateway(faults=["device: up: 511 of 512 frames came back"] * 3))
+    assert "\n" not in str(caught.value)
+
+
+def test_few_connections_leave_new_ones_out_and_say_so() -> None:
+    found = measured(gateway(), connections=1_000)
+    assert "new_ns" not in found.figures
+    assert any("1000 connections do not fill a block of new ones" in note for note in found.notes)
+    with pytest.raises(UsageError, match="connections: 1000 do not fill two slices of 512 frames"):
+        settings(connections=1_000, quantities="new")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"quantities": "sideways"}, "quantities: 'sideways' is unknown; choose of new, up, down, both"),
+        ({"rounds": 1}, "rounds: 1 is outside of 2 to 1000"),
+        ({"slice_frames": 8}, "slice frames: 8 is outside of 64 to 65536"),
+        ({"loss_tolerance": 0.01}, "loss tolerance: 0.01 says nothing for slices"),
+        ({"order": "increasing"}, "order: increasing says nothing for slices"),
+    ],
+)
+def test_what_slices_do_not_do_is_refused(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        settings(**wrong)  # type: ignore[arg-type] # as a user gives them
+
+
+def test_a_tester_that_cannot_time_frames_is_refused() -> None:
+    with pytest.raises(UsageError, match="metric cost: this tester lacks timing the frames of a device"):
+        measured(Gateway(placement="shared"))
+
+
+def test_a_killed_measurement_goes_on_with_the_rounds_it_had() -> None:
+    """As a campaign does: what was journaled comes back from its plain form, and the answer is the same."""
+    asked = settings(repeat=1, rounds=3)
+    kept: list[Answer] = []
+    device = gateway(seed=3)
+    whole = PROCEDURE.measure(journaled([], device, kept), asked)
+    assert len(kept) == len(device.rounds) == 3
+    known = [
+        replace(one, plan=json.loads(json.dumps(one.plan)), answer=json.loads(json.dumps(one.answer))) for one in kept
+    ]
+    again = gateway(seed=4)
+    assert PROCEDURE.measure(journaled(known, again, []), asked).figures == whole.figures
+    assert again.rounds == []
+
+
+def journaled(known: list[Answer], live: Gateway, kept: list[Answer]) -> Journaled:
+    return Journaled(known, live, highest_rate=1e6, abilities=COSTS, keep=kept.append)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Global settings of another machine: written down before they change, and undone by what was written down."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natgauge.errors import BrokenError, HostError
+from natgauge.labs.contract import CommandResult
+from natgauge.labs.netns import NetnsLab
+from natgauge.labs.openssh import Host
+from natgauge.labs.remote_layout import layout
+from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
+
+
+class Here:
+    """A machine that is this one."""
+
+    host = Host("far")
+
+    def __init__(self) -> None:
+        self.fails: HostError | None = None
+
+    def run(
+        self, snippet: str, _seconds: float, *, variables: Mapping[str, str] | None = None, netns: str | None = None
+    ) -> CommandResult:
+        """In a shell of ours."""
+        assert netns in {None, "natgauge-x-dut"}
+        if self.fails:
+            raise self.fails
+        done = subprocess.run(
+            ["/bin/sh", "-eu", "-c", snippet], capture_output=True, text=True, check=False, env=dict(variables or {})
+        )
+        return CommandResult(done.returncode, done.stdout, done.stderr, 0.0)
+
+
+@pytest.fixture
+def log() -> list[tuple[str, str]]:
+    """What was written down."""
+    return []
+
+
+@pytest.fixture
+def machine(log: list[tuple[str, str]]) -> RemoteMachine:
+    here: Any = Here()
+    return RemoteMachine(here, lambda undo, says: log.append((undo, says)))
+
+
+def undone(log: list[tuple[str, str]]) -> None:
+    for undo, _ in reversed(log):
+        subprocess.run(["/bin/sh", "-eu", "-c", undo], check=True)
+
+
+def test_a_setting_is_read_written_and_restored(
+    machine: RemoteMachine, log: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    paths = [tmp_path / "max", tmp_path / "buckets"]
+    for path, value in zip(paths, (100, 50), strict=True):
+        path.write_text(f"{value}\n")
+    setting = machine.setting("table", [str(path) for path in paths], None)
+    assert setting.available()
+    assert setting.read() == 50
+    assert setting.values() == {"max": 100, "buckets": 50}
+    setting.write(700)
+    setting.write(900)
+    assert setting.values() == {"max": 900, "buckets": 900}
+    # The first value counts, however often it was set.
+    assert [says for _, says in log] == [
+        f"restored {paths[0]} of far to 100",
+        f"restored {paths[1]} of far to 50",
+    ]
+    undone(log)
+    assert [path.read_text() for path in paths] == ["100\n", "50\n"]
+
+
+def test_a_value_is_written_down_before_it_changes(machine: RemoteMachine, tmp_path: Path) -> None:
+    path = tmp_path / "max"
+    path.write_text("100\n")
+    seen: list[str] = []
+    machine._remember = lambda _undo, _says: seen.append(path.read_text())
+    machine.setting("table", [str(path)], None).write(7)
+    assert seen == ["100\n"]
+
+
+def test_a_setting_that_is_not_there_or_refuses_is_told_in_one_line(machine: RemoteMachine, tmp_path: Path) -> None:
+    setting = machine.setting("table", [str(tmp_path / "none")], "no_such_module_of_anybody")
+    assert not setting.available()
+    with pytest.raises(HostError, match=r"table \(none\) of ssh host far: cannot be read .*modprobe no_such_module"):
+        setting.read()
+    (tmp_path / "text").write_text("words\n")
+    with pytest.raises(HostError, match="cannot be read"):
+        machine.setting("table", [str(tmp_path / "text")], None).read()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(HostError, match="cannot be set to 5"):
+        machine.setting("table", [str(tmp_path / "folder")], None).write(5)
+
+
+def test_free_memory_is_that_machines(machine: RemoteMachine) -> None:
+    assert machine.free_octets() > 0
+
+
+def test_a_machine_that_is_gone_is_a_device_that_does_not_answer() -> None:
+    here: Any = Here()
+    device = RemoteDevice("dut", "natgauge-x-dut", "a", "b", {"A": "1"}, here, RemoteMachine(here, lambda *_: None))
+    assert device.run('echo "$A$B"', environment={"B": "2"}).stdout == "12\n"
+    here.fails = HostError("ssh host far: refuses connections")
+    with pytest.raises(BrokenError, match="device dut: ssh host far: refuses connections"):
+        device.run("true")
+
+
+def test_a_chain_has_the_machines_interfaces_at_its_ends_only() -> None:
+    names = ("ce", "pe")
+    plan = NetnsLab("x", initiator_family="ipv4", responder_family="ipv4", devices=names)
+    laid = layout("x", names, plan.cables, ("ens1", "ens2"))
+    assert laid.namespaces == ("natgauge-x-ce", "natgauge-x-pe")
+    assert [[end.interface for end in pair] for pair in laid.ends] == [["ens1", "outside"], ["inside", "ens2"]]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is run on another machine, in every shell that one may find there; and what `ssh` says, in one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from natgauge.errors import BrokenError, UsageError
+from natgauge.labs import remote
+from natgauge.labs.contract import CommandResult
+from natgauge.labs.openssh import Host, end_orphans, explained
+
+TOKEN = "tester:lab:0123"
+SHELLS = ["dash", "busybox sh", "mksh", "bash"]
+
+
+@pytest.fixture
+def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a lab on a machine that this lab has taken."""
+    folder = tmp_path / "natgauge-device"
+    folder.mkdir()
+    for name, end in (("DIRECTORY", ""), ("_LOCK", ".lock"), ("_CLOSING", ".closing")):
+        monkeypatch.setattr(remote, name, f"{folder}{end}")
+    Path(f"{folder}.lock").symlink_to(TOKEN)
+    return folder
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> str:
+    """One that is installed here."""
+    if shutil.which(request.param.split()[0]) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return str(request.param)
+
+
+def told(shell: str, script: str) -> CommandResult:
+    """What a machine with this shell answers."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        [*shell.split(), "-s"],
+        input=script.replace("/bin/sh", shell),
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    return CommandResult(done.returncode, done.stdout, done.stderr, time.perf_counter() - began)
+
+
+def test_a_snippet_leaves_its_status_its_output_and_its_errors(shell: str, far: Path) -> None:
+    snippet = 'echo "$NG_SAYS"; echo "it\'s wrong" >&2; exit 7'
+    variables = {"PATH": os.environ["PATH"], "NG_SAYS": "a 'b' \"c\" $d `e` \\ \nf"}
+    said = told(shell, remote.wrapped(snippet, TOKEN, 3, variables))
+    answer = remote._unwrapped(said)
+    assert answer is not None
+    assert (answer.status, answer.stdout, answer.stderr) == (7, variables["NG_SAYS"] + "\n", "it's wrong\n")
+    assert 0 < answer.seconds <= said.seconds
+    assert list(far.iterdir()) == []
+
+
+def test_a_snippet_sees_nothing_of_the_login_and_no_input(shell: str, far: Path) -> None:
+    snippet = "cat; env | cut -d= -f1 | sort | grep -v -e '^_$' -e '^PWD$' -e '^SHLVL$' -e '^OLDPWD$' | tr '\\n' ' '"
+    text = remote.wrapped(snippet, TOKEN, 1, {"PATH": os.environ["PATH"], "LC_ALL": "C"})
+    answer = remote._unwrapped(told(shell, text))
+    assert answer is not None
+    assert answer.stdout.split() == ["LC_ALL", "PATH"]
+    assert far.exists()
+
+
+def test_a_snippet_ends_at_its_first_failure(shell: str, far: Path) -> None:
+    text = remote.wrapped("false\necho went on", TOKEN, 1, {"PATH": os.environ["PATH"]})
+    answer = remote._unwrapped(told(shell, text))
+    assert answer is not None
+    assert (answer.status, answer.stdout) == (1, "")
+    assert far.exists()
+
+
+def test_what_a_snippet_leaves_running_does_not_hold_the_answer_up(shell: str, far: Path) -> None:
+    text = remote.wrapped("sleep 60 & echo $!", TOKEN, 1, {"PATH": os.environ["PATH"]})
+    said = told(shell, text)
+    answer = remote._unwrapped(said)
+    assert answer is not None
+    os.kill(int(answer.stdout), 9)
+    assert said.seconds < 30
+    assert far.exists()
+
+
+def test_nothing_runs_on_a_machine_that_is_not_this_labs(shell: str, far: Path) -> None:
+    Path(f"{far}.lock").unlink()
+    said = told(shell, remote.wrapped(f"touch {far}/made", TOKEN, 1, {"PATH": os.environ["PATH"]}))
+    assert remote._unwrapped(said) is None
+    assert remote._NOT_OURS in said.stdout
+    assert list(far.iterdir()) == []
+
+
+def test_a_running_snippet_is_ended_with_what_it_began(shell: str, far: Path) -> None:
+    text = remote.wrapped("sleep 61 & sleep 62", TOKEN, 5, {"PATH": os.environ["PATH"]})
+    process = subprocess.Popen(
+        [*shell.split(), "-s"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    assert process.stdin is not None
+    process.stdin.write(text.replace("/bin/sh", shell).encode())
+    process.stdin.close()
+    deadline = time.monotonic() + 20
+    while not _has_text(far / "run.5") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert told(shell, remote._grouped(remote._kill_running("5"))).status == 0
+    assert process.wait(20) == -9
+    assert not (far / "run.5").exists()
+    while (left := _members(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert left == []
+
+
+def _members(group: int) -> list[str]:
+    """Processes of a group that live."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, pgrp = path.read_text().rpartition(")")[2].split()[:3]
+            found += [path.parent.name] if int(pgrp) == group and state != "Z" else []
+    return found
+
+
+def _has_text(path: Path) -> bool:
+    return path.exists() and path.read_text().strip() != ""
+
+
+def test_a_clock_without_nanoseconds_or_one_that_was_set_is_not_believed() -> None:
+    for began, ended in (("1700000000%N", "1700000001%N"), ("", ""), ("2" + "0" * 18, "1" + "0" * 18)):
+        text = f"natgauge-answer 0 {began} {ended}\n{remote._BETWEEN}out"
+        answer = remote._unwrapped(CommandResult(0, text, "", 0.25))
+        assert answer == CommandResult(0, "out", "", 0.25)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n", "has changed"),
+        ("Host key verification failed.\n", "is not known here"),
+        ("root@far: Permission denied (publickey,password).\n", "logs in with a key"),
+        ("ssh: Could not resolve hostname nowhere.invalid: Name or service not known\n", "no host of this name"),
+        ("ssh: connect to host 127.0.0.1 port 9: Connection refused\n", "see that sshd runs there"),
+        ("ssh: connect to host 192.0.2.1 port 22: Connection timed out\n", "does not answer"),
+        ("something\nelse\n\n", "else"),
+    ],
+)
+def test_what_ssh_says_becomes_one_line(said: str, meant: str) -> None:
+    line = explained(Host("root@far"), said)
+    assert line.startswith("ssh host root@far: ")
+    assert meant in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("name", ["", "-oProxyCommand=touch /tmp/x", "a b", "-"])
+def test_what_is_no_destination_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="ssh host"):
+        Host(name).checked()
+
+
+@pytest.mark.parametrize("name", ["far", "root@far.example", "ssh://root@[2001:db8::1]:2222", "10.0.0.1"])
+def test_destinations_of_every_form_are_taken(name: str) -> None:
+    assert Host(name).checked() == Host(name)
+
+
+def test_a_config_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="ssh config"):
+        Host("far", str(tmp_path / "none")).checked()
+
+
+def test_a_machine_is_given_back_step_by_step_and_only_by_the_lab_that_has_it(
+    shell: str, far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "run_once", lambda _host, script, _seconds: told(shell, script))
+    log = far.parent / "log"
+    steps = [f"echo first >> {log}", "exit 9", f"echo last >> {log}"]
+    assert remote.give_back(Host("far"), "another:lab:4567", steps) is False
+    assert not log.exists()
+    with pytest.raises(BrokenError, match="not all could be undone"):
+        remote.give_back(Host("far"), TOKEN, steps)
+    # All others were tried, and nothing new can be made there; the next try begins where this one stopped.
+    assert log.read_text() == "first\nlast\n"
+    said = told(shell, remote.wrapped(f"touch {far}/made", TOKEN, 1, {"PATH": os.environ["PATH"]}))
+    assert remote._unwrapped(said) is None
+    assert remote.give_back(Host("far"), TOKEN, [steps[0]]) is True
+    assert list(far.parent.iterdir()) == [log]
+
+
+def test_what_a_killed_process_left_of_a_connection_is_ended(tmp_path: Path) -> None:
+    ours, other = tmp_path / "ssh", tmp_path / "ssh2"
+    script = "import time; time.sleep(60)"
+    left, kept = (
+        subprocess.Popen([sys.executable, "-c", script, f"-oControlPath={control}"]) for control in (ours, other)
+    )
+    end_orphans(ours)
+    assert left.wait(10) != 0
+    assert kept.poll() is None
+    kept.kill()
+    kept.wait()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table turned: a column for each number of cores or connections, every metric of every device under it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.made_results import made
+from tests.unit.test_report_forms import folder
+
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.reports import draft, latex, markdown, text
+from natgauge.reports.against import sheet
+from natgauge.results.model import Result
+
+UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
+
+
+def one(metric: str, dut: str, cores: int, median: float, **changed: Any) -> Result:
+    parameters = {"dut": dut, "device_cores": cores, "connections": 4_000_000, "hash_size": 2**23}
+    if dut == "forwarding":
+        parameters |= {"kind": "routing", "hash_size": None}
+    more = changed.pop("parameters", {})
+    return made(
+        [median * 0.99, median, median * 1.01],
+        median=median,
+        metric=metric,
+        unit=UNITS[metric],
+        parameters={**parameters, **more},
+        **changed,
+    )
+
+
+#: Figure 2 of draft-lencse-v6ops-transition-scalability-05.
+SCALE_UP = [
+    one(metric, dut, cores, 1000 * median)
+    for metric, dut, medians in (
+        ("throughput", "forwarding", (910.9, 1523, 3016, 5920, 11561)),
+        ("connection-rate", "iptables", (223.5, 371.1, 708.7, 1341, 2383)),
+        ("throughput", "iptables", (414.9, 742.3, 1379, 2336, 4557)),
+    )
+    for cores, median in reversed(list(zip((1, 2, 4, 8, 16), medians, strict=True)))
+]
+
+
+def cells(results: list[Result], against: Any = "cores") -> dict[str, dict[str, tuple[str, ...]]]:
+    """Rows by heading, of what stands above the first block ("") and of each block."""
+    blocks: dict[str, dict[str, tuple[str, ...]]] = {"": {}}
+    block = ""
+    for line in sheet(results, against).lines:
+        if line.cells:
+            assert line.heading not in blocks[block]
+            blocks[block][line.heading] = line.cells
+        else:
+            block = line.heading
+            blocks[block] = {}
+    return blocks
+
+
+def test_it_has_the_shape_and_the_figures_of_figure_2() -> None:
+    found = cells(SCALE_UP)
+    assert list(found) == [
+        "",
+        "throughput of forwarding (frames/s)",
+        "connection-rate of iptables (connections/s)",
+        "throughput of iptables (frames/s)",
+    ]
+    assert found[""]["device cores"] == ("1", "2", "4", "8", "16")
+    assert found[""]["number of sessions"] == ("4,000,000",) * 5
+    # Forwarding has no hash table; that takes it from no other.
+    assert found[""]["hash table size"] == ("8388608",) * 5
+    assert found[""]["number of experiments"] == ("3",) * 5
+    rates = found["connection-rate of iptables (connections/s)"]
+    assert rates["median"] == ("223,500", "371,100", "708,700", "1,341,000", "2,383,000")
+    assert rates["relative scale-up"] == ("-", "0.830", "0.793", "0.750", "0.666")
+    assert found["throughput of iptables (frames/s)"]["percent of forwarding"] == (
+        "45.5",
+        "48.7",
+        "45.7",
+        "39.5",
+        "39.4",
+    )
+
+
+def test_a_draft_has_all_columns_beside_each_other_as_printed_there() -> None:
+    lines = draft.plain(sheet(SCALE_UP, "cores", narrow=True)).splitlines()
+    assert max(map(len, lines)) <= 72
+    assert not [line for line in lines if line != line.rstrip()]
+    at = lines.index("   connection-rate of iptables (1,000 connections/s)")
+    (median,) = [line.split() for line in lines[at : at + 4] if "median" in line]
+    assert median == ["median", "223.5", "371.1", "708.7", "1,341", "2,383"]
+    assert [line.split()[-5:] for line in lines if "11,561" in line] == [["910.9", "1,523", "3,016", "5,920", "11,561"]]
+
+
+def test_a_draft_of_many_columns_falls_apart_into_tables() -> None:
+    series = [one("throughput", "x", cores, 2e6) for cores in range(1, 13)]
+    lines = draft.plain(sheet(series, "cores", narrow=True)).splitlines()
+    assert max(map(len, lines)) <= 72
+    assert [line for line in lines if line.startswith("Columns ")]
+
+
+def test_what_differs_between_results_of_a_column_stands_with_each() -> None:
+    found = cells([one("throughput", "x", 1, 1.0), one("throughput", "y", 1, 2.0, parameters={"hash_size": 7})])
+    assert "hash table size" not in found[""]
+    assert found["throughput of x (frames/s)"]["hash table size"] == ("8388608",)
+    assert found["throughput of y (frames/s)"]["hash table size"] == ("7",)
+
+
+def test_figures_stand_under_their_metric_even_where_there_is_one_only() -> None:
+    found = cells([one("throughput", "x", 1, 5000.0)])
+    assert found["throughput of x (frames/s)"]["median"] == ("5,000",)
+    assert "median" not in found[""]
+
+
+def test_another_axis_makes_blocks_and_a_missing_cell_says_nothing() -> None:
+    series = [
+        one("throughput", "x", cores, 100.0 * cores + number, parameters={"connections": number})
+        for cores, number in ((1, 10), (2, 10), (2, 20))
+    ]
+    by_cores = cells(series)
+    assert by_cores["throughput of x, 10 connections (frames/s)"]["median"] == ("110", "210")
+    assert by_cores["throughput of x, 20 connections (frames/s)"]["median"] == ("-", "220")
+    by_connections = cells(series, "connections")
+    assert by_connections[""]["number of sessions"] == ("10", "20")
+    assert by_connections["throughput of x, 1 core (frames/s)"]["median"] == ("110", "-")
+    assert by_connections["throughput of x, 2 cores (frames/s)"]["median"] == ("210", "220")
+
+
+def test_doubts_name_the_result_they_are_of_in_the_order_of_the_table() -> None:
+    doubt = [{"word": "wide spread", "text": "wide"}]
+    below = sheet([one("throughput", "x", cores, 1.0, doubts=doubt) for cores in (2, 1)], "cores").below
+    assert [line for line in below if "doubts" in line] == [
+        "throughput of x, 1 core: doubts: wide spread.",
+        "throughput of x, 2 cores: doubts: wide spread.",
+    ]
+
+
+def test_two_results_in_one_cell_are_refused() -> None:
+    twice = [one("throughput", "x", 1, 1.0), one("throughput", "x", 1, 2.0)]
+    with pytest.raises(UsageError, match="two results of throughput of x have 1 cores; name folders of one") as refused:
+        sheet(twice, "cores")
+    assert "\n" not in str(refused.value)
+    with pytest.raises(UsageError, match="nobody knows how many a result of throughput of x had"):
+        sheet([one("throughput", "x", 0, 1.0)], "cores")
+
+
+@pytest.mark.parametrize("view", [text, markdown, latex, draft])
+def test_every_form_has_every_row_and_heading(view: Any) -> None:
+    shown = sheet(SCALE_UP, "cores")
+    printed = " ".join(view.render(shown).replace("\\", "").split())
+    for line in shown.lines:
+        if not line.cells:
+            assert line.heading in printed
+    for cell in ("2,383,000", "11,561,000", "0.666"):
+        assert cell in printed
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, result in enumerate(SCALE_UP):
+        (tmp_path / str(number)).mkdir()
+        folder(tmp_path / str(number), result)
+    assert run(["report", "--format", "draft", "--against", "cores", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 72
+    assert "1,341" in printed
+    assert run(["report", "--format", "csv", "--against", "cores", str(tmp_path)]) == 2
+    assert "leave one out" in capsys.readouterr().err
+    assert run(["report", "--against", "colour", str(tmp_path)]) == 2
