@@ -79,7 +79,8 @@ pub fn makes_burst(stall: &Stall, flows: &[Flow], senders: usize, batch: u32) ->
 
 /// A sender's stall and the time in which it makes up for it; what leaves at once is over soon.
 pub fn until_caught_up(stall: &Stall, catch_up_percent: Option<u64>) -> Stall {
-    let faster = catch_up_percent.map_or(u64::MAX, |percent| percent.saturating_sub(100).max(1));
+    let Some(percent) = catch_up_percent else { return Stall { ..*stall } };
+    let faster = percent.saturating_sub(100).max(1);
     let making_up = (stall.to_ns - stall.from_ns).saturating_mul(100) / faster;
     Stall { to_ns: stall.to_ns + making_up, ..*stall }
 }

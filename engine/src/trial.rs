@@ -40,13 +40,6 @@ struct Phase {
     offered: [Offered; SIDES],
 }
 
-/// How a phase makes up for a stall, and how long it waits for its last frames.
-#[derive(Clone, Copy)]
-struct Pace {
-    catch_up_percent: Option<u64>,
-    grace_ms: u64,
-}
-
 /// A CPU's record over all phases.
 #[derive(Default)]
 struct SenderRecord {
@@ -112,8 +105,8 @@ impl Trial<'_> {
         if let Some(phase1) = &request.phase1 {
             let (frames, rate) = (request.connections, phase1.rate);
             let flow = Flow { side: INITIATOR, stream: PHASE1, frames, rate, step: None };
-            let pace = Pace { catch_up_percent: phase1.catch_up_percent, grace_ms: phase1.grace_ms };
-            first = Some(self.phase(PhaseName::Phase1, vec![flow], pace)?);
+            let catch_up = self.catch_up(phase1.catch_up_percent);
+            first = Some(self.phase(PhaseName::Phase1, vec![flow], catch_up, phase1.grace_ms)?);
         }
         let Some(phase2) = &request.phase2 else { return Ok((first, None)) };
         self.rest(Duration::from_millis(request.gap_ms))?;
@@ -123,20 +116,22 @@ impl Trial<'_> {
             Flow { side, stream: PHASE2[side], frames, rate, step }
         };
         let flows = phase2.streams().map(flow).collect();
-        let pace = Pace { catch_up_percent: phase2.catch_up_percent, grace_ms: phase2.grace_ms };
-        let second = self.phase(PhaseName::Phase2, flows, pace)?;
+        let second = self.phase(PhaseName::Phase2, flows, self.catch_up(phase2.catch_up_percent), phase2.grace_ms)?;
         Ok((first, Some(second)))
     }
 
+    fn catch_up(&self, percent: Option<u64>) -> CatchUp {
+        CatchUp { percent, frames: AT_ONCE_BATCHES * self.request.senders.batch }
+    }
+
     /// Send all flows and wait for the last frames.
-    fn phase(&mut self, name: PhaseName, flows: Vec<Flow>, pace: Pace) -> Outcome<Phase> {
+    fn phase(&mut self, name: PhaseName, flows: Vec<Flow>, catch_up: CatchUp, grace_ms: u64) -> Outcome<Phase> {
         let (programs, cpus) = (self.programs, &self.request.senders.cpus);
         let before = programs.offered();
         let open = flows.iter().fold(0, |bits, flow| bits | 1 << flow.stream);
         let octets = self.request.longest_octets() as usize;
         programs.control.clear_done();
         programs.control.open(open);
-        let catch_up = CatchUp { percent: pace.catch_up_percent, frames: AT_ONCE_BATCHES * self.request.senders.batch };
         let start = host::now_ns() + LEAD_NS;
         let states: Vec<_> = cpus
             .iter()
@@ -153,10 +148,10 @@ impl Trial<'_> {
         // At once: what is to happen at a time of the phase is timed from this line.
         self.progress(name, &flows);
         self.wait(name, running, &flows)?;
-        let senders = self.collect(start, &flows, pace.catch_up_percent);
+        let senders = self.collect(start, &flows, catch_up);
         let offered = programs.offered();
         let offered = BOTH.map(|side| difference(offered[side], before[side]));
-        self.grace(&flows, &offered, Duration::from_millis(pace.grace_ms))?;
+        self.grace(&flows, &offered, Duration::from_millis(grace_ms))?;
         programs.control.open(0);
         Ok(Phase { start_ns: start, flows, senders, offered })
     }
@@ -210,7 +205,7 @@ impl Trial<'_> {
     }
 
     /// The senders' states of this phase, in the request's order.
-    fn collect(&mut self, start: u64, flows: &[Flow], catch_up_percent: Option<u64>) -> Vec<types::sender> {
+    fn collect(&mut self, start: u64, flows: &[Flow], catch_up: CatchUp) -> Vec<types::sender> {
         let all = self.programs.senders();
         let states: Vec<types::sender> =
             self.request.senders.cpus.iter().map(|&cpu| all.get(cpu).copied().unwrap_or_default()).collect();
@@ -223,7 +218,7 @@ impl Trial<'_> {
             let absolute = |one: types::stall| Stall { from_ns: start + one.from_ns, to_ns: start + one.to_ns };
             let each: Vec<Stall> = each.map(absolute).collect();
             let burst = |stall: &&Stall| losses::makes_burst(stall, flows, senders, batch);
-            let until_over = |stall: &Stall| losses::until_caught_up(stall, catch_up_percent);
+            let until_over = |stall: &Stall| losses::until_caught_up(stall, catch_up.percent);
             record.bursts.extend(each.iter().filter(burst).map(until_over));
             record.stalls.each.extend(each);
         }

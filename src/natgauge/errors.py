@@ -65,6 +65,11 @@ class FaultError(NatgaugeError):
     exit_status = 4
 
 
+def in_a_line(error: Exception) -> str:
+    """The first words of what an exception says, without its line breaks."""
+    return " ".join(str(error).split())[:_MOST_WORDS]
+
+
 def fault(error: Exception, places: Iterable[Path]) -> FaultError:
     """One line for an exception that is no refusal; its traceback is kept in the first place that can be written.
 
@@ -72,8 +77,7 @@ def fault(error: Exception, places: Iterable[Path]) -> FaultError:
         error: what nobody foresaw.
         places: files that may hold the traceback, the best one first.
     """
-    said = " ".join(str(error).split())[:_MOST_WORDS]
-    line = f"a fault of natgauge, not of your question: {type(error).__name__}: {said}; "
+    line = f"a fault of natgauge, not of your question: {type(error).__name__}: {in_a_line(error)}; "
     text = "".join(traceback.format_exception(error))
     for place in places:
         try:

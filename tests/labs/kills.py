@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from tests.labs.program import command_line
 
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.spread.offers import Offer
@@ -162,8 +163,7 @@ class _Campaign:
             return
 
     def _start(self) -> subprocess.Popen[bytes]:
-        program = "import sys; from natgauge.cli import main; sys.argv[0] = 'natgauge'; main()"
-        arguments = [sys.executable, "-c", program, "run", "plan.toml", "--out", "out"]
+        arguments = command_line(["run", "plan.toml", "--out", "out"])
         if (self.folder / "out" / "campaign.json").exists():
             arguments.append("--resume")
         if self.killed.workers:

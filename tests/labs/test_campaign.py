@@ -6,13 +6,13 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.labs.kills import Killed, clean, faults
+from tests.labs.program import command_line
 
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.status import status
@@ -51,8 +51,7 @@ trial_seconds = 0.2
 
 def run(folder: Path, *options: str) -> subprocess.Popen[str]:
     """Start `natgauge run`."""
-    program = "import sys; from natgauge.cli import main; sys.argv[0] = 'natgauge'; main()"
-    command = [sys.executable, "-c", program, "run", "plan.toml", "--out", "out", *options]
+    command = command_line(["run", "plan.toml", "--out", "out", *options])
     with (folder / "log").open("a") as log:
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, text=True)
 

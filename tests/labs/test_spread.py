@@ -13,8 +13,8 @@ from pathlib import Path
 import dask
 import pytest
 from tests.labs.kills import children
-from tests.unit.campaigning import quick_disk
-from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, results, spread_out
+from tests.unit.campaigning import quick_disk, results
+from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, spread_out
 
 from natgauge.bench.watch import Silent
 from natgauge.campaigns.journal import entries

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import distributed
 import pytest
 from tests.labs.kills import children, faults
+from tests.labs.program import command_line
 
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.status import status
@@ -40,7 +40,6 @@ connections = 2_000
 metric = "connection-rate"
 error = "50%"
 """
-PROGRAM = "import sys; from natgauge.cli import main; sys.argv[0] = 'natgauge'; main()"
 PATIENCE_SECONDS = 120.0
 
 
@@ -56,7 +55,7 @@ def scheduler() -> Iterator[str]:
 def natgauge(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """Start it; what it says is in a log."""
     with (folder / f"{arguments[0]}.log").open("a") as log:
-        return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], cwd=folder, stdout=log, stderr=log)
+        return subprocess.Popen(command_line(arguments), cwd=folder, stdout=log, stderr=log)
 
 
 def wait_for(folder: Path, name: str, said: bytes, process: subprocess.Popen[bytes]) -> None:

@@ -24,6 +24,7 @@ from natgauge.campaigns.state import State
 from natgauge.campaigns.store import plain
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.reports.text import read_summary
 from natgauge.results.parameters import Parameters
 
 PLAN = """
@@ -193,3 +194,12 @@ def asked(folder: Path) -> dict[tuple[str, str, int], list[Any]]:
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test cuts the power."""
     monkeypatch.setattr("os.fsync", lambda _file: None)
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """What every results folder says, by its name, without times and places."""
+    found = {}
+    for path in sorted((folder / "out" / "results").iterdir()):
+        one = read_summary(path).document()
+        found[path.name] = (one["median"], one["trials"], one["repetitions"], one["notes"])
+    return found

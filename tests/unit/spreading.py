@@ -26,7 +26,6 @@ from natgauge.campaigns.state import State
 from natgauge.host.cpus import core_groups
 from natgauge.labs import locks
 from natgauge.measurer import TrialOutcome, TrialPlan
-from natgauge.reports.text import read_summary
 
 #: Two cells, of which one has a setting of the whole machine.
 SMALL = PLAN.replace("[1000, 2000]", "[1000]")
@@ -79,15 +78,6 @@ def spread_out(
     path.write_text(plan)
     resume = (out / "campaign.json").exists()
     return run(Order(plan=path, out=out, resume=resume, on=on, **order), watch, stands=bench)[1]
-
-
-def results(folder: Path) -> dict[str, Any]:
-    """What every results folder says, by its name, without times and places."""
-    found = {}
-    for path in sorted((folder / "out" / "results").iterdir()):
-        one = read_summary(path).document()
-        found[path.name] = (one["median"], one["trials"], one["repetitions"], one["notes"])
-    return found
 
 
 def counted_once(folder: Path) -> None:

@@ -12,13 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk
+from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
 from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.journal import EVIDENCE, Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.errors import HostError, UsageError
-from natgauge.reports.text import read_summary
 
 __all__ = ["quick_disk"]
 
@@ -42,15 +41,6 @@ sample = 2
 """
 ONLY_SEARCHES = SHORT.replace('metric = "tear-down-rate"\nsample = 2', 'metric = "throughput"\nerror = "50%"')
 TWO_DEVICES = ONLY_SEARCHES.replace('"nftables-nat44"', '"nftables-nat44", "linux-ipv4"')
-
-
-def results(folder: Path) -> dict[str, Any]:
-    """What every results folder says, by its name, without times and places."""
-    found = {}
-    for path in sorted((folder / "out" / "results").iterdir()):
-        one = read_summary(path).document()
-        found[path.name] = (one["median"], one["trials"], one["repetitions"], one["notes"])
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from typing import Any
 
 import distributed
 import pytest
-from tests.unit.campaigning import PLAN, asked, quick_disk
-from tests.unit.spreading import WORKERS, alone, counted_once, own_run, results, spread_out, stands
+from tests.unit.campaigning import PLAN, asked, quick_disk, results
+from tests.unit.spreading import WORKERS, alone, counted_once, own_run, spread_out, stands
 
 from natgauge.bench.watch import Silent
 from natgauge.campaigns import spread

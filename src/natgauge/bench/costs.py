@@ -128,7 +128,7 @@ class BesideOnCore:
             cables.append(over_cable(self._frames, cable, self._cpu, plan.connections))
         done = perform(Asked(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
         told = _told(done, plan)
-        measurer.recorder.add_round({"request": done.request, "result": done.result, "void": done.faults})
+        measurer.recorder.add_round(done.as_kept())
         return told
 
     def _standing(self) -> tuple[LabMeasurer, CableLab]:

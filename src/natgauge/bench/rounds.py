@@ -103,6 +103,10 @@ class Round:
     result: ComparisonResult
     faults: Mapping[int, str]
 
+    def as_kept(self) -> dict[str, object]:
+        """What a results folder keeps of it."""
+        return {"request": self.request, "result": self.result, "void": self.faults}
+
 
 def perform(asked: Asked, devices: Sequence[Visited], cables: Sequence[Contestant], run: Runner = compare) -> Round:
     """Empty all tables, visit all in turn, and judge every frame.

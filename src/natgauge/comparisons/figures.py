@@ -12,7 +12,7 @@ from typing import Final, Literal
 from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.statistics import alpha_of
-from natgauge.procedures.kit.paired import Interval, disagreement, interval, ratio, stretched
+from natgauge.procedures.kit.paired import Interval, over_rounds, ratio
 from natgauge.trials import Block
 from natgauge.words import Quantity
 
@@ -92,8 +92,7 @@ class Ratios:
 
     def interval(self, alpha: float) -> Interval | None:
         """Of the median of all ratios, wider where rounds disagree; None where they are too few."""
-        found = interval([value for one in self.rounds for value in one], alpha)
-        return None if found is None else stretched(found, disagreement(self.rounds))
+        return over_rounds(self.rounds, alpha)
 
 
 class Ledger:

@@ -163,15 +163,16 @@ class Comparison:
     def _round(self, store: Store, number: int) -> None:
         question = Asked(self.all.cpu, self.options.slice_frames, self.blocks, self._seed + number)
         done = perform(question, self.all.devices, self.all.cable_contestants(), run_round)
-        wrong = {position: self._void(position, fault) for position, fault in done.faults.items()}
+        for position, fault in done.faults.items():
+            self._note_void(position, fault)
         blocks = done.result.blocks
-        store.add_round({"request": done.request, "result": done.result, "void": wrong})
-        self._ledger.add(blocks, frozenset(wrong))
+        store.add_round(done.as_kept())
+        self._ledger.add(blocks, frozenset(done.faults))
         self._slices["slices"] += sum(len(block.ns) for block in blocks)
         self._slices["interrupted_slices"] += sum(block.interrupted for block in blocks)
         self._slices["waited_slices"] += sum(block.waited for block in blocks)
 
-    def _void(self, position: int, fault: str) -> str:
+    def _note_void(self, position: int, fault: str) -> None:
         """Note that a round says nothing of whoever has this position: each frame must have come, and come right."""
         devices = self.all.devices
         label = devices[position].label if position < len(devices) else "cable"
@@ -182,7 +183,6 @@ class Comparison:
                 f"compare: {label}: {fault}, in {MOST_VOID} rounds; only gateways that forward every frame can be "
                 'compared: see what it does with "natgauge measure throughput"'
             )
-        return fault
 
     def _places(self) -> list[Place]:
         at = {id(one): position for position, one in enumerate(self.all.devices)}

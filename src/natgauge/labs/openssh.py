@@ -23,7 +23,7 @@ from typing import IO, Final
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.namespaces import all_processes, end_processes, inside
-from natgauge.labs.shell import run_shell
+from natgauge.labs.shell import last_words, run_shell
 
 #: How long a machine may take to answer at all, and then to let us in.
 CONNECT_SECONDS: Final = 10
@@ -190,8 +190,7 @@ def explained(host: Host, said: str) -> str:
     for pattern, meaning in _MEANINGS:
         if re.search(pattern, said):
             return f"ssh host {host}: {meaning}"
-    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing was said")
-    return f"ssh host {host}: cannot be used ({last}); try it by hand: ssh {host}"
+    return f"ssh host {host}: cannot be used ({last_words(said) or 'nothing was said'}); try it by hand: ssh {host}"
 
 
 def _run(host: Host, options: Sequence[str], script: str, seconds: float) -> CommandResult:

@@ -43,6 +43,11 @@ def title(snippet: str) -> str:
     return next((line.strip() for line in snippet.splitlines() if line.strip()), "")[:60]
 
 
+def last_words(said: str) -> str:
+    """The last line that says something; empty when none does."""
+    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+
+
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
     """Wait for the end without the polling of `Popen.wait`, which would add up to 50 ms to what is measured."""
     handle = os.pidfd_open(process.pid)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
-from natgauge.procedures.kit.paired import Interval, disagreement, interval, ratio, stretched
+from natgauge.procedures.kit.paired import Interval, over_rounds, ratio
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row
@@ -228,7 +228,7 @@ class Told:
         """
         by_round = [_Blocks.of(one.blocks, quantity) for one in rounds]
         shares = [one.shares for one in by_round]
-        found = interval([share for one in shares for share in one], ALPHA)
+        found = over_rounds(shares, ALPHA)
         if found is None:
             raise BrokenError(
                 f"{METRIC}: {quantity}: {sum(map(len, shares))} blocks are too few for an interval; use more rounds, "
@@ -237,7 +237,7 @@ class Told:
 
         return cls(
             quantity,
-            stretched(found, disagreement(shares)),
+            found,
             device_ns=statistics.median(value for one in by_round for value in one.device),
             forwarding_ns=statistics.median(value for one in by_round for value in one.forwarding),
             tester_ns=statistics.median(value for one in by_round for value in one.tester),

@@ -140,7 +140,7 @@ _OF_COST: Final[Mapping[Quantity, str]] = {
 
 
 def _costs() -> Iterator[_Described]:
-    """Two rows of each quantity."""
+    """The rows of each quantity."""
     for quantity, name in _OF_COST.items():
         for figure, unit, digits in ((SHARE, "x forwarding", 2), (OWN, "ns", 0), (TESTER, "ns", 0)):
             of = "tester's own part of " if figure == TESTER else "cost of "

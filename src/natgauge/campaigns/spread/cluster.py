@@ -18,7 +18,7 @@ from natgauge.campaigns.spread.home import Team, address_of, connected
 from natgauge.campaigns.spread.offers import Offer, reserved, shares
 from natgauge.campaigns.spread.worker import OwnCores
 from natgauge.campaigns.stand import Stands
-from natgauge.errors import HostError
+from natgauge.errors import HostError, in_a_line
 from natgauge.host import machine
 from natgauge.labs import upkeep
 
@@ -101,8 +101,7 @@ def _started(**given: Any) -> SpecCluster:
     try:
         return SpecCluster(**given)
     except (OSError, RuntimeError, TimeoutError) as error:
-        said = " ".join(str(error).split())[:120]
-        raise HostError(f"workers: those of this machine did not come up ({said}); try again") from error
+        raise HostError(f"workers: those of this machine did not come up ({in_a_line(error)}); try again") from error
 
 
 def _worker(offer: Offer, facts: Any, stands: Stands | None) -> dict[str, Any]:
@@ -138,8 +137,7 @@ def serve(where: Where, offer: Offer, told: Callable[[str], None]) -> None:
     try:
         asyncio.run(_serve(where, offer, facts, told))
     except (OSError, TimeoutError) as error:
-        said = " ".join(str(error).split())[:120]
-        raise HostError(f"workers: {offer.name} cannot join {where.text}: {said}") from error
+        raise HostError(f"workers: {offer.name} cannot join {where.text}: {in_a_line(error)}") from error
     finally:
         undo(offer)
     raise HostError(f"workers: the scheduler at {where.text} is gone; start it, then this worker again")

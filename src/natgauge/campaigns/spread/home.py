@@ -26,7 +26,7 @@ from natgauge.campaigns.spread import offers
 from natgauge.campaigns.spread.worker import Answer, Looked, Message, Task, is_busy, look, visit
 from natgauge.campaigns.visit import pending
 from natgauge.duts.recipe import digest
-from natgauge.errors import HostError, NatgaugeError
+from natgauge.errors import HostError, NatgaugeError, in_a_line
 from natgauge.version import VERSION
 
 _CONNECT_SECONDS: Final = "5s"
@@ -56,9 +56,8 @@ def connected(text: str, scheduler: str | Any) -> Iterator[Client]:
     try:
         client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="natgauge", **kept)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
-        said = " ".join(str(error).split())[:120]
         raise HostError(
-            f"workers: no Dask scheduler answers at {text} ({said}); start one there with: dask scheduler"
+            f"workers: no Dask scheduler answers at {text} ({in_a_line(error)}); start one there with: dask scheduler"
         ) from None
     try:
         yield client
@@ -153,7 +152,7 @@ class Team:
         there = {"the scheduler": found["scheduler"], **{names[at]: found["workers"][at] for at in names}}
         for who, told in there.items():
             for package in (*_ALIKE, "python"):
-                mine, its = (_minor(package, one["packages"].get(package)) for one in ({"packages": here}, told))
+                mine, its = (_minor(package, packages.get(package)) for packages in (here, told["packages"]))
                 if mine != its:
                     raise HostError(
                         f"workers: {who} at {self._text} has {package} {its}, here is {mine}: they would not "

@@ -17,6 +17,7 @@ from typing import Final
 from natgauge.errors import HostError
 from natgauge.host import capabilities
 from natgauge.labs.locks import Lock
+from natgauge.labs.shell import last_words
 
 #: Where built guests are kept; $NATGAUGE_GUESTS names another folder.
 CACHE: Final = Path("/var/cache/natgauge/guests")
@@ -144,9 +145,8 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
         raise HostError(f"{command[0]}: did not end within {seconds} s") from None
     if ended.returncode:
         log.seek(0)  # type: ignore[attr-defined]
-        lines = log.read().decode(errors="replace").split("\n")  # type: ignore[attr-defined]
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "nothing was said")
-        raise HostError(f"guest: {command[0]} failed: {said}")
+        said: str = log.read().decode(errors="replace")  # type: ignore[attr-defined]
+        raise HostError(f"guest: {command[0]} failed: {last_words(said) or 'nothing was said'}")
 
 
 def _remove(path: Path) -> None:

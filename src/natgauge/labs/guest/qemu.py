@@ -21,6 +21,7 @@ from natgauge.host.machine import memory_octets
 from natgauge.labs.guest.image import Image
 from natgauge.labs.locks import RUN
 from natgauge.labs.namespaces import end_processes, inside
+from natgauge.labs.shell import last_words
 
 Accelerator = Literal["kvm", "tcg"]
 
@@ -215,8 +216,7 @@ class Guest:
         return False
 
     def _said(self) -> str:
-        lines = [*_text(self.folder / "qemu").splitlines(), *_text(self.folder / "console").splitlines()]
-        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+        return last_words(_text(self.folder / "console")) or last_words(_text(self.folder / "qemu")) or "nothing"
 
 
 def _kvm_works() -> bool | None:

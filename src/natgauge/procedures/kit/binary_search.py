@@ -237,7 +237,7 @@ class _Search:
 
         Where phase 1 is all, a trial lasts the longer the lower its rate is.
         """
-        _, highest = self._faults.rates
+        highest = self._faults.highest_rate
         if not self._looked_above and highest < self._plan.top:
             self._looked_above = True
             return min(SPAN * highest, self._plan.top)

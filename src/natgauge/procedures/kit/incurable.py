@@ -118,9 +118,9 @@ class Faults:
         return self._alike(2)
 
     @property
-    def rates(self) -> tuple[float, float]:
-        """The lowest and the highest that was tried; there must be one."""
-        return self._seen[0].rate, self._seen[-1].rate
+    def highest_rate(self) -> float:
+        """That was tried; there must be one."""
+        return self._seen[-1].rate
 
     def found(self) -> Incurable | None:
         """The share that no rate cures, where the trials prove it."""

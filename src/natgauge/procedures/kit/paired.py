@@ -55,6 +55,12 @@ def interval(values: Sequence[float], alpha: float) -> Interval | None:
     return Interval(middle, ordered[outside - 1], ordered[number - outside], number)
 
 
+def over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Interval | None:
+    """Of the median of all rounds' ratios, wider where rounds disagree; None where they are too few."""
+    found = interval([value for one in rounds for value in one], alpha)
+    return None if found is None else stretched(found, disagreement(rounds))
+
+
 def disagreement(rounds: Sequence[Sequence[float]]) -> float:
     """How much farther apart the medians of rounds lie than their blocks explain; 1 = no farther.
 
