@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.labs.foreign import foreign_nat
 
 import natgauge
 from natgauge.errors import BrokenError
@@ -96,3 +97,30 @@ def test_a_gateway_that_loses_frames_is_not_compared(tmp_path: Path) -> None:
         natgauge.compare(
             "nftables-nat44", lossy, quantities="new", connections=20_000, most_seconds=60.0, results=tmp_path
         )
+
+
+def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
+    found = natgauge.compare(
+        "tayga-nat64", "tayga-nat64", quantities="new", connections=2000, most_seconds=5.0, results=tmp_path
+    )
+    document = found.document
+    names = ["tayga-nat64", "tayga-nat64 (2)", "tayga-nat64 (again)"]
+    assert (document["by"], document["placement"]) == ("rates", "isolated")
+    assert list(document["rates"]) == names
+    assert all(rates["new"] > 0 for rates in document["rates"].values())
+    trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
+    assert {trial["gateway"] for trial in trials} == set(names)
+    assert labs() == []
+
+
+def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
+    with foreign_nat("one", "nftables-nat44", 10) as (_, one), foreign_nat("two", "nftables-nat44", 10) as (_, two):
+        names = [
+            "nftables-nat44:" + ",".join(f"{name}={value}" for name, value in {**ports, "device_timeout": 10}.items())
+            for ports in (one, two)
+        ]
+        found = natgauge.compare(*names, quantities="new", connections=2000, most_seconds=5.0, results=tmp_path)
+    assert found.document["by"] == "rates"
+    rates = found.document["rates"]
+    assert list(rates) == [*names, f"{names[0]} (again)"]
+    assert all(each["new"] > 0 for each in rates.values())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from natgauge.cli import run
-from natgauge.comparisons import running
+from natgauge.comparisons import by_slices, running
 from natgauge.comparisons.contestants import Contestants, Standing
 from natgauge.trials import ComparisonRequest, ComparisonResult
 
@@ -74,7 +74,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
     found = Engine()
 
     monkeypatch.setattr(running, "check_host", lambda: None)
-    monkeypatch.setattr(running, "run_round", found)
+    monkeypatch.setattr(by_slices, "run_round", found)
     monkeypatch.setattr(Contestants, "__enter__", lambda self: self)
     monkeypatch.setattr(Contestants, "__exit__", lambda *_: None)
     monkeypatch.setattr(Standing, "started", property(Ready))

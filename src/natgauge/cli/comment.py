@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from natgauge.cli.compare import answer
 from natgauge.reports.markdown import escaped, row
@@ -39,11 +39,15 @@ def _lines(found: Compared) -> Iterator[str]:
         "show no difference. Nanoseconds move with the host, ratios do not."
     )
     yield (
-        f"{document['seconds']:.0f} s, {document['rounds']} rounds on core {document['core']}; evidence: "
+        f"{document['seconds']:.0f} s, {document['rounds']} rounds {_where(document)}; evidence: "
         f"{escaped(str(document['evidence']))}"
     )
     for note in document["notes"]:
         yield f"- {escaped(note)}"
+
+
+def _where(document: Mapping[str, Any]) -> str:
+    return f"on core {document['core']}" if document["by"] == "slices" else "of searches in turn"
 
 
 def _headline(found: Compared) -> str:

@@ -39,7 +39,9 @@ _MANY: Final = 0.05
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, **choices: Any) -> int:
-    """Compare gateways that are up at once on one core, in slices of a millisecond that alternate.
+    """Compare gateways that are up at once, in slices of a millisecond that alternate on one core.
+
+    Those that work in processes of their own, or behind a wire, are compared by the highest rates they have in turn.
 
     A gateway is a name (see `natgauge duts`) or a recipe's path; settings may follow:
     nftables-nat44:connections=1000000
@@ -80,7 +82,8 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
 
         click.echo(comment(found))
         return
-    click.echo(f"Beside {document['baseline']}, of the device's own work on one core:")
+    what = "of the device's own work on one core" if document["by"] == "slices" else "of time at the highest rate"
+    click.echo(f"Beside {document['baseline']}, {what}:")
     for figure in found.figures:
         click.echo(f"  {figure.text}{_costs(figure.nanoseconds, figure.share_of_forwarding)}")
     click.echo("The first gateway against itself:")
@@ -95,7 +98,10 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
         click.echo(f"  Note: {note}")
     if document["fail_above"] is not None:
         click.echo(f"Answer: {answer(found)}")
-    if document["interrupted_slices"] > _MANY * document["slices"]:
+    for label, rates in document.get("rates", {}).items():
+        told = (f"{name} {rate:,.0f}/s" for name, rate in rates.items() if rate is not None)
+        click.echo(f"  Rates of {label}: {', '.join(told)}")
+    if document.get("interrupted_slices", 0) > _MANY * document.get("slices", 0):
         share = document["interrupted_slices"] / document["slices"]
         click.echo(
             f"  Note: the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"

@@ -6,28 +6,40 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
 
-from natgauge.bench.question import GROUPS, Cell, ask
+from natgauge.bench.question import GROUPS, Cell, CellOptions, ask, place_options
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
+from natgauge.labs import kinds
 from natgauge.options import Option, choice, options_of
 from natgauge.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
 from natgauge.words import QUANTITIES
 
-#: What a gateway's name may be followed by, and what all of them may share.
+#: What a gateway's name may be followed by, and what all of them may share; where it stands is another such thing.
 _GROUPS: Final = ("traffic", "wishes")
-_SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_]*=[^:]*)")
+#: Addresses have colons, commands may have commas.
+_SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
+_NEXT_SETTING: Final = re.compile(r",(?=[a-z][a-z_0-9]*=)")
+Way = Literal["auto", "slices", "rates"]
+#: What is chosen where the user does not: by slices seconds suffice, rates are searched for minutes.
+_USUAL: Final[Mapping[Way, Mapping[str, Any]]] = {
+    "slices": {"quantities": ",".join(QUANTITIES), "resolve": "1%", "most_seconds": 60.0},
+    "rates": {"quantities": "new,both", "resolve": "5%", "most_seconds": 900.0},
+}
 _LEAST_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CompareOptions:
-    """What may be chosen of a comparison; None = none.
+    """What may be chosen of a comparison; None = none, or as the way wants.
 
     Attributes:
+        by: slices, of gateways that work in the sender's context on one core; rates, of any: the highest rate of each
+            is searched in turn, again and again; auto = slices where all of them can.
+        placement: shared, or by rates isolated.
         quantities: which costs, of new, up, down and both.
         level: of each interval, 50 to 99.9 %, over all looks together.
         resolve: half the width of an interval at which its question is answered, as a share of the dearer one's cost.
@@ -39,17 +51,34 @@ class CompareOptions:
         seed: of all pseudorandom choices.
     """
 
-    quantities: str = field(
-        default=",".join(QUANTITIES), metadata=choice("Costs of a new connection, of a frame up, down, both", "LIST")
+    by: Way = field(
+        default="auto",
+        metadata=choice("Slices of a millisecond, or rates searched in turn; auto: slices where they can be", "WAY"),
+    )
+    placement: Literal["shared", "isolated"] | None = field(
+        default=None, metadata=choice("Where devices work; isolated only by rates", "WHERE", default="as the way wants")
+    )
+    quantities: str | None = field(
+        default=None,
+        metadata=choice(
+            "Costs of a new connection, of a frame up, down, both", "LIST", default="all by slices; by rates new,both"
+        ),
     )
     level: str = field(default="95%", metadata=choice("Of each interval, over all looks together", "SHARE"))
-    resolve: str = field(
-        default="1%", metadata=choice("Half the width of an interval that answers, of the dearer one's cost", "SHARE")
+    resolve: str | None = field(
+        default=None,
+        metadata=choice(
+            "Half the width of an interval that answers, of the dearer one's cost",
+            "SHARE",
+            default="1% by slices, 5% by rates",
+        ),
     )
     fail_above: str | None = field(
         default=None, metadata=choice("Answer instead whether a gateway costs so much more than the first", "SHARE")
     )
-    most_seconds: float = field(default=60.0, metadata=choice("After that, tell what is known", "S"))
+    most_seconds: float | None = field(
+        default=None, metadata=choice("After that, tell what is known", "S", default="60 by slices, 900 by rates")
+    )
     unlike: bool = field(default=False, metadata=choice("Compare gateways of different kinds, too"))
     slice_frames: int = field(default=USUAL_FRAMES, metadata=choice("Frames of one slice", "N"))
     core: int | None = field(
@@ -60,11 +89,12 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """When a comparison has its answer: shares, 0.01 = 1 %."""
+    """When a comparison has its answer: shares, 0.01 = 1 %, and seconds."""
 
     level: float
     resolve: float
     fail_above: float | None
+    most_seconds: float = math.inf
 
     @property
     def alpha(self) -> float:
@@ -112,15 +142,52 @@ def goal_of(options: CompareOptions) -> Goal:
     Raises:
         UsageError: a value is malformed or out of range.
     """
-    if not _LEAST_SECONDS <= options.most_seconds <= _MOST_SECONDS:
-        raise UsageError(f"most seconds: {options.most_seconds:g} is outside of {_LEAST_SECONDS:g} to 86400 s")
+    seconds = _MOST_SECONDS if options.most_seconds is None else options.most_seconds
+    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
+        raise UsageError(f"most seconds: {seconds:g} is outside of {_LEAST_SECONDS:g} to 86400 s")
     if not LEAST_FRAMES <= options.slice_frames <= MOST_FRAMES:
         raise UsageError(f"slice frames: {options.slice_frames} is outside of {LEAST_FRAMES} to {MOST_FRAMES}")
     return Goal(
         level=share("level", options.level, 50, 99.9),
-        resolve=share("resolve", options.resolve, 0.1, 50),
+        resolve=share("resolve", options.resolve or "1%", 0.1, 50),
         fail_above=None if options.fail_above is None else share("fail above", options.fail_above, 0.1, 1000),
+        most_seconds=seconds,
     )
+
+
+def filled(options: CompareOptions, gateways: Sequence[Asked]) -> CompareOptions:
+    """The options with the way chosen, and with what is usual for it.
+
+    Raises:
+        UsageError: a gateway cannot be compared that way.
+    """
+    for option in options_of(CompareOptions):
+        value = getattr(options, option.name)
+        if option.words and value is not None and value not in option.words:
+            raise UsageError(f"{option.name}: {value!r} is unknown; choose one of {', '.join(option.words)}")
+    why = next(filter(None, (_unsliceable(one) for one in gateways)), "")
+    if knob := differing_knob(gateways):
+        why = (
+            why
+            or f"{knob}: is one setting of the whole machine, so it cannot differ between gateways that are up at once"
+        )
+    if options.placement == "isolated":
+        why = why or "placement isolated: devices do not work in the sender's context there, so slices cannot be timed"
+    if options.by == "slices" and why:
+        raise UsageError(f"{why}; leave out --by slices")
+    by: Way = options.by if options.by != "auto" else "rates" if why else "slices"
+    for one in gateways if by == "slices" else ():
+        if own := next((name for name in one.choices if name in place_options()), None):
+            raise UsageError(
+                f"{one.label}: {own}: by slices all work on one core, in labs alike; choose it with --core, or add "
+                "--by rates"
+            )
+    if by == "rates" and options.core is not None:
+        raise UsageError(
+            f"core: {options.core} is for slices; by rates name cores and sender_cores behind a gateway's name"
+        )
+    chosen = {name: value for name, value in asdict(options).items() if value is not None}
+    return CompareOptions(**{**_USUAL[by], **chosen, "by": by})
 
 
 def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) -> list[Asked]:
@@ -147,15 +214,15 @@ def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) ->
         )
         found.append(Asked(f"{one.label} ({alike + 1})", one.recipe, one.choices) if alike else one)
     for one in found:
-        _refuse_single(one)
         _refuse_unlike(found[0], one, unlike=unlike)
-    _refuse_machine_knobs(found)
     return found
 
 
 def settings() -> dict[str, Option]:
     """What may follow a gateway's name, by name."""
-    return {option.name: option for group in _GROUPS for option in options_of(GROUPS[group])}
+    found = {option.name: option for group in _GROUPS for option in options_of(GROUPS[group])}
+    found |= {name: option for name, (option, _) in place_options().items()}
+    return found | {option.name: option for option in options_of(CellOptions) if option.name == "lab"}
 
 
 def _read(name: str, shared: Mapping[str, object]) -> Asked:
@@ -163,7 +230,7 @@ def _read(name: str, shared: Mapping[str, object]) -> Asked:
     if matched is None:
         return Asked(name, load(name), dict(shared))
     own: dict[str, object] = {}
-    for part in matched["settings"].split(","):
+    for part in _NEXT_SETTING.split(matched["settings"]):
         setting, _, text = part.partition("=")
         own[setting] = _value(name, setting, text)
     return Asked(name, load(matched["dut"]), {**shared, **own})
@@ -178,21 +245,27 @@ def _value(name: str, setting: str, text: str) -> object:
     try:
         return option.kind(text)
     except ValueError:
-        raise UsageError(f"{name}: {setting} {text!r} is no whole number") from None
+        raise UsageError(f"{name}: {setting} {text!r} is no number") from None
 
 
-def _refuse_single(one: Asked) -> None:
+def _unsliceable(one: Asked) -> str:
+    """Why its slices cannot be timed; empty = they can."""
     recipe = one.recipe
+    if one.choices.get("lab", kinds.DEFAULT) != kinds.DEFAULT:
+        return f"{one.label}: lab {one.choices['lab']}: its device does not work in the sender's context"
+    if one.choices.get("placement") == "isolated":
+        return f"{one.label}: placement isolated: its device does not work in the sender's context"
     if recipe.own_processes:
-        raise UsageError(
+        return (
             f"{one.label}: works in processes of its own, which do not run in the sender's context, so its slices "
-            'cannot be timed; compare results of "natgauge measure" with "natgauge report" instead'
+            "cannot be timed"
         )
     if recipe.initiator_family != recipe.responder_family:
-        raise UsageError(
+        return (
             f"{one.label}: goes from {recipe.initiator_family} to {recipe.responder_family}; there is no cable of two "
-            'families to take the tester\'s own cost from; use "natgauge measure" and "natgauge report"'
+            "families to take the tester's own cost from"
         )
+    return ""
 
 
 def _refuse_unlike(first: Asked, one: Asked, *, unlike: bool) -> None:
@@ -206,13 +279,11 @@ def _refuse_unlike(first: Asked, one: Asked, *, unlike: bool) -> None:
         )
 
 
-def _refuse_machine_knobs(found: Sequence[Asked]) -> None:
-    """A setting of the whole machine cannot differ between gateways that are up at once."""
+def differing_knob(found: Sequence[Asked]) -> str | None:
+    """A setting of the whole machine that is to differ between gateways, which cannot be up at once then."""
     for one in found:
         for name, knob in one.recipe.knobs.named().items():
             others = [other for other in found if name in other.recipe.knobs.named()]
             if knob.scope == "machine" and len({other.choices.get(name) for other in others}) > 1:
-                raise UsageError(
-                    f"{name}: is one setting of the whole machine, so it cannot differ between gateways that are up at "
-                    f'once; give one --{name.replace("_", "-")} for all, or use "natgauge measure" for each'
-                )
+                return name
+    return None

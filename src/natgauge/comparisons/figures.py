@@ -7,7 +7,7 @@ import math
 import statistics as plain
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
@@ -148,22 +148,34 @@ class Ledger:
         found = kept.interval(alpha_of(look, goal.alpha))
         twin = self._kept[self.places[-1].label, quantity]
         bias = None if place is self.places[-1] else twin.interval(alpha_of(look, goal.alpha))
-        verdict, text = judge(place.label, quantity, found, bias, goal)
-        return Figure(
-            gateway=place.label,
-            quantity=quantity,
-            ratio=None if found is None else found.ratio,
-            low=None if found is None else found.low,
-            high=None if found is None else found.high,
-            half_width=None if found is None else found.half_width,
-            level=goal.level,
-            verdict=verdict,
-            text=text,
-            above=_above(found, margin_of(bias), goal),
-            nanoseconds=_median(kept.nanoseconds),
-            share_of_forwarding=_median(kept.shares),
-            blocks=kept.blocks,
-        )
+        subject = Subject(place.label, quantity, _median(kept.nanoseconds), _median(kept.shares), kept.blocks)
+        return figure_of(subject, found, bias, goal)
+
+
+class Subject(NamedTuple):
+    """What a figure is of, and what it tells beside its ratio: as `Figure` has them."""
+
+    gateway: str
+    quantity: Quantity
+    nanoseconds: float | None
+    share_of_forwarding: float | None
+    blocks: int
+
+
+def figure_of(subject: Subject, found: Interval | None, bias: Interval | None, goal: Goal) -> Figure:
+    """All of one figure; arguments as those of `judge`."""
+    verdict, text = judge(subject.gateway, subject.quantity, found, bias, goal)
+    return Figure(
+        **subject._asdict(),
+        ratio=None if found is None else found.ratio,
+        low=None if found is None else found.low,
+        high=None if found is None else found.high,
+        half_width=None if found is None else found.half_width,
+        level=goal.level,
+        verdict=verdict,
+        text=text,
+        above=_above(found, margin_of(bias), goal),
+    )
 
 
 def judge(

@@ -18,7 +18,7 @@ from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT
 from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, read_texts
-from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
+from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
 from natgauge.procedures.kit.values import one_of, spoken
 from natgauge.words import Order, Placement
 
@@ -179,6 +179,29 @@ class Procedure(Generic[SettingsT]):
                 "(0 = no end)"
             ) from None
         return make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
+
+    def once(
+        self, measurer: Measurer, settings: SettingsT, known: float | None, observe: Observer = ignore
+    ) -> Measurement:
+        """One repetition and no more, for those who measure several devices in turn.
+
+        Args:
+            measurer: performs the trials.
+            settings: of this metric.
+            known: what an earlier one answered; None = there was none.
+            observe: is told of every trial.
+
+        Raises:
+            NatgaugeError: as `measure`.
+        """
+        self.refuse_unable(measurer.abilities, settings)
+        settings = settings.as_run()
+        runner = TrialRunner(measurer, self.metric, observe=observe, budget=TimeBudget(settings.most_seconds))
+        try:
+            started = self.start(runner, settings)
+            return started.measurement if isinstance(started, Answered) else started.once(known)
+        except TimeUpError as error:
+            return stopped(runner.attempts, error)
 
     def _measured(self, runner: TrialRunner, settings: SettingsT) -> tuple[list[Measurement], list[str]]:
         started = self.start(runner, settings)

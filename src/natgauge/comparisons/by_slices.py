@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways beside each other in slices of a millisecond, on one core: for those that work in the sender's context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from natgauge.bench.rounds import MOST_VOID, Asked, perform
+from natgauge.bench.watch import Watch
+from natgauge.campaigns.store import Store
+from natgauge.comparisons.asked import Asked as AskedGateway
+from natgauge.comparisons.asked import CompareOptions, Goal
+from natgauge.comparisons.contestants import Contestants, Standing
+from natgauge.comparisons.figures import Figure, Ledger, Place
+from natgauge.errors import BrokenError
+from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
+from natgauge.slices import blocks_of_round
+from natgauge.trials import compare as run_round
+from natgauge.words import Quantity
+
+
+class BySlices:
+    """See `Way`."""
+
+    first_look = 2
+
+    def __init__(
+        self,
+        gateways: Sequence[AskedGateway],
+        quantities: Sequence[Quantity],
+        options: CompareOptions,
+        watch: Watch,
+    ) -> None:
+        """Plan all; nothing is made.
+
+        Raises:
+            UsageError: the first thing that is wrong.
+        """
+        self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
+        cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core")[0]
+        self.all = Contestants(gateways, cpu, self._seed, watch)
+        self.labels = [one.label for one in self.all.gateways]
+        self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
+        fewest = min(one.frames.connections for one in self.all.devices)
+        self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
+        self._ledger = Ledger(self._places(), quantities, options.slice_frames)
+        self._voids: dict[str, int] = {}
+        self.notes: list[str] = []
+        self._slices = dict.fromkeys(("slices", "interrupted_slices", "waited_slices"), 0)
+
+    def __enter__(self) -> Self:
+        """Make all labs and start all gateways."""
+        self.all.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.all.__exit__(*exception)
+
+    def conditions(self) -> Mapping[str, object]:
+        """All that was chosen."""
+        return {
+            "gateways": {
+                one.label: {"recipe": one.bench.recipe.origin, **one.frames._asdict()} for one in self.all.gateways
+            },
+            "core": self.all.cpu,
+            "blocks_of_a_round": self._blocks,
+        }
+
+    def devices(self) -> Mapping[str, object]:
+        """How each is set."""
+        return {one.label: one.started.device for one in self.all.devices}
+
+    def round(self, store: Store, number: int) -> None:
+        """Visit each in slices."""
+        question = Asked(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
+        done = perform(question, self.all.devices, self.all.cable_contestants(), run_round)
+        for position, fault in done.faults.items():
+            self._note_void(position, fault)
+        blocks = done.result.blocks
+        store.add_round(done.as_kept())
+        self._ledger.add(blocks, frozenset(done.faults))
+        self._slices["slices"] += sum(len(block.ns) for block in blocks)
+        self._slices["interrupted_slices"] += sum(block.interrupted for block in blocks)
+        self._slices["waited_slices"] += sum(block.waited for block in blocks)
+
+    def figures(self, goal: Goal, look: int) -> list[Figure]:
+        """What is known."""
+        return self._ledger.figures(goal, look)
+
+    def told(self) -> Mapping[str, object]:
+        """Slices, and the baseline's costs."""
+        return {
+            "by": "slices",
+            "baseline_costs": [self._baseline(quantity) for quantity in self._quantities],
+            "slice_frames": self._slice_frames,
+            **self._slices,
+            "core": self.all.cpu,
+        }
+
+    def _baseline(self, quantity: Quantity) -> dict[str, object]:
+        nanoseconds, share = self._ledger.baseline(quantity)
+        return {
+            "quantity": quantity,
+            "nanoseconds": nanoseconds,
+            "share_of_forwarding": share,
+            "tester_nanoseconds": self._ledger.tester(quantity),
+        }
+
+    def _note_void(self, position: int, fault: str) -> None:
+        """Note that a round says nothing of whoever has this position: each frame must have come, and come right."""
+        devices = self.all.devices
+        label = devices[position].label if position < len(devices) else "cable"
+        self.notes.append(f"a round of {label} is void: {fault}")
+        self._voids[label] = self._voids.get(label, 0) + 1
+        if self._voids[label] >= MOST_VOID:
+            raise BrokenError(
+                f"compare: {label}: {fault}, in {MOST_VOID} rounds; only gateways that forward every frame can be "
+                'compared: see what it does with "natgauge measure throughput"'
+            )
+
+    def _places(self) -> list[Place]:
+        at = {id(one): position for position, one in enumerate(self.all.devices)}
+
+        def place(one: Standing) -> Place:
+            forwarding = self.all.forwarding[one.frames]
+            return Place(one.label, at[id(one)], self.all.cable_of(one), at[id(forwarding)])
+
+        return [place(one) for one in [*self.all.gateways, self.all.twin]]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison asks of a way to set gateways beside each other: `by_slices` and `by_rates` are the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, Self
+
+from natgauge.campaigns.store import Store
+from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.figures import Figure
+
+
+class Way(Protocol):
+    """Gateways that are up at once, within its `with` block, and what rounds told of them.
+
+    Attributes:
+        stage: what is done, for the progress.
+        labels: of the gateways, the baseline first.
+        first_look: after so many rounds.
+        notes: what a reader must know.
+    """
+
+    stage: str
+    labels: list[str]
+    first_look: int
+    notes: list[str]
+
+    def __enter__(self) -> Self:
+        """Make all labs and start all gateways.
+
+        Raises:
+            NatgaugeError: as `Bench`.
+        """
+
+    def __exit__(self, *exception: object) -> None:
+        """Undo all."""
+
+    def conditions(self) -> Mapping[str, object]:
+        """All that was chosen, for the results folder."""
+
+    def devices(self) -> Mapping[str, object]:
+        """How each gateway is set, by its label."""
+
+    def round(self, store: Store, number: int) -> None:
+        """Visit each gateway, keep the evidence and take it into account; numbers begin with 0.
+
+        Raises:
+            NatgaugeError: it could not be run.
+            BrokenError: a gateway does not do what can be compared.
+        """
+
+    def figures(self, goal: Goal, look: int) -> list[Figure]:
+        """What is known at look number `look`, from 1: of all but the baseline, its twin's last."""
+
+    def told(self) -> Mapping[str, object]:
+        """What only this way has to tell, for the document: `by` and `baseline_costs` among it."""
