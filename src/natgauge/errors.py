@@ -65,8 +65,8 @@ class FaultError(NatgaugeError):
     exit_status = 4
 
 
-def in_a_line(error: Exception) -> str:
-    """The first words of what an exception says, without its line breaks."""
+def in_a_line(error: Exception | str) -> str:
+    """The first words of what was said, without its line breaks."""
     return " ".join(str(error).split())[:_MOST_WORDS]
 
 

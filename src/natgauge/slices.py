@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from natgauge.errors import UsageError
 from natgauge.words import QUANTITIES, Quantity
@@ -28,6 +28,7 @@ class CostPlan:
         alone: only the device is visited; else plain forwarding of the same frames and a cable, too.
         seed: of the orders of visits, 0 to 2**64 - 1.
         settle_seconds: the device is left alone for so long before, its table empty; >= 0.
+        sampled: the round is to tell in which functions the device's work is done; of one quantity, and alone.
     """
 
     connections: int
@@ -36,6 +37,7 @@ class CostPlan:
     alone: bool = False
     seed: int = 0
     settle_seconds: float = 0.0
+    sampled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,13 @@ class CostBlock:
     tester: float | None = None
 
 
+class HotSpot(NamedTuple):
+    """A function of the kernel, and its own share of the device's work."""
+
+    function: str
+    share: float
+
+
 @dataclass(frozen=True, slots=True)
 class CostRound:
     """What a round told.
@@ -64,12 +73,15 @@ class CostRound:
         fault: what was wrong with the frames; empty = nothing.
         slices: of all that were visited.
         interrupted: slices in which the core was taken away for more than 1 ms.
+        hot_spots: the functions that take most of the device's work; empty where they were not asked for, or the
+            samples were too few.
     """
 
     blocks: tuple[CostBlock, ...]
     fault: str
     slices: int
     interrupted: int
+    hot_spots: tuple[HotSpot, ...] = ()
 
 
 #: Blocks of new connections in a round: with the usual slices, most of 100,000.

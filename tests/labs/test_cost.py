@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import natgauge
 from natgauge.errors import UsageError
+from natgauge.host.sampling import PROGRAM
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -42,6 +45,20 @@ def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_p
     ).document["figures"]
     assert figures["new_share_low"] > figures["both_share_high"] > figures["both_share_low"] > 1.2
     assert figures["new_ns"] > figures["up_ns"] > figures["up_forwarding_ns"] > 0
+
+
+@pytest.mark.skipif(shutil.which(PROGRAM) is None, reason="no perf: apt-get install linux-perf")
+def test_hot_spots_of_a_nat_are_functions_that_plain_forwarding_does_not_run(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"quantities": "up", "connections": 20_000, "repeat": 1, "rounds": 2, "hot_spots": True}
+    told = {}
+    for dut in ("nftables-nat44", "linux-ipv4"):
+        found = natgauge.measure("cost", dut, lab_name="known-cost", results=tmp_path, **given)
+        (told[dut],) = (
+            note for note in found.result.notes if note.startswith("hot spots of a frame from the Initiator")
+        )
+    # The look-up of its connection, which every frame of a NAT needs and no other.
+    assert "__nf_conntrack_find_get" in told["nftables-nat44"]
+    assert "conntrack" not in told["linux-ipv4"]
 
 
 def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from natgauge.bench.hot_spots import hot_spots
 from natgauge.bench.rounds import (
     NO_SEARCH,
     RATE,
@@ -22,6 +23,7 @@ from natgauge.bench.rounds import (
     work,
 )
 from natgauge.duts.recipe import Recipe
+from natgauge.host.sampling import Sampling
 from natgauge.labs.cable import CableLab
 from natgauge.labs.contract import Lab
 from natgauge.measurer import TrialPlan
@@ -126,8 +128,12 @@ class BesideOnCore:
             forwarding, cable = self._standing()
             devices.append(_Timed("plain forwarding", forwarding, plan.connections))
             cables.append(over_cable(self._frames, cable, self._cpu, plan.connections))
-        done = perform(Asked(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
+        sampling = Sampling(self._cpu) if plan.sampled else None
+        with sampling or nullcontext():
+            done = perform(Asked(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
         told = _told(done, plan)
+        if sampling is not None:
+            told = replace(told, hot_spots=hot_spots(sampling.stacks, _standing_seconds(done)))
         measurer.recorder.add_round(done.as_kept())
         return told
 
@@ -165,6 +171,12 @@ def _told(done: Round, plan: CostPlan) -> CostRound:
         slices=sum(len(block.ns) for block in done.result.blocks),
         interrupted=sum(block.interrupted for block in done.result.blocks),
     )
+
+
+def _standing_seconds(done: Round) -> float | None:
+    """Of the slices over standing connections, which come last; None where there were none: all was opening."""
+    standing = [sum(block.ns) for block in done.result.blocks if block.quantity != "new"]
+    return sum(standing) / 1e9 if standing else None
 
 
 def _name(what: str) -> str:

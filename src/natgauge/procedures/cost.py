@@ -64,6 +64,8 @@ class Settings(TrialSettings):
             of them, but new only where the connections fill a block of them.
         rounds: of one repetition; 2 to 1000.
         slice_frames: frames of one slice, 64 to 65536.
+        hot_spots: whether a further round of each quantity, in which nothing is timed, is to tell in which functions of
+            the kernel the device's work is done; it needs perf.
     """
 
     quantities: str | None = field(
@@ -79,6 +81,10 @@ class Settings(TrialSettings):
         metadata=about(
             "frames of one slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
         ),
+    )
+
+    hot_spots: bool = field(
+        default=False, metadata=about("tell in which functions of the kernel the work is done (needs perf)")
     )
 
     def __post_init__(self) -> None:
@@ -125,6 +131,8 @@ class _Cost(Repetitions[Settings]):
         self._asked_rounds = 0
         self._slices = 0
         self._interrupted = 0
+        # First, so that a host without perf is told before anything is measured.
+        self._hot_spots = [self._spots_of(quantity) for quantity in settings.asked()] if settings.hot_spots else []
 
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings
@@ -190,7 +198,29 @@ class _Cost(Repetitions[Settings]):
             found.append(
                 f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
             )
-        return found
+        return [*found, *self._hot_spots]
+
+    def _spots_of(self, quantity: Quantity) -> str:
+        """Of a round that is only sampled: samples cost time, so no figure comes of it."""
+        settings = self.settings
+        self._asked_rounds += 1
+        # As long as all quantities of a round are together: a thousandth of the work is to be seen.
+        blocks = settings.blocks()
+        number = blocks[quantity] if quantity == "new" else sum(blocks.values())
+        plan = CostPlan(
+            settings.connections,
+            {quantity: number},
+            frames=settings.slice_frames,
+            alone=True,
+            seed=self._asked_rounds,
+            sampled=True,
+        )
+        found = self.runner.measurer.costs(plan)
+        name = _NAMES[quantity]
+        if found.fault or not found.hot_spots:
+            return f"hot spots of {name}: {found.fault or 'too few samples; use more connections'}"
+        shares = ", ".join(f"{spot.function} {spot.share:.1%}" for spot in found.hot_spots)
+        return f"hot spots of {name}: {shares}"
 
 
 _NAMES: Final[dict[Quantity, str]] = {

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a core spends its time: call stacks of the kernel, sampled by perf."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from natgauge.errors import HostError, in_a_line
+
+PROGRAM: Final = "perf"
+#: Samples a second. A prime: nothing that happens a thousand times a second is always seen at the same moment.
+FREQUENCY: Final = 4999
+_READY_SECONDS: Final = 5.0
+_END_SECONDS: Final = 20.0
+_TIME: Final = re.compile(r"\s*(\d+\.\d+):")
+_FRAME: Final = re.compile(r"\s+[0-9a-f]+ (\S+)")
+
+
+class Stack(NamedTuple):
+    """One sample: seconds of the monotonic clock, and the functions on the stack, the innermost first."""
+
+    seconds: float
+    functions: tuple[str, ...]
+
+
+class Sampling:
+    """Samples of one core, taken while the `with` block lasts.
+
+    Attributes:
+        stacks: in the order of time; known after the `with` block.
+    """
+
+    def __init__(self, cpu: int) -> None:
+        """Name the core; nothing is started.
+
+        Raises:
+            HostError: perf is not installed.
+        """
+        found = shutil.which(PROGRAM)
+        if found is None:
+            raise HostError(f"{PROGRAM}: is not installed; run: apt-get install linux-perf")
+        self.stacks: list[Stack] = []
+        self._program = found
+        self._cpu = cpu
+        self._made = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Begin.
+
+        Raises:
+            HostError: perf does not sample here.
+        """
+        with ExitStack() as made:
+            folder = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="natgauge-perf-")))
+            self._samples, said = folder / "samples", folder / "said"
+            # The clock's event is what every machine has, virtual ones without counters, too.
+            options = ["-q", "-e", "cpu-clock", "-F", str(FREQUENCY), "-g", "-k", "CLOCK_MONOTONIC"]
+            with said.open("wb") as words:
+                self._process = subprocess.Popen(
+                    [self._program, "record", *options, "-C", str(self._cpu), "-o", str(self._samples)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=words,
+                    stderr=words,
+                )
+            made.callback(self._end)
+            end = time.monotonic() + _READY_SECONDS
+            while not (self._samples.exists() and self._samples.stat().st_size):
+                if self._process.poll() is not None or time.monotonic() > end:
+                    told = in_a_line(said.read_text(errors="replace")) or "it says nothing"
+                    raise HostError(f"{PROGRAM}: does not sample core {self._cpu}: {told}")
+                time.sleep(0.01)
+            self._made = made.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End, and read the samples.
+
+        Raises:
+            HostError: perf cannot read its own samples.
+        """
+        with self._made:
+            self._end()
+            if exception[0] is None:
+                self.stacks = self._read()
+
+    def _end(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self) -> list[Stack]:
+        command = [self._program, "script", "-i", str(self._samples), "-F", "time,ip,sym"]
+        told = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+        if told.returncode:
+            raise HostError(f"{PROGRAM}: cannot read its own samples: {in_a_line(told.stderr)}")
+        return list(read(told.stdout))
+
+
+def read(text: str) -> Iterator[Stack]:
+    """The stacks that `perf script -F time,ip,sym` prints."""
+    for block in text.split("\n\n"):
+        lines = block.strip("\n").splitlines()
+        if not lines or (began := _TIME.match(lines[0])) is None:
+            continue
+        frames = (found[1] for line in lines[1:] if (found := _FRAME.match(line)))
+        yield Stack(float(began[1]), tuple(frames))
