@@ -131,7 +131,7 @@ class ByRates:
         try:
             for one in self._all if self._at_once else ():
                 self._made.enter_context(one.bench)
-                self._start(one)
+                self._start(one, self._quantities)
         except BaseException:
             self._made.close()
             raise
@@ -157,7 +157,7 @@ class ByRates:
         found: dict[str, dict[str, object]] = {one.label: {} for one in self._all}
         for quantity in self._quantities:
             for one in order.sample(self._all, len(self._all)):
-                with self._up(one):
+                with self._up(one, quantity):
                     measured = self._search(one, quantity)
                 bounds = _bounds(measured)
                 one.rounds.setdefault(quantity, []).append(bounds)
@@ -202,22 +202,24 @@ class ByRates:
             bench.plan(*_asked(quantity))
         return Standing(asked.label, bench)
 
-    def _start(self, one: Standing) -> None:
+    def _start(self, one: Standing, wanted: Sequence[Quantity]) -> None:
         planned = {quantity: one.bench.plan(*_asked(quantity)) for quantity in self._quantities}
         # Fit for all at once: it is not set anew between one search and the next.
         facts = max((each.facts for each in planned.values()), key=lambda facts: facts.after_seconds)
         facts = replace(facts, sharing=self._sharing)
-        for quantity, each in planned.items():
-            one.ready[quantity] = one.bench.ready(replace(each, facts=facts), self._keepers[one.label])
+        for quantity in wanted:
+            ready = replace(planned[quantity], facts=facts)
+            one.ready[quantity] = one.bench.ready(ready, self._keepers[one.label])
 
     @contextmanager
-    def _up(self, one: Standing) -> Iterator[None]:
+    def _up(self, one: Standing, quantity: Quantity) -> Iterator[None]:
         """While it stands; where not all can be up at once, it is made for this and undone."""
         if self._at_once:
             yield
             return
         with one.bench:
-            self._start(one)
+            # Nothing else of it is started: two measurers of one wire would not know which four tuples the other used.
+            self._start(one, (quantity,))
             yield
 
     def _search(self, one: Standing, quantity: Quantity) -> Measurement | TimeUpError:
@@ -225,20 +227,20 @@ class ByRates:
         settings = ready.planned.settings
         if quantity != "new":
             if "new" not in one.known:
-                one.known["new"] = self._establishing(one)
+                one.known["new"] = self._establishing(one, quantity)
             settings = replace(settings, connection_rate=one.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
         try:
             return ready.planned.procedure.once(ready.measurer, settings, one.known.get(quantity), self._watch.event)
         except TimeUpError as error:
             return error
 
-    def _establishing(self, one: Standing) -> float:
+    def _establishing(self, one: Standing, quantity: Quantity) -> float:
         """How fast connections are established where no quantity asks for it: phase 1 must be no faster.
 
         Raises:
             BrokenError: none are.
         """
-        ready = one.ready[next(quantity for quantity in self._quantities if quantity != "new")]
+        ready = one.ready[quantity]
         planned = one.bench.plan(*_asked("new"))
         found = planned.procedure.once(ready.measurer, planned.settings, None, self._watch.event)
         if not found.value:
