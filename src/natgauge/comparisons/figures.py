@@ -12,7 +12,7 @@ from typing import Final, Literal
 from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.statistics import alpha_of
-from natgauge.procedures.kit.paired import Interval, disagreement, interval, ratio, stretched
+from natgauge.paired import Interval, disagreement, interval, ratio, stretched
 from natgauge.trials import Block
 from natgauge.words import Quantity
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
-from natgauge.procedures.kit.paired import Interval, disagreement, interval, ratio, stretched
+from natgauge.paired import Interval, disagreement, interval, ratio, stretched
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row
