@@ -169,6 +169,14 @@ struct control {
 	__u64 done[MAX_SENDERS]; /* written by a sender when its last frame is made */
 };
 
+/* Of the redirect floor: which port a frame goes to. */
+struct aim {
+	__u32 first; /* the first frame's side */
+	__u32 both;  /* 1: the next one's is the other, and so on */
+	__u32 turn;
+	__u32 unused;
+};
+
 /* One direction of one sender. */
 struct schedule {
 	__u64 frames; /* to be made by this sender */

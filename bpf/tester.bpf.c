@@ -20,6 +20,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile struct plan plan;
 struct control control;
 struct silence silences[STREAMS];
+struct aim aim;
 
 /* Nobody reads it: it carries to the Rust side what no other variable and no map is made of. */
 const volatile struct also_shared {
@@ -127,4 +128,5 @@ struct {
 #include "generate.h"
 #include "times.h"
 #include "judge.h"
+#include "floor.h"
 #include "watch.h"

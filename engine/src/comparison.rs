@@ -2,11 +2,14 @@
 //! One round of a comparison: several devices up at once, visited in slices of a millisecond or so that alternate. What
 //! slows the host down for longer than a block slows all of them alike, so ratios within a block stand.
 
+mod floor;
+
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::OpenObject;
 
+use self::floor::Floor;
 use crate::failure::{Failure, Outcome};
 use crate::host;
 use crate::plan::{self, Keys};
@@ -71,11 +74,14 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
     }
     host::pin(comparison.cpu)?;
     host::go_first();
-    let blocks = Round { comparison, began, keys: Keys(comparison.seed) }.blocks(&mut all)?;
+    let floor = comparison.floor.map(|below| Floor::lay(below, &mut all[below])).transpose()?;
+    let mut round = Round { comparison, began, keys: Keys(comparison.seed), floor };
+    let blocks = round.blocks(&mut all)?;
     Ok(ComparisonResult {
         version: VERSION,
         engine: env!("CARGO_PKG_VERSION"),
         contestants: all.iter().map(Visited::counts).collect(),
+        floor: round.floor.map(|floor| floor.counts),
         blocks,
         wall_ns: began.elapsed().as_nanos() as u64,
     })
@@ -87,6 +93,15 @@ fn named(contestant: &Contestant, failure: Failure) -> Failure {
         Failure::Request(said) => Failure::Request(text(said)),
         Failure::Host(said) => Failure::Host(text(said)),
         Failure::Broke(said) => Failure::Broke(text(said)),
+    }
+}
+
+/// What a call that sent a slice came to.
+fn took(cpu: usize, sent: Result<(), i32>) -> Outcome<()> {
+    match sent {
+        Ok(()) => Ok(()),
+        Err(libc::EINTR) => Err(Failure::Broke("interrupted".into())),
+        Err(error) => Err(sender::refused(cpu, error)),
     }
 }
 
@@ -127,11 +142,7 @@ impl<'a> Visited<'a> {
         let from = host::now_ns();
         let sent = sender::run(self.programs.generator(), &self.frame, frames as i32, comparison.batch);
         let mut to = host::now_ns();
-        match sent {
-            Ok(()) => {}
-            Err(libc::EINTR) => return Err(Failure::Broke("interrupted".into())),
-            Err(error) => return Err(sender::refused(cpu, error)),
-        }
+        took(cpu, sent)?;
         let state = self.programs.senders().get(cpu).copied().unwrap_or_default();
         let mut wanted = self.received;
         for side in BOTH {
@@ -195,6 +206,7 @@ struct Round<'a> {
     comparison: &'a Comparison,
     began: Instant,
     keys: Keys,
+    floor: Option<Floor>,
 }
 
 impl Round<'_> {
@@ -235,18 +247,28 @@ impl Round<'_> {
     }
 
     fn block(&mut self, all: &mut [Visited], quantity: Quantity) -> Outcome<Block> {
-        let order = self.order(all.len());
+        let order = self.order(all.len() + usize::from(self.floor.is_some()));
         let (mut ns, mut waited, mut interrupted) = (Vec::with_capacity(2 * all.len()), 0, 0);
         for &at in order.iter().chain(order.iter().rev()) {
             self.may_go_on()?;
-            let one = &mut all[at];
-            let slice = one.slice(self.comparison, quantity, self.comparison.slices.frames);
-            let slice = slice.map_err(|failure| named(one.contestant, failure))?;
+            let slice = self.visit(all, at, quantity)?;
             ns.push(slice.ns);
             waited += u32::from(slice.waited);
             interrupted += u32::from(slice.interrupted);
         }
         Ok(Block { quantity, order, ns, waited, interrupted })
+    }
+
+    /// A contestant; behind the last one comes the floor.
+    fn visit(&mut self, all: &mut [Visited], at: usize, quantity: Quantity) -> Outcome<Slice> {
+        match (all.get_mut(at), &mut self.floor) {
+            (None, Some(floor)) => floor.slice(&mut all[floor.below], self.comparison, quantity),
+            _ => {
+                let one = &mut all[at];
+                let slice = one.slice(self.comparison, quantity, self.comparison.slices.frames);
+                slice.map_err(|failure| named(one.contestant, failure))
+            }
+        }
     }
 
     /// A random order (Fisher and Yates): who comes second finds warmer caches.

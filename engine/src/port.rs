@@ -26,6 +26,15 @@ pub struct Drops {
     pub tx: u64,
 }
 
+/// An interface's counters of `/proc/net/dev`.
+struct Counters(Vec<u64>);
+
+impl Counters {
+    fn at(&self, place: usize) -> u64 {
+        self.0.get(place).copied().unwrap_or(0)
+    }
+}
+
 /// One of the tester's ports.
 #[derive(Debug)]
 pub struct Port {
@@ -142,6 +151,16 @@ fn examine(field: &str, asked: &Asked) -> Outcome<Mac> {
 impl Port {
     /// The interface's own drop counters (`/proc/net/dev`); zero where it has gone.
     pub fn drops(&self) -> Outcome<Drops> {
+        let counters = self.counters()?;
+        Ok(Drops { rx: counters.at(3), tx: counters.at(11) })
+    }
+
+    /// Frames that came in, by the interface's own counter; on veth those that a program drops, too.
+    pub fn received(&self) -> Outcome<u64> {
+        Ok(self.counters()?.at(1))
+    }
+
+    fn counters(&self) -> Outcome<Counters> {
         netns::within(self.netns.as_deref(), || {
             let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
             let prefix = format!("{}:", self.interface);
@@ -150,7 +169,7 @@ impl Port {
                 .find_map(|line| line.trim_start().strip_prefix(&prefix))
                 .map(|rest| rest.split_whitespace().filter_map(|number| number.parse().ok()).collect())
                 .unwrap_or_default();
-            Ok(Drops { rx: *numbers.get(3).unwrap_or(&0), tx: *numbers.get(11).unwrap_or(&0) })
+            Ok(Counters(numbers))
         })
     }
 }

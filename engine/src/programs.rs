@@ -17,6 +17,8 @@ use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
 use crate::{neighbour, netns};
 
+pub mod floor;
+
 /// One word of the programs' shared memory, read and written while they run.
 #[derive(Clone, Copy)]
 pub struct Control(*mut types::control);
@@ -38,6 +40,12 @@ impl Control {
     pub fn open(self, streams: u32) {
         // SAFETY: see Send.
         unsafe { ptr::write_volatile(&raw mut (*self.0).open, streams) }
+    }
+
+    /// Which interfaces' frames are counted as offered.
+    pub fn watch(self, ifindex: [u32; SIDES]) {
+        // SAFETY: see Send; only while no sender runs.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).port_ifindex, ifindex) }
     }
 
     /// Whether a sender has made its last frame.
@@ -90,7 +98,9 @@ pub struct Offered {
 /// Everything loaded and attached.
 pub struct Programs<'obj> {
     skel: TesterSkel<'obj>,
-    links: Vec<Link>,
+    _links: Vec<Link>,
+    /// Of the receivers, the Initiator's port first.
+    receiving: Vec<Link>,
     /// Where the generator is attached, so that a chunk of frames costs no dispatcher update.
     _idle: File,
     /// The words shared while they run.
@@ -153,7 +163,7 @@ impl<'obj> Programs<'obj> {
         };
         let control = Control(&raw mut bss.control);
         let (idle, links) = Self::attach_idle(&mut skel)?;
-        Ok(Self { skel, links, _idle: idle, control })
+        Ok(Self { skel, _links: links, receiving: Vec::new(), _idle: idle, control })
     }
 
     /// The generator on the loopback of a namespace of its own, and the tracepoints.
@@ -206,7 +216,7 @@ impl<'obj> Programs<'obj> {
                 why_not_attached(&port.interface, neighbour::mtu(&port.interface))
             ))
         })?;
-        self.links.push(link);
+        self.receiving.push(link);
         self.skel
             .maps
             .ports
@@ -235,8 +245,8 @@ impl<'obj> Programs<'obj> {
     }
 
     /// For single runs without ports: redirects have a valid target, which nothing is handed to.
-    pub fn aim_at_loopback(&self) -> Outcome<()> {
-        for side in 0..2_u32 {
+    pub fn aim_at_loopback(&self, sides: &[usize]) -> Outcome<()> {
+        for side in sides.iter().map(|&side| side as u32) {
             self.skel
                 .maps
                 .ports

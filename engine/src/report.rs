@@ -324,7 +324,7 @@ pub struct ContestantCounts {
 #[serde(deny_unknown_fields)]
 pub struct Block {
     pub quantity: Quantity,
-    /// Positions of contestants.
+    /// Positions of contestants; the floor's is behind the last one's.
     pub order: Vec<usize>,
     /// What each slice took, in the order of time: from the call that sends until all its frames are back.
     pub ns: Vec<u64>,
@@ -332,6 +332,15 @@ pub struct Block {
     pub waited: u32,
     /// Slices in which the sender did nothing of its task for more than 1 ms.
     pub interrupted: u32,
+}
+
+/// What came of the redirect floor's frames in a round.
+#[derive(Debug, Default, Clone, Copy, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FloorCounts {
+    pub made_frames: u64,
+    /// By the interfaces' own counters.
+    pub received_frames: u64,
 }
 
 /// One round of a comparison.
@@ -344,6 +353,9 @@ pub struct ComparisonResult {
     pub engine: &'static str,
     /// In the request's order.
     pub contestants: Vec<ContestantCounts>,
+    /// Absent: it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<FloorCounts>,
     /// In the order of time.
     pub blocks: Vec<Block>,
     pub wall_ns: u64,

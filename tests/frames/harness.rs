@@ -8,7 +8,7 @@ use libbpf_rs::OpenObject;
 use natgauge_engine::programs::{Programs, Received};
 use natgauge_engine::request::{self, Request};
 use natgauge_engine::sender::{self, Flow};
-use natgauge_engine::shared::{INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
+use natgauge_engine::shared::{BOTH, INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
 use natgauge_engine::table::Table;
 use natgauge_engine::{host, plan};
 
@@ -51,6 +51,25 @@ pub const fn flow(stream: usize, frames: u64) -> Flow {
     Flow { side, stream, frames, rate: 1e9, step: None }
 }
 
+/// One frame in; verdict, frame out and ns per run.
+pub fn run(program: RawFd, frame: &[u8], repeat: i32) -> (u32, Vec<u8>, u32) {
+    let mut out = vec![0_u8; 4096];
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        data_in: frame.as_ptr().cast(),
+        data_size_in: frame.len() as u32,
+        data_out: out.as_mut_ptr().cast(),
+        data_size_out: out.len() as u32,
+        repeat,
+        ..Default::default()
+    };
+    // SAFETY: both buffers outlive the call and their lengths are given.
+    let status = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) };
+    assert_eq!(status, 0, "BPF_PROG_RUN");
+    out.truncate(options.data_size_out as usize);
+    (options.retval, out, options.duration)
+}
+
 pub struct Loaded<'a> {
     pub programs: Programs<'a>,
     pub request: Request,
@@ -63,27 +82,13 @@ impl<'a> Loaded<'a> {
         let programs = Programs::load(place, &plan, request.senders.cpus.len(), table)
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open((1 << STREAMS) - 1);
-        programs.aim_at_loopback().unwrap();
+        programs.aim_at_loopback(&BOTH).unwrap();
         Self { programs, request }
     }
 
     /// One frame in; verdict, frame out and ns per run.
     pub fn run(&self, program: RawFd, frame: &[u8], repeat: i32) -> (u32, Vec<u8>, u32) {
-        let mut out = vec![0_u8; 4096];
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-            data_in: frame.as_ptr().cast(),
-            data_size_in: frame.len() as u32,
-            data_out: out.as_mut_ptr().cast(),
-            data_size_out: out.len() as u32,
-            repeat,
-            ..Default::default()
-        };
-        // SAFETY: both buffers outlive the call and their lengths are given.
-        let status = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) };
-        assert_eq!(status, 0, "BPF_PROG_RUN");
-        out.truncate(options.data_size_out as usize);
-        (options.retval, out, options.duration)
+        run(program, frame, repeat)
     }
 
     /// Give the frame to a receiver; what changed in the counts.

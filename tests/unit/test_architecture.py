@@ -19,6 +19,7 @@ ROOT = Path(natgauge.__file__).parent
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "options": set(),
+    "paired": set(),
     "version": set(),
     "words": set(),
     "slices": {"errors", "words"},
@@ -26,14 +27,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measurer": {"errors", "slices", "words"},
     "facts": {"measurer", "words"},
     "verdicts": {"facts", "measurer"},
-    "procedures": {"errors", "measurer", "slices", "words"},
+    "procedures": {"errors", "measurer", "paired", "slices", "words"},
     "results": {"errors", "measurer", "procedures", "words"},
     "published": {"errors", "results"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
     "labs": {"errors", "host", "options", "words"},
     "duts": {"errors", "host", "labs", "options", "words"},
-    "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "trials", "words"},
+    "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "paired", "trials", "words"},
     "bench": {
         "counts", "duts", "errors", "facts", "host", "labs", "measurer", "options", "procedures", "slices", "tester",
         "trials", "verdicts", "words",
@@ -43,8 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "version", "words",
     },
     "comparisons": {
-        "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "options", "procedures", "slices", "tester",
-        "trials", "words",
+        "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "options", "paired", "procedures", "slices",
+        "tester", "trials", "words",
     },
     "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "words"},
 }  # fmt: skip

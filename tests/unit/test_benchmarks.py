@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import json
 from pathlib import Path
 
 import pytest
-from benchmarks import report, tester
+from benchmarks import report, side_by_side, tester
 from benchmarks.compare import Row, ratios
 from benchmarks.place import Ends
 from benchmarks.required import RATES, Figure
@@ -78,3 +79,21 @@ def test_every_load_becomes_a_request_that_the_agreement_allows_and_that_holds_n
     for ports in (side["source_ports"], side["destination_ports"]):
         tuples *= ports["last"] - ports["first"] + 1
     assert tuples >= load.connections
+
+
+def test_a_generators_turn_is_held_against_the_floors_before_and_after_it() -> None:
+    # The host slows down by half meanwhile: 0.8 of the floor all the time.
+    floors = [8e6 - 4e5 * at for at in range(11)]
+    rates = [0.8 * (before + after) / 2 for before, after in itertools.pairwise(floors)]
+    assert side_by_side.beside(rates, floors) == pytest.approx((0.8, 0.8, 0.8))
+    assert side_by_side.beside(rates[:3], floors[:4]) is None
+
+
+def test_page_of_shares_tells_targets_and_what_could_not_be_measured() -> None:
+    lines = [
+        side_by_side.Line("natgauge", "judged", 3.5e6, 0.5, 0.49, 0.51, 0.75),
+        side_by_side.Line("trafgen", "one fixed frame", None, problem="is not installed"),
+    ]
+    page = side_by_side.page({"date": "2026-11-22", "cpu": "Some CPU"}, lines)
+    assert "| natgauge | 3,500,000 | 0.500 | 0.490 to 0.510 | 0.75 | judged |" in page
+    assert "| trafgen | not measured |  | is not installed |  | one fixed frame |" in page

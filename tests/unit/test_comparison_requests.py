@@ -47,6 +47,7 @@ def test_a_right_one_is_accepted_by_schema_engine_and_python_alike() -> None:
     written = json.loads(trials.ComparisonRequest.model_validate(COMPARISON).to_json())
     assert VALIDATOR.is_valid(written)
     assert refusal(written) is None
+    assert refusal(changed(COMPARISON, ("floor", 1))) is None
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,7 @@ def test_a_right_one_is_accepted_by_schema_engine_and_python_alike() -> None:
         (changed(COMPARISON, ("slices.up", -1)), "slices.up: -1"),
         (changed(COMPARISON, ("slices.new", ABSENT)), "new"),
         (changed(COMPARISON, ("cpu", -1)), "cpu: -1"),
+        (changed(COMPARISON, ("floor", -1)), "floor"),
         (changed(COMPARISON, ("nonsense", 1)), "nonsense"),
         (contestants(), "contestants: 0: must be 1 to 16"),
         (contestants(*[ONE] * 17), "contestants: 17: must be 1 to 16"),
@@ -77,6 +79,7 @@ def test_wrong_ones_are_refused_by_schema_and_engine_alike(wrong: Any, words: st
 ENGINE_ALONE = {
     "too few for the blocks of new ones": changed(COMPARISON, ("slices.new", 98)),
     "must be the comparison's cpu alone": contestants(ONE, changed(ONE, ("senders.cpus", [1]))),
+    "must be a contestant's position": changed(COMPARISON, ("floor", 2)),
 }
 
 
@@ -97,7 +100,7 @@ def test_fields_of_schema_and_python_agree(part: str) -> None:
     name = {"ComparisonRequest": "comparison", "ComparisonResult": "comparison-result"}[part]
     schema = json.loads((TRIAL / f"{name}-1.schema.json").read_text())
     assert set(getattr(trials, part).model_fields) == set(schema["properties"])
-    for inner in ("Block", "Slices", "StreamTally", "ContestantCounts", "Contestant"):
+    for inner in ("Block", "Slices", "StreamTally", "ContestantCounts", "Contestant", "FloorCounts"):
         if inner in schema["$defs"]:
             assert set(getattr(trials, inner).model_fields) == set(schema["$defs"][inner]["properties"])
 

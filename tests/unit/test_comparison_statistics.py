@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import pytest
 
+from natgauge import paired
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.figures import Figure, Ledger, Place, Ratios
 from natgauge.comparisons.statistics import alpha_of, rounds_of
-from natgauge.procedures.kit import paired
-from natgauge.procedures.kit.paired import Interval, interval
+from natgauge.paired import Interval, interval
 from natgauge.trials import Block
 
 GOAL = Goal(level=0.95, resolve=0.01, fail_above=None)

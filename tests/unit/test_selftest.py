@@ -13,12 +13,13 @@ from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.contract import Port
 from natgauge.tester import highest
-from natgauge.tester.cable import BEYOND_REACH, CableTester, FrameKind
+from natgauge.tester.cable import BEYOND_REACH, CableTester, FrameKind, Share
 from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rates
 from natgauge.tester.selftest import run_selftest
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
 N = 100_000
+SHARE = Share(7e6, 0.5, 0.49, 0.51)
 
 
 class FakeCable:
@@ -30,18 +31,20 @@ class FakeCable:
 
 def test_the_highest_rate_is_what_was_offered_over_the_time_it_took() -> None:
     engine = FakeEngine(fastest=5e6)
-    figures = CableTester(FakeCable(), (0,), engine).figures(PROFILE)
+    figures = CableTester(FakeCable(), (0,), engine).figures(PROFILE, SHARE)
     assert figures.frames_per_second == pytest.approx(5e6)
     assert figures.rate_at_90_percent == pytest.approx(4.5e6)
     assert figures.lost_at_90_percent == 0
     assert figures.worst_lag_ns == 0
+    assert (figures.floor_frames_per_second, figures.share_of_floor) == (7e6, 0.5)
+    assert (figures.share_of_floor_low, figures.share_of_floor_high) == (0.49, 0.51)
     assert engine.requests[0].phase1 is not None
     assert engine.requests[0].phase1.rate == BEYOND_REACH
     assert all(request.record_delays and request.frame.size == 84 for request in engine.requests)
 
 
 def test_frames_lost_at_90_percent_are_counted_to_the_frame() -> None:
-    figures = CableTester(FakeCable(), (0,), FakeEngine(fastest=5e6, lost=3)).figures(PROFILE, 1_000_000_000)
+    figures = CableTester(FakeCable(), (0,), FakeEngine(fastest=5e6, lost=3)).figures(PROFILE, SHARE, 1_000_000_000)
     assert (figures.lost_at_90_percent, figures.frames_at_90_percent) == (3, 1_000_000_000)
 
 

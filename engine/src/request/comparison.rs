@@ -86,13 +86,18 @@ pub struct Comparison {
     pub batch: u32,
     #[schemars(length(min = 1, max = MOST_CONTESTANTS))]
     pub contestants: Vec<Contestant>,
+    /// Position of a contestant whose ports each block visits twice more, with a program that only redirects to one that
+    /// only drops: what the kernel takes of any frame. Its own position in blocks is that behind the last contestant.
+    #[serde(default)]
+    pub floor: Option<usize>,
     pub slices: Slices,
     #[serde(default)]
     pub limits: Limits,
 }
 
 /// Texts of the rules that the schema does not say.
-pub const BEYOND_COMPARISON: [&str; 2] = ["too few for the blocks of new ones", "must be the comparison's cpu alone"];
+pub const BEYOND_COMPARISON: [&str; 3] =
+    ["too few for the blocks of new ones", "must be the comparison's cpu alone", "must be a contestant's position"];
 
 /// Read a comparison and check every rule that needs no interface.
 pub fn parse(text: &[u8]) -> Outcome<Comparison> {
@@ -115,10 +120,13 @@ fn within(contestant: &Value, failure: Failure) -> Failure {
 
 fn check(comparison: &Comparison) -> Outcome<()> {
     let contestants = &comparison.contestants;
-    let [few, alone] = BEYOND_COMPARISON;
+    let [few, alone, position] = BEYOND_COMPARISON;
     if !(1..=MOST_CONTESTANTS).contains(&contestants.len()) {
         let rule = format!("must be 1 to {MOST_CONTESTANTS}");
         return Err(Failure::field("contestants", contestants.len(), &rule));
+    }
+    if let Some(at) = comparison.floor.filter(|&at| at >= contestants.len()) {
+        return Err(Failure::field("floor", at, position));
     }
     for Contestant { name, trial } in contestants {
         let named = |failure: Failure| Failure::Request(format!("{name}: {failure}"));

@@ -46,7 +46,9 @@ def _tell(figures: CableFigures) -> None:
     click.echo(
         f"{figures.family} {size:>11}, {delays:<17}: {figures.frames_per_second:>12,.0f} frames/s "
         f"(phase 1: {figures.phase1_frames_per_second:,.0f}); at 90 % {figures.lost_at_90_percent:,} of "
-        f"{figures.frames_at_90_percent:,} lost{lag}{mean}"
+        f"{figures.frames_at_90_percent:,} lost{lag}{mean}; {figures.share_of_floor:.2f} "
+        f"({figures.share_of_floor_low:.2f} to {figures.share_of_floor_high:.2f}) of the redirect floor, "
+        f"{figures.floor_frames_per_second:,.0f} frames/s"
     )
 
 
@@ -55,3 +57,4 @@ def _summarize(test: SelfTest) -> None:
     verdict = "no frame was lost at 90 %" if lost == 0 else f"{lost:,} frames were lost at 90 %"
     cpus = ", ".join(map(str, test.sender_cpus))
     click.echo(f"Sent from CPU {cpus}; clock source {test.clock_source}; {verdict} of the highest rates.")
+    click.echo("The redirect floor is a program that only redirects to one that only drops: what any frame takes.")

@@ -28,7 +28,7 @@ from natgauge.comparisons.figures import Figure, Subject, figure_of
 from natgauge.comparisons.statistics import alpha_of
 from natgauge.errors import BrokenError
 from natgauge.labs import kinds
-from natgauge.procedures.kit.paired import Interval, interval
+from natgauge.paired import Interval, interval
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.words import Quantity

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.statistics import alpha_of
-from natgauge.procedures.kit.paired import Interval, over_rounds, ratio
+from natgauge.paired import Interval, over_rounds, ratio
 from natgauge.trials import Block
 from natgauge.words import Quantity
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
-from natgauge.procedures.kit.paired import Interval, over_rounds, ratio
+from natgauge.paired import Interval, over_rounds, ratio
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row

@@ -144,6 +144,23 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """The tester beside the redirect floor, both ways (see `floor.py`).
+
+    Attributes:
+        floor_frames_per_second: of a program that only redirects to one that only drops, median over blocks.
+        share: the tester's rate / the floor's, median over blocks.
+        low: end of the share's interval.
+        high: end of the share's interval.
+    """
+
+    floor_frames_per_second: float
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class CableFigures:
     """What the tester did on the cable.
 
@@ -158,6 +175,10 @@ class CableFigures:
         lost_at_90_percent: of these, frames that were not received.
         worst_lag_ns: largest time a frame of the loss check left after it was due.
         mean_lag_ns: the mean of that.
+        floor_frames_per_second: highest rate of frames that nobody writes and nobody looks at, in slices, both ways.
+        share_of_floor: the tester's own rate / the floor's, in slices that alternate, both ways, the first sending CPU.
+        share_of_floor_low: end of its interval (95 %).
+        share_of_floor_high: end of its interval.
     """
 
     family: Family
@@ -170,6 +191,10 @@ class CableFigures:
     lost_at_90_percent: int
     worst_lag_ns: int | None
     mean_lag_ns: int | None
+    floor_frames_per_second: float
+    share_of_floor: float
+    share_of_floor_low: float
+    share_of_floor_high: float
 
 
 class CableTester:
@@ -198,8 +223,8 @@ class CableTester:
         self.clock_source = ""
         self.disturbed = False
 
-    def figures(self, kind: FrameKind, frames_at_90: int | None = None) -> CableFigures:
-        """All figures of one kind."""
+    def figures(self, kind: FrameKind, share: Share, frames_at_90: int | None = None) -> CableFigures:
+        """All figures of one kind; its share of the floor is measured elsewhere."""
         phase1, phase2 = self.highest(kind)
         rate = SAFE_SHARE * phase2
         frames = frames_at_90 if frames_at_90 is not None else max(1, int(rate * TRIAL_SECONDS))
@@ -215,6 +240,10 @@ class CableTester:
             lost_at_90_percent=check.offered_frames - check.received_frames,
             worst_lag_ns=check.worst_lag_ns,
             mean_lag_ns=check.mean_lag_ns,
+            floor_frames_per_second=share.floor_frames_per_second,
+            share_of_floor=share.share,
+            share_of_floor_low=share.low,
+            share_of_floor_high=share.high,
         )
 
     def highest(

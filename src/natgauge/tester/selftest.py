@@ -15,6 +15,7 @@ from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs.cable import CableLab
 from natgauge.tester.cable import CableFigures, CableTester, FrameKind
+from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
 from natgauge.words import Family
 
@@ -66,9 +67,9 @@ def run_selftest(
     figures: list[CableFigures] = []
     clock = ""
     with CableLab(cable_name()) as cable:
-        tester = CableTester(cable, cpus)
+        tester, floor = CableTester(cable, cpus), FloorTester(cable, cpus[0])
         for profile in _profiles(quick=quick):
-            figures.append(tester.figures(profile, frames_at_90))
+            figures.append(tester.figures(profile, floor.share(profile), frames_at_90))
             clock = tester.clock_source
             if told is not None:
                 told(figures[-1])

@@ -45,6 +45,7 @@ from natgauge.trials.comparison import (
     ComparisonResult,
     Contestant,
     ContestantCounts,
+    FloorCounts,
     Slices,
     StreamTally,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "Cpu",
     "DelayCounts",
     "DelaySamples",
+    "FloorCounts",
     "Frame",
     "FrameSizes",
     "GatewaySide",

@@ -38,6 +38,7 @@ class ComparisonRequest(Model):
     cpu: int
     batch: int | None = None
     contestants: tuple[Contestant, ...]
+    floor: int | None = None
     slices: Slices
     limits: Limits | None = None
 
@@ -87,11 +88,19 @@ class Block(Model):
     interrupted: Count
 
 
+class FloorCounts(Model):
+    """What came of the redirect floor's frames in a round."""
+
+    made_frames: Count
+    received_frames: Count
+
+
 class ComparisonResult(Model):
     """What the engine counted in one round; contestants in the request's order, blocks in the order of time."""
 
     version: Literal[1]
     engine: str
     contestants: tuple[ContestantCounts, ...]
+    floor: FloorCounts | None = None
     blocks: tuple[Block, ...]
     wall_ns: Count

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester beside the redirect floor: what of the kernel's own rate is left when frames are made and judged.
+
+The floor is a frame program that only redirects, and a receiver that only drops, in place of the tester's own: same
+ports, same core, in slices of a millisecond that alternate with the tester's. So their ratio stands where rates do not.
+"""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from natgauge.errors import BrokenError
+from natgauge.paired import disagreement, interval, stretched
+from natgauge.tester.cable import Cable, FrameKind, Share, untranslated_request
+from natgauge.trials import (
+    Block,
+    ComparisonRequest,
+    ComparisonResult,
+    Contestant,
+    InitiatorStream,
+    Limits,
+    Phase1,
+    Phase2,
+    Slices,
+    compare,
+)
+from natgauge.words import QUANTITIES, Quantity
+
+#: N: a state table of 0.8 MB.
+CONNECTIONS: Final = 100_000
+#: Frames of one slice: a call that sends has some 10 us of its own, which must be nothing beside them.
+SLICE_FRAMES: Final = 4_096
+#: Blocks of a round, each two slices of either.
+BLOCKS: Final = 40
+#: Rounds, each with programs loaded anew: where they come to lie in memory makes a difference of its own.
+ROUNDS: Final = 4
+#: What the interval errs with at most.
+ALPHA: Final = 0.05
+_SECONDS: Final = 120.0
+_SLACK_SECONDS: Final = 15.0
+
+Comparer = Callable[..., ComparisonResult]
+
+
+class Pair(NamedTuple):
+    """What two slices of either took in one block, ns."""
+
+    tester: int
+    floor: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloorTester:
+    """Lays the floor on a cable.
+
+    Attributes:
+        cable: two ports joined without a device.
+        cpu: sends and receives all.
+        run: performs a round.
+        connections: N.
+        quantity: which frames.
+    """
+
+    cable: Cable
+    cpu: int
+    run: Comparer = compare
+    connections: int = CONNECTIONS
+    quantity: Quantity = "both"
+
+    def share(self, kind: FrameKind, rounds: int = ROUNDS) -> Share:
+        """Of frames of this kind, over so many rounds.
+
+        Raises:
+            BrokenError: a frame was lost or wrong.
+        """
+        return share_of([self.round(kind) for _ in range(rounds)])
+
+    def round(self, kind: FrameKind, blocks: int = BLOCKS) -> list[Pair]:
+        """So many blocks.
+
+        Raises:
+            BrokenError: a frame was lost or wrong.
+        """
+        result = self.run(self._request(kind, blocks), seconds=_SECONDS + _SLACK_SECONDS)
+        _check(result)
+        return [_pair(block) for block in result.blocks]
+
+    def _request(self, kind: FrameKind, blocks: int) -> ComparisonRequest:
+        # Slices are not paced, and phase 2 is not run: it says that its frames are the ones to be timed.
+        rate = 1e6
+        trial = untranslated_request(
+            self.cable.initiator,
+            self.cable.responder,
+            family=kind.family,
+            frame_size=kind.frame_size,
+            connections=self.connections,
+            phase1=Phase1(rate=rate),
+            phase2=Phase2(initiator=InitiatorStream(rate=rate, frames=1)),
+            sender_cpus=(self.cpu,),
+            record_delays=kind.delays,
+            record_variation=kind.variation,
+        )
+        wanted = {quantity: blocks if quantity == self.quantity else 0 for quantity in QUANTITIES}
+        return ComparisonRequest(
+            seed=secrets.randbits(64),
+            cpu=self.cpu,
+            contestants=(Contestant(name="cable", trial=trial),),
+            floor=0,
+            slices=Slices(frames=SLICE_FRAMES, **wanted),
+            limits=Limits(seconds=_SECONDS),
+        )
+
+
+def share_of(rounds: list[list[Pair]]) -> Share:
+    """What all rounds say.
+
+    Raises:
+        BrokenError: they are too few for an interval.
+    """
+    shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
+    found = interval([share for one in shares for share in one], ALPHA)
+    if found is None:
+        raise BrokenError("selftest: too few slices for an interval")
+    found = stretched(found, disagreement(shares))
+    floor = statistics.median(pair.floor for one in rounds for pair in one)
+    return Share(2 * SLICE_FRAMES * 1e9 / floor, found.ratio, found.low, found.high)
+
+
+def _pair(block: Block) -> Pair:
+    """A block visits the tester (0) and the floor (1), then both in the reverse order."""
+    first, second, third, fourth = block.ns
+    took = {block.order[0]: first + fourth, block.order[1]: second + third}
+    return Pair(took[0], took[1])
+
+
+def _check(result: ComparisonResult) -> None:
+    (counts,) = result.contestants
+    streams = (counts.new, counts.initiator, counts.responder)
+    made, received = (sum(getattr(one, f"{what}_frames") for one in streams) for what in ("made", "received"))
+    if received != made:
+        raise BrokenError(f"selftest: {received} of the tester's {made} frames came over its own cable")
+    if result.floor is None or result.floor.received_frames != result.floor.made_frames:
+        raise BrokenError(f"selftest: frames of the redirect floor were lost on the tester's own cable: {result.floor}")

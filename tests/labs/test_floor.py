@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The redirect floor on a real cable: its frames arrive, and the tester's own afterwards as before."""
+
+from __future__ import annotations
+
+import pytest
+
+from natgauge.labs.cable import CableLab
+from natgauge.tester.cable import FrameKind
+from natgauge.tester.floor import FloorTester
+from natgauge.tester.highest import cable_name
+from natgauge.words import Quantity
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+
+@pytest.mark.parametrize("quantity", ["up", "down", "both"])
+@pytest.mark.parametrize("kind", [FrameKind("ipv4", 64, delays=False), FrameKind("ipv6", 1518, delays=True)])
+def test_no_frame_of_either_is_lost_and_the_floor_is_faster(kind: FrameKind, quantity: Quantity) -> None:
+    with CableLab(cable_name()) as cable:
+        # It breaks when a frame is lost.
+        share = FloorTester(cable, 0, connections=5000, quantity=quantity).share(kind, rounds=2)
+    assert 0 < share.low <= share.share <= share.high < 1
+    assert share.floor_frames_per_second > 100_000
