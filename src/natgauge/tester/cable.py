@@ -58,8 +58,13 @@ Runner = Callable[[TrialRequest], TrialResult]
 class Cable(Protocol):
     """Two tester ports joined without a device."""
 
-    initiator: Port
-    responder: Port
+    @property
+    def initiator(self) -> Port:
+        """The Initiator's port."""
+
+    @property
+    def responder(self) -> Port:
+        """The Responder's port."""
 
 
 @dataclass(frozen=True, slots=True)
