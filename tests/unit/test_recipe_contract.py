@@ -37,6 +37,14 @@ VARIABLES = {
 }  # fmt: skip
 
 
+class FakeMachine(ThisMachine):
+    """Ours, or so it says."""
+
+    def __init__(self, system: str = "Linux") -> None:
+        super().__init__()
+        self.system = system
+
+
 @dataclass
 class FakeDevice:
     """Answers each snippet by rule and remembers what it was asked; a counter plays the table."""
@@ -45,7 +53,7 @@ class FakeDevice:
     inside: str = "inside"
     outside: str = "outside"
     environment: Mapping[str, str] = field(default_factory=dict)
-    machine: ThisMachine = field(default_factory=ThisMachine)
+    machine: FakeMachine = field(default_factory=FakeMachine)
     entries: int = 7
     left_after_emptying: int = 0
     answers: dict[str, CommandResult | Exception] = field(default_factory=dict)
@@ -62,11 +70,11 @@ class FakeDevice:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
-        if any(way in snippet for way in ("conntrack -F", "pool4 flush", "instance remove")):
+        if any(way in snippet for way in ("conntrack -F", "pool4 flush", "instance remove", "-F states", "ipfw_load")):
             self.entries = self.left_after_emptying
-        if "nf_conntrack_count" in snippet or "JSTAT_SESSIONS" in snippet:
+        if any(what in snippet for what in ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created")):
             return said(str(self.entries))
-        if "jool global display" in snippet:
+        if any(what in snippet for what in ("jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age")):
             return said("300")
         return said("30" if "cat /proc/sys/net/netfilter" in snippet or "threads" in snippet else "Linux 6.18")
 
@@ -138,7 +146,7 @@ def test_every_snippet_is_posix_shell_and_uses_known_variables_only(recipe: Reci
 
 def test_a_whole_life_in_order(recipe: Recipe, machine: Path) -> None:
     before = {path.name: path.read_text() for path in machine.iterdir()}
-    device = FakeDevice()
+    device = FakeDevice(machine=FakeMachine(recipe.system))
     gateway = Gateway(recipe, device)
     with gateway:
         gateway.prepare(PLAN)
@@ -186,7 +194,7 @@ def test_a_start_that_fails_is_told_with_the_last_thing_it_said_and_undone(machi
 
 
 def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe: Recipe, machine: Path) -> None:
-    device = FakeDevice(left_after_emptying=500)
+    device = FakeDevice(left_after_emptying=500, machine=FakeMachine(recipe.system))
     gateway = Gateway(recipe, device)
     gateway.prepare(PLAN)
     with pytest.raises(RuntimeError, match="start the gateway"):

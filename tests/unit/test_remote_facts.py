@@ -111,7 +111,10 @@ def test_a_shorter_mtu_than_the_testers_is_refused(facts: RemoteFacts) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"system": "OpenBSD"}, "runs OpenBSD"),
+        (
+            {"system": "NetBSD"},
+            "runs NetBSD, and devices can be on Linux, OpenBSD, FreeBSD only; measure it by --lab wire",
+        ),
         ({"user": 1000}, "we are user 1000 there"),
         ({"missing": ("ip",)}, "apt-get install iproute2"),
         ({"namespaces": False}, "no network namespaces"),

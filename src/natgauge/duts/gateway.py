@@ -11,9 +11,10 @@ from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.duts.ingredients import Knob, installing
+from natgauge.duts.ingredients import Knob
+from natgauge.duts.needs import refuse_elsewhere, refuse_missing
 from natgauge.duts.recipe import Recipe
-from natgauge.errors import BrokenError, HostError, NatgaugeError
+from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.contract import CommandResult, Device
 
 _VERB_SECONDS: Final = 60.0
@@ -141,7 +142,7 @@ class Gateway:
         for _ in range(_EMPTY_TRIES):
             for piece in pieces:
                 self._run("empty", piece, self._empty_seconds())
-            left = self.count()
+            left = self._left()
             if not left:
                 return
             time.sleep(_RETRY_SECONDS)
@@ -277,14 +278,18 @@ class Gateway:
         self._set_device()
         self._wait("does not stand", self._stands, _READY_SECONDS)
 
+    def _left(self) -> int | None:
+        """Connections that it still counts after it was emptied, once those are gone that it has forgotten."""
+        deadline = time.monotonic() + self.recipe.limits.count_lag
+        while (left := self.count()) and time.monotonic() < deadline:
+            time.sleep(_RETRY_SECONDS)
+        return left
+
     def _check_needs(self) -> None:
-        for need in self.recipe.needs:
-            for program in need.programs:
-                if self._run("check", f"command -v {program}", how="may fail").status:
-                    raise HostError(
-                        f'{self.recipe.name}: program "{program}" is missing on device {self.device.name}; run: '
-                        + installing([need.package])
-                    )
+        refuse_elsewhere(self.recipe, self.device)
+        refuse_missing(
+            self.recipe, self.device, lambda name: not self._run("check", f"command -v {name}", how="may fail").status
+        )
 
     def _unset(self) -> dict[str, int]:
         """Knobs of the device that can be set: a fresh one's value does not matter, so the least is taken."""

@@ -15,6 +15,11 @@ REVERSED: Final = ("stop",)
 
 #: Stands for the package of the programs that come with natgauge itself.
 OWN_PACKAGE: Final = "natgauge"
+#: Stands for the package of programs that every installation of the device's system has.
+BASE_PACKAGE: Final = "base"
+
+#: What a device's machine runs, as `uname -s` calls it.
+System = Literal["Linux", "OpenBSD", "FreeBSD"]
 
 _ROOTS: Final = ("/proc/sys/", "/sys/")
 
@@ -31,7 +36,10 @@ class Model(BaseModel):
 
 
 class Need(Model):
-    """Programs the device must have, and the Debian package that has them, or "natgauge" for natgauge's own."""
+    """Programs the device must have, and the Debian package that has them.
+
+    "natgauge" stands for natgauge's own, "base" for what every installation of the device's system has.
+    """
 
     programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
     package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
@@ -57,6 +65,7 @@ class Limits(Model):
         pool_ports: first and last port it gives out on one outside address.
         octets_per_connection: memory of one entry; None = unknown.
         octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
+        count_lag: seconds for which it may go on counting connections that it has forgotten already.
     """
 
     source_addresses: Number | None = None
@@ -64,6 +73,7 @@ class Limits(Model):
     pool_ports: tuple[Port, Port] | None = None
     octets_per_connection: Number | None = None
     octets_per_bucket: Number | None = None
+    count_lag: Annotated[int, Field(ge=0, le=600)] = 0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

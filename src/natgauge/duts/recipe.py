@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from natgauge.duts.ingredients import Knobs, Limits, Model, Need, Verbs
+from natgauge.duts.ingredients import Knobs, Limits, Model, Need, System, Verbs
 from natgauge.duts.layers import BUILT_IN, frozen, layered, merge, near, pieces_of
 from natgauge.duts.port_sets import PortSets
 from natgauge.errors import UsageError
@@ -60,6 +60,7 @@ class Recipe(Model):
         stateful: whether it keeps connections.
         source: what happens to the Initiator's source address and port; "mapped": each address becomes its own one,
             and the port stays (RFC 7757, RFC 6296).
+        system: what its device must run.
         extends: fragments it is built on, first to last.
         environment: variables its snippets see beside those of the lab.
         needs: what must be installed on the device.
@@ -79,6 +80,7 @@ class Recipe(Model):
     responder_family: Family
     stateful: bool
     source: Literal["translated", "unchanged", "mapped"]
+    system: System = "Linux"
     extends: tuple[str, ...] = ()
     environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = Field(default_factory=dict)
     needs: tuple[Need, ...] = ()

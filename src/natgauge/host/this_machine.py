@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from natgauge.errors import HostError
@@ -11,7 +12,13 @@ from natgauge.host.machine import memory_octets
 
 
 class ThisMachine:
-    """The machine of every device that lives in a namespace here."""
+    """The machine of every device that lives in a namespace here.
+
+    Attributes:
+        system: what it runs, as `uname -s` calls it.
+    """
+
+    system: str = os.uname().sysname
 
     def __init__(self, memory: Remembers | None = None) -> None:
         """`memory` writes global settings down before they change, and restores them; None = each restores itself."""

@@ -92,7 +92,13 @@ class Setting(Protocol):
 
 
 class Machine(Protocol):
-    """The machine a device runs on, as far as it matters to the device: it need not be the tester's."""
+    """The machine a device runs on, as far as it matters to the device: it need not be the tester's.
+
+    Attributes:
+        system: what it runs, as `uname -s` calls it, e.g. "Linux".
+    """
+
+    system: str
 
     def free_octets(self) -> int:
         """Memory that can be had.

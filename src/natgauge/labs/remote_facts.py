@@ -5,24 +5,30 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.errors import HostError, UsageError
 from natgauge.host.cpus import parse_cpus
 
-#: What the way of working needs over there, and the Debian package that has it.
-_PROGRAMS: Final = {
-    "ip": "iproute2",
-    "env": "coreutils",
-    "readlink": "coreutils",
-    "cat": "coreutils",
-    "wc": "coreutils",
+#: What the way of working needs over there, by family of systems, and on Linux the Debian package that has it.
+PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Linux": {
+        "ip": "iproute2",
+        "env": "coreutils",
+        "readlink": "coreutils",
+        "cat": "coreutils",
+        "wc": "coreutils",
+    },
+    "BSD": dict.fromkeys(("ifconfig", "route", "sysctl", "env", "readlink", "cat", "wc"), "base system"),
 }
+#: Systems whose machines can be worked on, as `uname -s` calls them.
+SYSTEMS: Final = ("Linux", "OpenBSD", "FreeBSD")
 #: Drivers that leave checksums unfinished, because no wire follows.
 VIRTUAL: Final = frozenset({"veth", "virtio_net", "tun", "xen_netfront", "netvsc", "hv_netvsc"})
-_SECTION: Final = "== "
+#: Begins the line above each kind of fact.
+SECTION: Final = "== "
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class RemoteFacts:
         management: interfaces by which it is reached, or by which it reaches the rest of the world.
         drivers: driver by interface, of those asked for; absent where it is not told.
         offloads: of those asked for, the ones whose transmit checksum off-load is on.
+        without_ipv6: interfaces on which IPv6 is turned off.
     """
 
     user: int
@@ -75,30 +82,35 @@ class RemoteFacts:
     management: frozenset[str]
     drivers: Mapping[str, str] = field(default_factory=dict)
     offloads: frozenset[str] = frozenset()
+    without_ipv6: frozenset[str] = frozenset()
+
+
+def common_script(programs: Iterable[str]) -> str:
+    """The beginning of what is asked on any system."""
+    return f"""
+echo '{SECTION}user'; id -u
+echo '{SECTION}system'; uname -s
+echo '{SECTION}kernel'; uname -r
+echo '{SECTION}missing'; for name in {" ".join(programs)}; do command -v "$name" > /dev/null || echo "$name"; done"""
 
 
 def script(interfaces: Sequence[str]) -> str:
     """Shell text that prints what `read` reads; what a machine does not have it passes over."""
-    programs = " ".join(_PROGRAMS)
     names = shlex.join(interfaces)
-    return f"""
-echo '{_SECTION}user'; id -u
-echo '{_SECTION}system'; uname -s
-echo '{_SECTION}kernel'; uname -r
-echo '{_SECTION}cpu'; sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | sed -n 1p
-echo '{_SECTION}cpus'; cat /sys/devices/system/cpu/online 2> /dev/null
-echo '{_SECTION}missing'; for name in {programs}; do command -v "$name" > /dev/null || echo "$name"; done
-echo '{_SECTION}namespaces'; ip netns list > /dev/null 2>&1 && echo yes
-echo '{_SECTION}links'; ip -o link show 2> /dev/null
-echo '{_SECTION}addresses'; ip -o addr show 2> /dev/null
+    return f"""{common_script(PROGRAMS["Linux"])}
+echo '{SECTION}cpu'; sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | sed -n 1p
+echo '{SECTION}cpus'; cat /sys/devices/system/cpu/online 2> /dev/null
+echo '{SECTION}namespaces'; ip netns list > /dev/null 2>&1 && echo yes
+echo '{SECTION}links'; ip -o link show 2> /dev/null
+echo '{SECTION}addresses'; ip -o addr show 2> /dev/null
 set -- ${{SSH_CONNECTION:-}}
-echo '{_SECTION}server'; echo "${{3:-}}"
-echo '{_SECTION}routes'
+echo '{SECTION}server'; echo "${{3:-}}"
+echo '{SECTION}routes'
 [ -z "${{1:-}}" ] || ip -o route get "$1" 2> /dev/null
 ip -o route show default 2> /dev/null; ip -o -6 route show default 2> /dev/null
 for interface in {names}; do
-    echo "{_SECTION}driver $interface"; ethtool -i "$interface" 2> /dev/null | sed -n 's/^driver: //p'
-    echo "{_SECTION}offload $interface"; ethtool -k "$interface" 2> /dev/null | grep '^tx-checksumming: on'
+    echo "{SECTION}driver $interface"; ethtool -i "$interface" 2> /dev/null | sed -n 's/^driver: //p'
+    echo "{SECTION}offload $interface"; ethtool -k "$interface" 2> /dev/null | grep '^tx-checksumming: on'
 done
 :
 """
@@ -106,36 +118,32 @@ done
 
 def read(text: str) -> RemoteFacts:
     """What the script printed."""
-    sections: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith(_SECTION):
-            lines = sections.setdefault(line.removeprefix(_SECTION), [])
-        elif line.strip():
-            lines.append(line.strip())
+    sections = sections_of(text)
     addresses = [found for line in sections.get("addresses", []) if (found := _ADDRESS.match(line))]
     links = {link.name: link for line in sections.get("links", []) if (link := _link(line, addresses))}
-    server = _first(sections, "server")
+    server = first(sections, "server")
     reached = {found[1] for line in sections.get("routes", []) if (found := re.search(r" dev (\S+)", line))}
     reached |= {found[1] for found in addresses if server and found[2] == server}
-    of_links = {name: _first(sections, f"driver {name}") for name in links}
-    user = _first(sections, "user")
+    of_links = {name: first(sections, f"driver {name}") for name in links}
+    user = first(sections, "user")
     return RemoteFacts(
         user=int(user) if user.isdigit() else -1,
-        system=_first(sections, "system"),
-        kernel=_first(sections, "kernel"),
-        cpu=_first(sections, "cpu"),
-        cpus=parse_cpus(_first(sections, "cpus") or "0"),
-        missing=tuple(sections.get("missing", ())),
+        system=first(sections, "system"),
+        kernel=first(sections, "kernel"),
+        cpu=first(sections, "cpu"),
+        cpus=parse_cpus(first(sections, "cpus") or "0"),
+        missing=tuple(line.strip() for line in sections.get("missing", ())),
         namespaces="yes" in sections.get("namespaces", ()),
         interfaces=links,
-        management=frozenset(_with_parents(reached, links)),
+        management=frozenset(with_parents(reached, links)),
         drivers={name: driver for name, driver in of_links.items() if driver},
         offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
     )
 
 
-def refuse_unfit(facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int) -> None:
+def refuse_unfit(
+    facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int, devices: Sequence[str] = ()
+) -> None:
     """Refuse a machine that cannot be worked on, and interfaces that must not be taken.
 
     Args:
@@ -143,22 +151,31 @@ def refuse_unfit(facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu:
         where: how messages call it.
         interfaces: the device's, towards the Initiator and the Responder.
         mtu: of the tester's ports, in octets.
+        devices: names of those that are to be there.
 
     Raises:
-        HostError: it is no Linux, we are not root there, or something is missing.
-        UsageError: an interface is not there, is how the machine is reached, or is in use.
+        HostError: it runs a system that cannot be worked on, we are not root there, or something is missing.
+        UsageError: an interface is not there, is how the machine is reached, or is in use; or it has room for one
+            device only.
     """
-    if facts.system != "Linux":
+    if facts.system not in SYSTEMS:
         raise HostError(
-            f"{where}: runs {facts.system or 'an unknown system'}, and devices are made of Linux namespaces only; "
+            f"{where}: runs {facts.system or 'an unknown system'}, and devices can be on {', '.join(SYSTEMS)} only; "
             "measure it by --lab wire, with --empty-command"
         )
     if facts.user != 0:
         raise HostError(f"{where}: we are user {facts.user} there, and devices need root; log in as root")
     for name in facts.missing:
-        raise HostError(f'{where}: program "{name}" is missing there; run there: apt-get install {_PROGRAMS[name]}')
-    if not facts.namespaces:
+        package = PROGRAMS["Linux"].get(name)
+        mends = f"run there: apt-get install {package}" if facts.system == "Linux" else "it is of the base system"
+        raise HostError(f'{where}: program "{name}" is missing there; {mends}')
+    if facts.system == "Linux" and not facts.namespaces:
         raise HostError(f"{where}: its `ip` or its kernel knows no network namespaces; install iproute2 there")
+    if facts.system != "Linux" and len(devices) > 1:
+        raise UsageError(
+            f"{where}: runs {facts.system}, which has room for one device, and the chain has {', '.join(devices)}; "
+            "use a machine with Linux"
+        )
     for name in interfaces:
         _refuse_interface(facts, where, name, mtu)
 
@@ -180,7 +197,11 @@ def _refuse_interface(facts: RemoteFacts, where: str, name: str, mtu: int) -> No
     if link.addresses:
         raise UsageError(
             f"{where}: interface {name} carries IP address {link.addresses[0]}; use another, or run there: "
-            f"ip addr flush dev {name}"
+            + (
+                f"ip addr flush dev {name}"
+                if facts.system == "Linux"
+                else f"ifconfig {name} {link.addresses[0]} delete"
+            )
         )
     if link.mtu < mtu:
         raise UsageError(
@@ -210,7 +231,19 @@ def _link(line: str, addresses: Sequence[re.Match[str]]) -> RemoteInterface | No
     )
 
 
-def _with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
+def sections_of(text: str) -> dict[str, list[str]]:
+    """Lines that say something, by the heading above them; what a machine greets with before is passed over."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(SECTION):
+            lines = sections.setdefault(line.removeprefix(SECTION), [])
+        elif line.strip():
+            lines.append(line.rstrip())
+    return sections
+
+
+def with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
     """With the interfaces that these stand on, and those that are part of them."""
     found, before = set(names), set[str]()
     while found != before:
@@ -220,5 +253,6 @@ def _with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[
     return found
 
 
-def _first(sections: Mapping[str, Sequence[str]], name: str) -> str:
-    return next(iter(sections.get(name, ())), "")
+def first(sections: Mapping[str, Sequence[str]], name: str) -> str:
+    """The first line under a heading; empty where there is none."""
+    return next(iter(sections.get(name, ())), "").strip()

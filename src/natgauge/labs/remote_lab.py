@@ -21,9 +21,10 @@ from natgauge.labs.netns import NetnsLab
 from natgauge.labs.openssh import CONTROL, Host
 from natgauge.labs.register import Register
 from natgauge.labs.remote import Remote
-from natgauge.labs.remote_facts import RemoteFacts, read, refuse_unfit, script
+from natgauge.labs.remote_facts import RemoteFacts, refuse_unfit
 from natgauge.labs.remote_layout import layout, private_directory
 from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
+from natgauge.labs.remote_systems import ways
 from natgauge.labs.wire import GRACE_SECONDS, WireLab
 from natgauge.words import Placement
 
@@ -35,6 +36,8 @@ _NEIGHBOURS: Final = "/proc/sys/net/{family}/neigh/default/gc_thresh{number}"
 
 class RemoteLab:
     """Devices in namespaces of another machine, whose own interfaces are cabled to ports of this one.
+
+    On OpenBSD and FreeBSD, which have no such namespaces, the machine is the device, the only one.
 
     The addresses are those of the `netns` lab. The machine's own namespace stays as it is, so its connections, ours to
     it among them, are neither counted nor translated; what is global to it (the size of the connection table ...) is
@@ -128,6 +131,7 @@ class RemoteLab:
             for device, (inside, outside) in zip(self._blueprint.devices, self._layout.ends, strict=True)
         )
         self.devices: Sequence[Device] = self._homes
+        self._ways = ways("Linux")
         self._facts: RemoteFacts | None = None
         self._register: Register | None = None
 
@@ -147,7 +151,8 @@ class RemoteLab:
     def parameters(self) -> Mapping[str, Any]:
         """Ports and links, and what the device's machine is."""
         facts = self._facts
-        known = {} if facts is None else {"device_kernel": facts.kernel, "device_cpu": facts.cpu or None}
+        kernel = "" if facts is None else facts.kernel if facts.system == "Linux" else f"{facts.system} {facts.kernel}"
+        known = {} if facts is None else {"device_kernel": kernel, "device_cpu": facts.cpu or None}
         count = {} if facts is None else {"device_processors": len(facts.cpus)}
         told = {name: value for name, value in self._ports.parameters().items() if name != "fresh_trials"}
         return {**told, **known, **count}
@@ -189,12 +194,17 @@ class RemoteLab:
     def _lay(self) -> None:
         """Look at the machine, take it, and make the devices."""
         laid = self._layout
-        facts = read(self._remote.ask(script(laid.interfaces)))
-        refuse_unfit(facts, f"ssh host {self.host}", laid.interfaces, self._ports.ground.mtu)
+        system = self._remote.ask("uname -s").strip()
+        self._ways = ways(system)
+        facts = self._ways.read(self._remote.ask(self._ways.script(laid.interfaces)))
+        refuse_unfit(facts, f"ssh host {self.host}", laid.interfaces, self._ports.ground.mtu, laid.names)
         self._facts = facts
+        self._machine.system = facts.system
         for home in self._homes:
             home.environment = {**home.environment, "NG_CPUS": format_cpus(facts.cpus)}
-        self._remember(laid.undo(facts), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
+            if not facts.namespaces:
+                home.netns = None
+        self._remember(self._ways.undo(laid, facts), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
         self._make(facts)
         self._remote.forgotten = lambda: self._make(facts)
         self._raise_neighbour_limits()
@@ -202,12 +212,14 @@ class RemoteLab:
     def _make(self, facts: RemoteFacts) -> None:
         self._remote.take()
         directories = " ".join(private_directory(name) for name in self._layout.names)
-        result = self._remote.run(f"mkdir -p {directories}\n{self._layout.make(facts)}", 60.0)
+        result = self._remote.run(f"mkdir -p {directories}\n{self._ways.make(self._layout, facts)}", 60.0)
         if result.status:
             raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
 
     def _raise_neighbour_limits(self) -> None:
-        """See that a device can know all the tester's hosts at once (arp(7): gc_thresh1 to gc_thresh3)."""
+        """See that a device can know all the tester's hosts at once (Linux, arp(7): gc_thresh1 to gc_thresh3)."""
+        if self._machine.system != "Linux":
+            return
         for family in set(self._blueprint.families):
             for number, factor in ((3, 4), (2, 3), (1, 2)):
                 path = _NEIGHBOURS.format(family=family, number=number)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,19 +19,29 @@ Remember = Callable[[str, str], None]
 
 
 class RemoteMachine:
-    """A machine taken by one lab, so nobody else's natgauge changes its settings meanwhile."""
+    """A machine taken by one lab, so nobody else's natgauge changes its settings meanwhile.
+
+    Attributes:
+        system: what it runs, as `uname -s` calls it; taken for Linux until the lab knows.
+    """
 
     def __init__(self, remote: Remote, remember: Remember) -> None:
         """Nothing is asked yet."""
+        self.system = "Linux"
         self._remote = remote
         self._remember = remember
 
     def free_octets(self) -> int:
-        """MemAvailable over there.
+        """MemAvailable over there; on other systems than Linux what is free or inactive.
 
         Raises:
             HostError: it does not tell.
         """
+        if self.system != "Linux":
+            octets = _of_pages(self._remote.run("vmstat -s", 30.0).stdout)
+            if octets is None:
+                raise HostError(f"ssh host {self._remote.host}: its `vmstat -s` tells no free pages")
+            return octets
         octets = memory_octets("MemAvailable", self._remote.run("cat /proc/meminfo", 30.0).stdout)
         if octets is None:
             raise HostError(f"ssh host {self._remote.host}: its /proc/meminfo has no MemAvailable")
@@ -39,6 +50,16 @@ class RemoteMachine:
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
         """A global setting of it; nothing is touched yet."""
         return RemoteSetting(self._remote, self._remember, name, tuple(paths), module)
+
+
+def _of_pages(text: str) -> int | None:
+    """Octets that can be had, of what vmstat(8) -s prints on OpenBSD and FreeBSD; None where it does not say."""
+    found = {
+        what: int(number) for number, what in re.findall(r"^\s*(\d+) (bytes per page|pages \w+)$", text, re.MULTILINE)
+    }
+    if "bytes per page" not in found or "pages free" not in found:
+        return None
+    return found["bytes per page"] * (found["pages free"] + found.get("pages inactive", 0))
 
 
 @dataclass(slots=True)
@@ -128,12 +149,12 @@ class RemoteDevice:
     """A device on another machine (see `natgauge.labs.contract.Device`).
 
     Attributes:
-        netns: the machine's namespace that is the device.
+        netns: the machine's namespace that is the device; None = the machine itself.
         remote: the machine.
     """
 
     name: str
-    netns: str
+    netns: str | None
     inside: str
     outside: str
     environment: Mapping[str, str]
@@ -143,7 +164,7 @@ class RemoteDevice:
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:
-        """Run a POSIX shell snippet (`sh -eu`) in the device's namespace over there, in its private directory.
+        """Run a POSIX shell snippet (`sh -eu`) in the device's place over there, in its private directory.
 
         Its seconds are those over there. Programs it leaves running live on until the lab goes.
 

@@ -23,6 +23,7 @@ from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import format_cpus, usable_cpus
 from natgauge.host.machine import memory_octets
+from natgauge.host.this_machine import ThisMachine
 from natgauge.labs import upkeep, xdp
 from natgauge.labs.namespaces import PREFIX, names
 from natgauge.tester.probe import CableProof, send_over_a_cable
@@ -287,11 +288,16 @@ def _packages(host: Host) -> Iterator[Finding]:
     absent: set[str] = set()
     for name, path in [(name, path) for name, paths in available().items() for path in paths]:
         try:
-            needs = load(path).needs
+            recipe = load(path)
         except UsageError as error:
             yield Finding(f"gateway {name}", "warning", str(error), f'"${{EDITOR:-vi}}" {shlex.quote(str(path))}')
             continue
-        missing = {program: need.package for need in needs for program in need.programs if not host.find(program)}
+        if recipe.system != ThisMachine.system:
+            yield Finding(f"gateway {name}", "ok", f"runs on {recipe.system}, over --lab ssh")
+            continue
+        missing = {
+            program: need.package for need in recipe.needs for program in need.programs if not host.find(program)
+        }
         absent |= set(missing.values())
         yield _package(name, missing)
     packages = sorted(absent)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a device has what its recipe needs, before anything of it is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from natgauge.duts.ingredients import BASE_PACKAGE, installing
+from natgauge.duts.recipe import Recipe
+from natgauge.errors import HostError
+from natgauge.labs.contract import Device
+
+
+def refuse_elsewhere(recipe: Recipe, device: Device) -> None:
+    """Refuse to play a recipe on another system than it is written for.
+
+    Raises:
+        HostError: the device's machine runs another one.
+    """
+    wanted, there = recipe.system, device.machine.system
+    if there != wanted:
+        raise HostError(
+            f"{recipe.name}: is a gateway of {wanted}, and device {device.name} runs {there}; use --lab ssh with a "
+            f"machine that runs {wanted}"
+        )
+
+
+def refuse_missing(recipe: Recipe, device: Device, present: Callable[[str], bool]) -> None:
+    """Refuse a device that lacks a program.
+
+    Args:
+        recipe: what is to be played.
+        device: where.
+        present: whether a program is there.
+
+    Raises:
+        HostError: one is missing; the message has what installs it.
+    """
+    for need in recipe.needs:
+        for program in need.programs:
+            if not present(program):
+                mends = f"run: {installing([need.package])}"
+                if need.package == BASE_PACKAGE:
+                    mends = f"it is of the base system of {recipe.system}"
+                raise HostError(f'{recipe.name}: program "{program}" is missing on device {device.name}; {mends}')

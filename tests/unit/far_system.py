@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine with OpenBSD or FreeBSD that is none: a folder of commands, each of which answers as the real one does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.unit import far_commands
+
+from natgauge.errors import BrokenError
+from natgauge.labs.contract import CommandResult, Setting
+
+#: POSIX's own, which those systems have too; nothing else of this machine is in reach of a snippet.
+_TOOLS = (
+    "awk",
+    "cat",
+    "chmod",
+    "cut",
+    "env",
+    "grep",
+    "head",
+    "mkdir",
+    "mv",
+    "readlink",
+    "rm",
+    "sed",
+    "sleep",
+    "tr",
+    "wc",
+)
+_STAND_INS = {
+    "OpenBSD": ("ifconfig", "pfctl", "route", "sysctl", "uname", "id", "vmstat"),
+    "FreeBSD": (
+        "ifconfig", "pfctl", "route", "sysctl", "uname", "id", "vmstat", "ipfw", "kldload", "kldstat",
+        "kldunload", "kenv",
+    ),
+}  # fmt: skip
+#: Shells that a far side may have.
+SHELLS = ("dash", "busybox sh", "mksh")
+
+
+class FarMachine:
+    """The machine of such a device."""
+
+    def __init__(self, system: str) -> None:
+        self.system = system
+
+    def free_octets(self) -> int:
+        """Enough."""
+        return 2**33
+
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> Setting:
+        """There are none."""
+        raise AssertionError(f"{name}: {paths}, {module}: no Linux is here")
+
+
+@dataclass
+class FarDevice:
+    """As `natgauge.labs.contract.Device`."""
+
+    folder: Path
+    machine: FarMachine
+    environment: Mapping[str, str]
+    shell: str
+    name: str = "dut"
+    inside: str = "em1"
+    outside: str = "em2"
+
+    @property
+    def work(self) -> Path:
+        """Its private directory."""
+        return self.folder / "work"
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the machine is like now."""
+        found: dict[str, Any] = json.loads((self.folder / "bin" / "state.json").read_text())
+        return found
+
+    def change(self, **parts: Mapping[str, Any]) -> None:
+        """Change parts of what it is like, e.g. the number of states."""
+        state = self.state
+        for name, values in parts.items():
+            state[name] |= values
+        (self.folder / "bin" / "state.json").write_text(json.dumps(state))
+
+    def run(
+        self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
+    ) -> CommandResult:
+        """As `natgauge.labs.contract.Device.run`."""
+        began = time.monotonic()
+        try:
+            done = subprocess.run(
+                [*self.shell.split(), "-eu", "-c", snippet.replace("/bin/sh", self.shell)],
+                env={"PATH": str(self.folder / "bin"), **self.environment, **(environment or {})},
+                cwd=self.work,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired:
+            raise BrokenError(f"snippet did not end within {timeout:g} s") from None
+        return CommandResult(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+
+
+def far_device(folder: Path, system: str, shell: str = "dash", **environment: str) -> FarDevice:
+    """A machine whose management interface is em0; em1 and em2 are free.
+
+    Args:
+        folder: of its commands and files.
+        system: what it runs.
+        shell: its /bin/sh.
+        environment: what its snippets see.
+    """
+    commands = folder / "bin"
+    commands.mkdir()
+    (folder / "work").mkdir()
+    program = commands / "far_commands.py"
+    program.write_text(f"#!{sys.executable} -SE\n" + Path(far_commands.__file__).read_text())
+    program.chmod(0o755)
+    for name in _STAND_INS[system]:
+        (commands / name).symlink_to(program)
+    for name in (*_TOOLS, shell.split(maxsplit=1)[0]):
+        found = shutil.which(name)
+        assert found, name
+        (commands / name).symlink_to(found)
+    metric = " metric 0" if system == "FreeBSD" else ""
+    port: dict[str, Any] = {"up": True, "metric": metric}
+    if system == "FreeBSD":
+        port["disabled"] = True
+    state = {
+        "system": system,
+        "modules": [],
+        "sysctl": {"net.inet.ip.forwarding": "0", "net.inet6.ip6.forwarding": "0", "net.pf.states_hashsize": "131072"}
+        | {"hw.model": "Some CPU @ 3 GHz", "hw.ncpu": "4"},
+        "interfaces": {
+            "lo0": {"up": True, "mtu": 32768, "inet": "127.0.0.1", "metric": metric},
+            "em0": {"up": True, "inet": "10.9.0.5", "lines": ["lladdr 52:54:00:00:00:01"], "metric": metric},
+            "em1": dict(port),
+            "em2": {**port, "up": False},
+        },
+        "pf": {
+            "enabled": False, "states": 0, "forgotten": 0, "forgotten_at": 0, "counters": {}, "rules": [], "nat": [],
+            "skip": [], "limit": far_commands.LIMIT, "timeouts": far_commands.TIMEOUTS,
+        },
+        "ipfw": {"rules": {}, "instances": {}},
+    }  # fmt: skip
+    (commands / "state.json").write_text(json.dumps(state))
+    seen = {"NG_WORK": str(folder / "work"), "NG_INSIDE": "em1", "NG_OUTSIDE": "em2", **environment}
+    return FarDevice(folder, FarMachine(system), seen, shell)
