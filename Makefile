@@ -16,7 +16,7 @@ SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard src/natgaug
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo wheel try-wheel test test-guest test-unit check format schemas bench clean
+.PHONY: help setup build demo wheel try-wheel test test-guest record-runs test-unit check format schemas bench clean
 
 help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -42,6 +42,10 @@ test: setup $(STAMPS)/test-packages ## all tests: engine, unit, frames, labs (ro
 
 test-guest: setup $(STAMPS)/test-packages $(STAMPS)/guest-packages ## tests of the vm lab with a guest that is built and emulated (root; takes its time)
 	NATGAUGE_TEST_GUEST=1 $(BIN)/python -m pytest tests/labs/test_lab_vm.py
+
+record-runs: setup $(STAMPS)/test-packages ## run every gateway of this machine, and write down that it was (root); with NATGAUGE_TEST_GUEST=1 the guest's, too
+	NATGAUGE_RECORD_RUNS=1 $(BIN)/python -m pytest tests/labs/test_gateways.py tests/labs/test_chains.py tests/labs/test_lab_vm.py \
+		-k 'translates_both_ways or in_a_guest_is_measured'
 
 test-unit: setup ## the inner loop: engine and unit tests, no privilege needed
 	cargo test --release --locked --quiet --lib

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labs.last_runs import record
 
 import natgauge
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
@@ -79,7 +80,7 @@ def test_a_guest_is_a_machine_of_its_own_and_goes_with_the_lab() -> None:
     assert left() == []
 
 
-@pytest.mark.parametrize("gateway", ["nftables-nat44", "jool-nat64"])
+@pytest.mark.parametrize("gateway", ["nftables-nat44", "jool-nat64", "nftables-flowtable-nat44", "464xlat-jool"])
 def test_a_gateway_in_a_guest_is_measured_and_its_result_stamped(gateway: str, tmp_path: Path) -> None:
     try:
         answer = natgauge.measure("connection-rate", gateway, results=tmp_path, **QUICK)
@@ -92,6 +93,7 @@ def test_a_gateway_in_a_guest_is_measured_and_its_result_stamped(gateway: str, t
         emulated = place["guest_accelerator"] == "tcg"
         assert place["emulated"] is emulated
         assert ("functional" in {doubt["word"] for doubt in answer.document["doubts"]}) is emulated
+        record(gateway, "guest", answer.document["parameters"]["device"]["version"])
     trials = list(read_lines(folder / "trials.jsonl", TRIAL_SCHEMA))
     passed = [trial for trial in trials if trial["verdict"] == "PASS"]
     assert passed

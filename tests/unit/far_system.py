@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine with OpenBSD or FreeBSD that is none: a folder of commands, each of which answers as the real one does."""
+"""A machine with OpenBSD, FreeBSD or VPP that is none: a folder of commands, each answering as the real one does."""
 
 from __future__ import annotations
 
@@ -20,23 +20,11 @@ from natgauge.labs.contract import CommandResult, Setting
 
 #: POSIX's own, which those systems have too; nothing else of this machine is in reach of a snippet.
 _TOOLS = (
-    "awk",
-    "cat",
-    "chmod",
-    "cut",
-    "env",
-    "grep",
-    "head",
-    "mkdir",
-    "mv",
-    "readlink",
-    "rm",
-    "sed",
-    "sleep",
-    "tr",
-    "wc",
-)
+    "awk", "cat", "chmod", "cut", "env", "grep", "head", "ls", "mkdir", "mv", "readlink", "rm", "sed", "sleep", "tail",
+    "timeout", "tr", "wc",
+)  # fmt: skip
 _STAND_INS = {
+    "Linux": ("vpp", "vppctl", "vpp_get_stats", "ip", "ethtool"),
     "OpenBSD": ("ifconfig", "pfctl", "route", "sysctl", "uname", "id", "vmstat"),
     "FreeBSD": (
         "ifconfig", "pfctl", "route", "sysctl", "uname", "id", "vmstat", "ipfw", "kldload", "kldstat",
@@ -125,7 +113,10 @@ def far_device(folder: Path, system: str, shell: str = "dash", **environment: st
     commands.mkdir()
     (folder / "work").mkdir()
     program = commands / "far_commands.py"
-    program.write_text(f"#!{sys.executable} -SE\n" + Path(far_commands.__file__).read_text())
+    program.write_text(
+        f"#!{sys.executable} -SE\n"
+        + (Path(__file__).parent / ("far_vpp.py" if system == "Linux" else "far_commands.py")).read_text()
+    )
     program.chmod(0o755)
     for name in _STAND_INS[system]:
         (commands / name).symlink_to(program)
@@ -155,5 +146,10 @@ def far_device(folder: Path, system: str, shell: str = "dash", **environment: st
         "ipfw": {"rules": {}, "instances": {}},
     }  # fmt: skip
     (commands / "state.json").write_text(json.dumps(state))
+    links = {
+        "em1": {"mac": "02:00:00:00:00:02", "addresses": ["10.0.0.1/16", "2001:2::1/64"]},
+        "em2": {"mac": "02:00:00:00:00:03", "addresses": ["198.19.0.1/16"]},
+    }
+    (commands / "links.json").write_text(json.dumps(links))
     seen = {"NG_WORK": str(folder / "work"), "NG_INSIDE": "em1", "NG_OUTSIDE": "em2", **environment}
     return FarDevice(folder, FarMachine(system), seen, shell)

@@ -37,6 +37,14 @@ VARIABLES = {
 }  # fmt: skip
 
 
+#: Parts of snippets that print the number of connections, and a knob's value.
+COUNTING = ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat")
+READING = (
+    "jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age", "show nat44 summary", "show nat timeouts",
+    "echo 1", 'cat "$NG_WORK/nat.sessions',
+)  # fmt: skip
+
+
 class FakeMachine(ThisMachine):
     """Ours, or so it says."""
 
@@ -70,11 +78,22 @@ class FakeDevice:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
-        if any(way in snippet for way in ("conntrack -F", "pool4 flush", "instance remove", "-F states", "ipfw_load")):
+        if any(
+            way in snippet
+            for way in (
+                "conntrack -F",
+                "pool4 flush",
+                "instance remove",
+                "-F states",
+                "ipfw_load",
+                "clear nat44",
+                "plugin disable",
+            )
+        ):
             self.entries = self.left_after_emptying
-        if any(what in snippet for what in ("nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created")):
+        if any(what in snippet for what in COUNTING):
             return said(str(self.entries))
-        if any(what in snippet for what in ("jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age")):
+        if any(what in snippet for what in READING):
             return said("300")
         return said("30" if "cat /proc/sys/net/netfilter" in snippet or "threads" in snippet else "Linux 6.18")
 
@@ -203,7 +222,8 @@ def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe:
     gateway.start()
     found = dict(gateway.settings().found)
     knobs = {path.name: path.read_text() for path in machine.iterdir()}
-    device.left_after_emptying, begin = 500, len(device.asked)
+    device.entries = device.left_after_emptying = 500
+    begin = len(device.asked)
     device.answers["cat /proc/sys/net/netfilter/nf_conntrack_udp"] = said("90")
     # Frames go on opening connections, so that emptying could never end.
     gateway.restart_under_load()

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from textwrap import TextWrapper
+from typing import TYPE_CHECKING, Final
 
 import click
+
+#: Of a terminal; a path is not broken.
+_COLUMNS: Final = 100
 
 if TYPE_CHECKING:
     from natgauge.duts.recipe import Recipe
@@ -19,21 +23,50 @@ def command(context: click.Context, as_json: bool) -> None:
     """List the gateways that can be measured; `show` tells more of one."""
     if context.invoked_subcommand is not None:
         return
-    from natgauge.duts.recipe import available, is_own, load
+    from natgauge.duts.recipe import available, load
+    from natgauge.duts.whereabouts import last_run, places
 
     found = available()
     recipes = [load(path) for paths in found.values() for path in paths]
     if as_json:
         import json
 
-        keys = {"name", "title", "kind", "initiator_family", "responder_family", "stateful", "origin"}
-        click.echo(json.dumps({"duts": [recipe.model_dump(mode="json", include=keys) for recipe in recipes]}))
+        keys = {"name", "title", "kind", "system", "initiator_family", "responder_family", "stateful", "origin"}
+        told = [
+            {
+                **recipe.model_dump(mode="json", include=keys),
+                "places": list(places(recipe)),
+                "last_run": run.as_dict() if (run := last_run(recipe)) else None,
+            }
+            for recipe in recipes
+        ]
+        click.echo(json.dumps({"duts": told}))
         return
     width = max((len(recipe.name) for recipe in recipes), default=0)
     for recipe in recipes:
-        origin = "" if is_own(recipe.origin) else f"  ({recipe.origin})"
-        twice = "  same name as another: give the path" if len(found[recipe.name]) > 1 else ""
-        click.echo(f"{recipe.name:<{width}}  {recipe.kind:<7}  {recipe.title}{origin}{twice}")
+        for line in _listed(recipe, width, twice=len(found[recipe.name]) > 1):
+            click.echo(line)
+
+
+def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:
+    """One gateway: name, kind and title, and below them where it can run and when we last ran it."""
+    from natgauge.duts.recipe import is_own
+    from natgauge.duts.whereabouts import last_run, places_in_words, run_in_words
+
+    origin = "" if is_own(recipe.origin) else f"  ({recipe.origin})"
+    same = "  same name as another: give the path" if twice else ""
+    yield from _wrapped(
+        f"{recipe.name:<{width}}  {recipe.kind:<8}  {recipe.title}{origin}{same}", "", " " * (width + 12)
+    )
+    ours = f"; {run_in_words(last_run(recipe))}" if is_own(recipe.origin) else ""
+    indent = " " * (width + 2)
+    yield from _wrapped(f"runs {places_in_words(recipe)}{ours}", indent, indent)
+
+
+def _wrapped(text: str, first: str, others: str) -> list[str]:
+    return TextWrapper(
+        _COLUMNS, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    ).wrap(text)
 
 
 @command.command("show")
@@ -42,7 +75,8 @@ def command(context: click.Context, as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Tell everything of one gateway's recipe; NAME may be the path of a recipe file."""
     from natgauge.duts.ingredients import VERBS
-    from natgauge.duts.recipe import load
+    from natgauge.duts.recipe import is_own, load
+    from natgauge.duts.whereabouts import last_run, places_in_words, run_in_words
 
     recipe = load(name)
     if as_json:
@@ -52,8 +86,11 @@ def show(name: str, as_json: bool) -> None:
     click.echo(f"  file      {recipe.origin}")
     click.echo(f"  kind      {recipe.kind}, {recipe.initiator_family} to {recipe.responder_family}")
     click.echo(f"  source    {recipe.source}; {'keeps connections' if recipe.stateful else 'no connections'}")
-    for need in recipe.needs:
-        click.echo(f"  needs     {', '.join(need.programs)} (package {need.package})")
+    click.echo(f"  runs      {places_in_words(recipe)} ({recipe.system})")
+    if is_own(recipe.origin):
+        click.echo(f"  by us     {run_in_words(last_run(recipe))}")
+    for line in _wanted(recipe):
+        click.echo(line)
     for knob, facts in recipe.knobs.named().items():
         bounds = f"{facts.minimum} to {facts.maximum}" if facts.maximum is not None else f"from {facts.minimum}"
         click.echo(f"  knob      {knob.replace('_', ' ')}: {bounds} {facts.unit}, of the {facts.scope}")
@@ -64,6 +101,17 @@ def show(name: str, as_json: bool) -> None:
         for verb in VERBS:
             for piece in played.verbs.pieces(verb):
                 click.echo(f"  {device}{verb:<9} " + piece.strip().replace("\n", "\n            "))
+
+
+def _wanted(recipe: Recipe) -> Iterator[str]:
+    """What it needs, and what runs for it."""
+    for need in recipe.needs:
+        source = f"package {need.package}" if need.package else need.mends
+        yield f"  needs     {', '.join(need.programs)} ({source})"
+    for process in recipe.process:
+        yield f"  process   {process.name}: {process.command.strip()}"
+    for module in dict.fromkeys(module for played in recipe.of_devices(1) for module in played.modules):
+        yield f"  kernel    {module.name}; where it is missing: {module.mends}"
 
 
 def _played(recipe: Recipe) -> Iterator[tuple[str, Recipe]]:

@@ -6,13 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, Literal, NoReturn, Self
 
+from natgauge.duts.device_knobs import DeviceKnobs, How
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.duts.ingredients import Knob
-from natgauge.duts.needs import refuse_elsewhere, refuse_missing
+from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.contract import CommandResult, Device
@@ -20,12 +19,11 @@ from natgauge.labs.contract import CommandResult, Device
 _VERB_SECONDS: Final = 60.0
 _READY_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.05
+#: Of looking whether a process runs; the device may be in trouble already.
+_LOOK_SECONDS: Final = 10.0
 _EMPTY_TRIES: Final = 5
 #: Emptying 10^6 connections takes a Linux kernel 1.3 s; this leaves slower devices some room.
 _EMPTY_SECONDS_PER_CONNECTION: Final = 10e-6
-
-#: What a snippet is run for: its success, its status whatever that is, or the undoing also of a broken gateway.
-_How = Literal["must", "may fail", "undo"]
 
 
 class Gateway:
@@ -54,7 +52,7 @@ class Gateway:
         self._values: dict[str, int] = {}
         self._found: dict[str, int] = {}
         self._version: tuple[str, ...] | None = None
-        self._device_found: dict[str, int] = {}
+        self._knobs = DeviceKnobs(recipe, self._run, self._number)
         self._begun = False
         self._broken: str | None = None
         self._machine = {
@@ -84,7 +82,7 @@ class Gateway:
         """
         self._check_needs()
         present = {name: knob.read() for name, knob in self._machine.items()}
-        self._values = choose(self.recipe, plan, self._wishes, {**self._unset(), **present})
+        self._values = choose(self.recipe, plan, self._wishes, {**self._knobs.unset(), **present})
         self._plan = plan
         self._refuse_unfit(present)
 
@@ -100,7 +98,7 @@ class Gateway:
             raise RuntimeError("prepare the gateway before it is started")
         self._set_machine()
         self._begun = True
-        for piece in self.recipe.verbs.pieces("start"):
+        for piece in self._pieces("start"):
             self._run("start", piece)
         self._settle()
         self.empty()
@@ -114,7 +112,9 @@ class Gateway:
             UsageError: a limit or time-out is too small for the plan.
         """
         present = {name: knob.read() for name, knob in self._machine.items()}
-        self._values = choose(self.recipe, plan, self._wishes, {**self._unset(), **present, **self._machine_found()})
+        self._values = choose(
+            self.recipe, plan, self._wishes, {**self._knobs.unset(), **present, **self._machine_found()}
+        )
         self._plan = plan
         self._refuse_unfit(present)
         self._set_machine()
@@ -197,7 +197,7 @@ class Gateway:
         """
         if not self._begun:
             raise RuntimeError("start the gateway before it is restarted")
-        pieces = [*self.recipe.verbs.pieces("stop"), *self.recipe.verbs.pieces("start")]
+        pieces = [*self._pieces("stop"), *self._pieces("start")]
         # One shell for all: between two of them the gateway would wait for us.
         self._run("restart", "\n".join(f"(\n{piece}\n)" for piece in pieces), self._empty_seconds())
         self._settle()
@@ -261,7 +261,7 @@ class Gateway:
         failed: list[str] = []
         if self._begun:
             self._begun = False
-            tasks = [self._restore_device, *(self._stopper(piece) for piece in self.recipe.verbs.pieces("stop"))]
+            tasks = [self._knobs.restore, *(self._stopper(piece) for piece in self._pieces("stop"))]
         else:
             tasks = []
         for task in [*tasks, *(knob.restore for knob in self._machine.values())]:
@@ -274,9 +274,20 @@ class Gateway:
 
     # What follows is how it is done.
 
+    def _pieces(self, verb: Literal["start", "stop"]) -> tuple[str, ...]:
+        """What is played for it, with its processes: started last, and the first to go."""
+        pieces, processes = self.recipe.verbs.pieces(verb), self.recipe.process
+        if verb == "start":
+            return (*pieces, *(process.start for process in processes))
+        return (*(process.stop for process in reversed(processes)), *pieces)
+
     def _settle(self) -> None:
+        seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
+        if self.recipe.process:
+            # A process answers nothing before it stands; the kernel can be set at once.
+            self._wait("does not stand", self._stands, seconds)
         self._set_device()
-        self._wait("does not stand", self._stands, _READY_SECONDS)
+        self._wait("does not stand", self._stands, seconds)
 
     def _left(self) -> int | None:
         """Connections that it still counts after it was emptied, once those are gone that it has forgotten."""
@@ -287,16 +298,11 @@ class Gateway:
 
     def _check_needs(self) -> None:
         refuse_elsewhere(self.recipe, self.device)
-        refuse_missing(
-            self.recipe, self.device, lambda name: not self._run("check", f"command -v {name}", how="may fail").status
-        )
+        refuse_missing(self.recipe, self.device, lambda name: self._works(f"command -v {name}"))
+        refuse_modules(self.recipe, self.device, self._works)
 
-    def _unset(self) -> dict[str, int]:
-        """Knobs of the device that can be set: a fresh one's value does not matter, so the least is taken."""
-        return {name: knob.minimum for name, knob in self._device_knobs().items() if knob.settable}
-
-    def _device_knobs(self) -> dict[str, Knob]:
-        return {name: knob for name, knob in self.recipe.knobs.named().items() if knob.scope == "device"}
+    def _works(self, snippet: str) -> bool:
+        return not self._run("check", snippet, how="may fail").status
 
     def _refuse_unfit(self, present: Mapping[str, int]) -> None:
         plan = self._plan
@@ -321,55 +327,33 @@ class Gateway:
                 knob.write(wanted)
 
     def _set_device(self) -> None:
-        for name, knob in self._device_knobs().items():
-            if name not in self._values:
-                continue
-            # A second start finds our own value.
-            self._found.setdefault(name, self._read_device(knob))
-            for path in knob.paths:
-                found = self._device_found.setdefault(path, self._read_file(path))
-                # What is larger already stays, unless something else was asked for.
-                wished = name in self._wishes.named()
-                self._put(
-                    f'echo "$NG_VALUE" > {path}', self._values[name] if wished else max(self._values[name], found)
-                )
-            if knob.write:
-                self._put(knob.write, self._values[name])
-
-    def _put(self, snippet: str, value: int, how: _How = "must") -> None:
-        self._run("set", snippet, variables={"NG_VALUE": str(value)}, how=how)
-
-    def _restore_device(self) -> None:
-        """A namespace forgets its settings when it goes, another device does not."""
-        for path, value in self._device_found.items():
-            self._put(f'echo "$NG_VALUE" > {path}', value, "undo")
-        self._device_found.clear()
+        self._knobs.set(self._values, self._wishes.named(), self._found)
 
     def _stopper(self, piece: str) -> Callable[[], object]:
         return lambda: self._run("stop", piece, self._empty_seconds(), how="undo")
 
-    def _read_device(self, knob: Knob) -> int:
-        snippet = knob.read or f"cat {' '.join(knob.paths)}"
-        lines = self._run("read", snippet).stdout.split()
-        return min(self._number("read", line) for line in lines or [""])
-
     def _read_knobs(self) -> dict[str, int]:
         machine = {name: knob.read() for name, knob in self._machine.items()}
-        return {**machine, **{name: self._read_device(knob) for name, knob in self._device_knobs().items()}}
+        return {**machine, **self._knobs.read()}
 
     def _read_files(self) -> dict[str, int]:
         files: dict[str, int] = {}
         for machine in self._machine.values():
             files |= machine.values()
-        for knob in self._device_knobs().values():
-            for path in knob.paths:
-                files[Path(path).name] = self._read_file(path)
-        return files
+        return {**files, **self._knobs.files()}
 
-    def _read_file(self, path: str) -> int:
-        return self._number("read", self._run("read", f"cat {path}").stdout)
+    def _ended(self) -> str:
+        """How one of its processes ended, in words; empty while they run."""
+        for process in self.recipe.process:
+            with suppress(BrokenError):
+                told = self.device.run(process.look, environment=self._environment(), timeout=_LOOK_SECONDS).stdout
+                if ended := process.ended(told):
+                    return ended
+        return ""
 
     def _stands(self) -> tuple[bool, str]:
+        if ended := self._ended():
+            self._break(ended)
         for piece in self.recipe.verbs.pieces("check"):
             result = self._run("check", piece, how="may fail")
             if result.status:
@@ -393,7 +377,7 @@ class Gateway:
         seconds: float = _VERB_SECONDS,
         *,
         variables: Mapping[str, str] | None = None,
-        how: _How = "must",
+        how: How = "must",
     ) -> CommandResult:
         """Run a snippet; one that does not end, or fails although it may not, breaks the gateway."""
         if self._broken and how != "undo":
@@ -424,6 +408,8 @@ class Gateway:
             self._break(f"{verb} printed {text.strip()[:60]!r}, which is no whole number")
 
     def _break(self, what: str) -> NoReturn:
+        if (ended := self._ended()) and ended not in what:
+            what = f"{what}; {ended}"
         message = f"{self.recipe.name} on device {self.device.name}: {what}"
         self._broken = self._broken or message
         raise BrokenError(message)

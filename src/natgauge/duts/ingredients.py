@@ -36,13 +36,40 @@ class Model(BaseModel):
 
 
 class Need(Model):
-    """Programs the device must have, and the Debian package that has them.
+    """Programs the device must have, and where they come from.
 
-    "natgauge" stands for natgauge's own, "base" for what every installation of the device's system has.
+    Attributes:
+        programs: found by PATH.
+        package: the Debian package that has them, "natgauge" for natgauge's own, "base" for what every installation of
+            the device's system has; None = none has.
+        mends: where no package has them: what a user does, as the end of a sentence.
     """
 
     programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
-    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
+    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")] | None = None
+    mends: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.package is None) == (self.mends is None):
+            raise ValueError("name the package that has the programs or, where there is none, what mends")
+        return self
+
+
+class Module(Model):
+    """Something that the kernel of the device's machine must have, beyond what every Linux has.
+
+    Attributes:
+        name: the kernel's module that brings it.
+        check: snippet that succeeds where it is there; it may load it. None = `modprobe` does.
+        package: Debian package that has the module; None = it is one of the kernel's own.
+        mends: what a user does where it is missing, as the end of a sentence.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+    check: Snippet | None = None
+    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")] | None = None
+    mends: Annotated[str, Field(min_length=1)]
 
 
 def installing(packages: Iterable[str]) -> str:

@@ -15,6 +15,8 @@ from natgauge.errors import UsageError
 BUILT_IN: Final = Path(__file__).parent
 
 _COMMON: Final = "common"
+#: Lists of which each layer brings its own part.
+_ADDING: Final = frozenset({"needs", "modules"})
 
 
 def near(name: str, there: Iterable[str]) -> str:
@@ -70,13 +72,13 @@ def pieces_of(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def merge(below: dict[str, Any], above: dict[str, Any], *within: str) -> dict[str, Any]:
-    """Tables merge, needs and pieces of verbs add up, anything else is replaced."""
+    """Tables merge, needs, modules and pieces of verbs add up, anything else is replaced."""
     result = dict(below)
     for key, value in above.items():
         old = result.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
             result[key] = merge(old, value, *within, key)
-        elif isinstance(old, list) and isinstance(value, list) and (key == "needs" or within == ("verbs",)):
+        elif isinstance(old, list) and isinstance(value, list) and (key in _ADDING or within == ("verbs",)):
             result[key] = _without_repeats([*old, *value])
         else:
             result[key] = value

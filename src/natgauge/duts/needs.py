@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from natgauge.duts.ingredients import BASE_PACKAGE, installing
+from natgauge.duts.ingredients import BASE_PACKAGE, Need, installing
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import HostError
 from natgauge.labs.contract import Device
@@ -39,7 +39,30 @@ def refuse_missing(recipe: Recipe, device: Device, present: Callable[[str], bool
     for need in recipe.needs:
         for program in need.programs:
             if not present(program):
-                mends = f"run: {installing([need.package])}"
-                if need.package == BASE_PACKAGE:
-                    mends = f"it is of the base system of {recipe.system}"
-                raise HostError(f'{recipe.name}: program "{program}" is missing on device {device.name}; {mends}')
+                raise HostError(
+                    f'{recipe.name}: program "{program}" is missing on device {device.name}; {_mends(need, recipe)}'
+                )
+
+
+def refuse_modules(recipe: Recipe, device: Device, works: Callable[[str], bool]) -> None:
+    """Refuse a device whose kernel lacks something.
+
+    Args:
+        recipe: what is to be played.
+        device: where.
+        works: whether a snippet succeeds there.
+
+    Raises:
+        HostError: something is missing; the message has what mends it.
+    """
+    for module in recipe.modules:
+        if not works(module.check or f"modprobe {module.name}"):
+            raise HostError(f"{recipe.name}: the kernel of device {device.name} has no {module.name}; {module.mends}")
+
+
+def _mends(need: Need, recipe: Recipe) -> str:
+    if need.package is None:
+        return need.mends or ""
+    if need.package == BASE_PACKAGE:
+        return f"it is of the base system of {recipe.system}"
+    return f"run: {installing([need.package])}"

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from natgauge.duts.ingredients import Knobs, Limits, Model, Need, System, Verbs
+from natgauge.duts.ingredients import Knobs, Limits, Model, Module, Need, System, Verbs
 from natgauge.duts.layers import BUILT_IN, frozen, layered, merge, near, pieces_of
 from natgauge.duts.port_sets import PortSets
+from natgauge.duts.processes import Process
 from natgauge.errors import UsageError
 from natgauge.words import Family
 
@@ -22,7 +23,7 @@ VARIABLE: Final = "NATGAUGE_DUTS"
 
 _PARTS: Final = "parts"
 #: What a chain's recipe has of its devices.
-_OF_DEVICES: Final = frozenset({"extends", "environment", "needs", "limits", "verbs", "knobs"})
+_OF_DEVICES: Final = frozenset({"extends", "environment", "needs", "modules", "limits", "process", "verbs", "knobs"})
 #: Where files lie does not decide how they are played.
 _WHEREABOUTS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
 
@@ -64,7 +65,9 @@ class Recipe(Model):
         extends: fragments it is built on, first to last.
         environment: variables its snippets see beside those of the lab.
         needs: what must be installed on the device.
+        modules: what its machine's kernel must have.
         limits: what no knob changes.
+        process: programs that run as long as it stands, in the order they are started.
         verbs: how it is played.
         knobs: what can be set.
         chain: its devices from the Initiator to the Responder, where it is several; verbs, knobs and limits are then
@@ -84,7 +87,9 @@ class Recipe(Model):
     extends: tuple[str, ...] = ()
     environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = Field(default_factory=dict)
     needs: tuple[Need, ...] = ()
+    modules: tuple[Module, ...] = ()
     limits: Limits = Limits()
+    process: tuple[Process, ...] = ()
     verbs: Verbs
     knobs: Knobs = Knobs()
     chain: tuple[Part, ...] = ()

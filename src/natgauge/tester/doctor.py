@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from natgauge.duts.ingredients import installing
+from natgauge.duts.ingredients import Need, installing
 from natgauge.duts.recipe import available, load
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, programs
@@ -295,10 +295,8 @@ def _packages(host: Host) -> Iterator[Finding]:
         if recipe.system != ThisMachine.system:
             yield Finding(f"gateway {name}", "ok", f"runs on {recipe.system}, over --lab ssh")
             continue
-        missing = {
-            program: need.package for need in recipe.needs for program in need.programs if not host.find(program)
-        }
-        absent |= set(missing.values())
+        missing = {program: need for need in recipe.needs for program in need.programs if not host.find(program)}
+        absent |= {need.package for need in missing.values() if need.package}
         yield _package(name, missing)
     packages = sorted(absent)
     if packages:
@@ -308,11 +306,14 @@ def _packages(host: Host) -> Iterator[Finding]:
         yield Finding("gateway packages", "ok", "all are installed")
 
 
-def _package(name: str, missing: Mapping[str, str]) -> Finding:
-    """Of one recipe; `missing` has the Debian package of each program that was not found."""
+def _package(name: str, missing: Mapping[str, Need]) -> Finding:
+    """Of one recipe; `missing` has what is told of each program that was not found."""
     if not missing:
         return Finding(f"gateway {name}", "ok", "all it needs is installed")
-    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", installing(missing.values()))
+    packages = [need.package for need in missing.values() if need.package]
+    mends = [need.mends for need in missing.values() if need.mends]
+    mend = "; ".join([*([installing(packages)] if packages else []), *dict.fromkeys(mends)])
+    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", mend)
 
 
 def _ports(host: Host) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -47,6 +48,12 @@ class Image:
     kernel: Path
     initrd: Path
     release: str
+
+
+def modules() -> frozenset[str]:
+    """Modules that a guest has, without those that they need in turn."""
+    listed = re.search(r"^modules='([^']*)'", (_HERE / "pack.sh").read_text(), re.MULTILINE)
+    return frozenset(listed[1].split()) if listed else frozenset()
 
 
 def folder() -> Path:

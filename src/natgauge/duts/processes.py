@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway's own processes: started, watched and ended by shell text that runs wherever a device runs its snippets.
+
+Each has a shell above it that stays until it ends and writes down how. So an end is known at once and for certain, also
+on another machine and after the number of the process has gone to somebody else.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from natgauge.duts.ingredients import Model, Snippet
+
+#: Lines of its log that are brought home when it has ended.
+_LAST_LINES: Final = 5
+_SAID_LENGTH: Final = 200
+_MARK: Final = "natgauge-end "
+
+
+class Process(Model):
+    """A program that runs as long as its gateway stands.
+
+    Attributes:
+        name: of its files in the device's private directory: NAME.pid, NAME.log.
+        command: starts it in the foreground; shell text whose last command takes the shell's place.
+        ready_seconds: it may take until the gateway stands (the verb `check`).
+        stop_seconds: it may take to end when it is asked to (SIGTERM), before it is killed.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
+    command: Snippet
+    ready_seconds: Annotated[int, Field(ge=1, le=600)] = 10
+    stop_seconds: Annotated[int, Field(ge=1, le=600)] = 5
+
+    @property
+    def start(self) -> str:
+        """Shell text that starts it, with core dumps allowed, and returns at once."""
+        # Its log is its own: the shell above it has a word for each signal, too.
+        run = f"exec > {self.name}.log 2>&1 < /dev/null\necho $$ > {self.name}.pid\nexec {self.command.strip()}"
+        return f"""
+cd "$NG_WORK"
+rm -f {self.name}.pid {self.name}.end
+ulimit -c unlimited 2> /dev/null || true
+{{
+    /bin/sh -euc {shlex.quote(run)} && status=0 || status=$?
+    echo "$status" > {self.name}.end
+}} > /dev/null 2>&1 &
+"""
+
+    @property
+    def look(self) -> str:
+        """Shell text that prints nothing while it runs, and else what `ended` reads."""
+        return f"""
+cd "$NG_WORK"
+if [ ! -e {self.name}.end ]; then
+    if [ ! -s {self.name}.pid ] || kill -0 "$(cat {self.name}.pid)" 2> /dev/null; then exit; fi
+fi
+echo "{_MARK}$(cat {self.name}.end 2> /dev/null)"
+core=$(ls -t core* 2> /dev/null | head -n 1)
+if [ -n "$core" ]; then echo "$NG_WORK/$core"; else cat /proc/sys/kernel/core_pattern 2> /dev/null || echo core; fi
+grep . {self.name}.log 2> /dev/null | tail -n {_LAST_LINES} || true
+"""
+
+    @property
+    def stop(self) -> str:
+        """Shell text that ends it and leaves none of its files; succeeds also when there is none."""
+        return f"""
+cd "$NG_WORK" 2> /dev/null || exit 0
+if [ -s {self.name}.pid ] && [ ! -e {self.name}.end ]; then
+    pid=$(cat {self.name}.pid)
+    kill "$pid" 2> /dev/null || true
+    tries={self.stop_seconds * 10}
+    while kill -0 "$pid" 2> /dev/null || [ ! -e {self.name}.end ]; do
+        if [ "$tries" -eq 0 ]; then kill -s KILL "$pid" 2> /dev/null || true; fi
+        if [ "$tries" -le -20 ]; then
+            if kill -0 "$pid" 2> /dev/null; then echo "{self.name}, process $pid, does not end" >&2; exit 1; fi
+            break
+        fi
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+fi
+rm -f {self.name}.pid {self.name}.end {self.name}.log
+"""
+
+    def ended(self, text: str) -> str | None:
+        """How it ended, in words, of what `look` printed; None while it runs."""
+        lines = text.splitlines()
+        if not lines or not lines[0].startswith(_MARK.strip()):
+            return None
+        status = lines[0].removeprefix(_MARK.strip()).strip()
+        core = lines[1] if len(lines) > 1 else ""
+        said = next((line.strip() for line in reversed(lines[2:]) if line.strip()), "")
+        last = f"; it last said: {said[:_SAID_LENGTH]}" if said else "; it said nothing"
+        return f"{self.name} {_how(status, core)}{last}"
+
+
+def _how(status: str, core: str) -> str:
+    """The end of a process in words: a shell tells a signal as 128 and its number."""
+    if not re.fullmatch(r"\d+", status):
+        return "is gone, and nobody saw how"
+    number = int(status)
+    if number <= 128:
+        return f"ended with exit status {number}"
+    try:
+        name = signal.Signals(number - 128).name
+    except ValueError:
+        name = f"signal {number - 128}"
+    if name not in _DUMPING:
+        return f"was ended by {name}"
+    if core.startswith("/"):
+        return f"was ended by {name} (core dump: {core})"
+    where = "core dump handed to " + core[1:].strip() if core.startswith("|") else f"no core dump found; pattern {core}"
+    return f"was ended by {name} ({where})"
+
+
+#: Signals that dump core unless something is done about them (signal(7)).
+_DUMPING: Final = frozenset(
+    {"SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGXCPU", "SIGSYS"}
+)

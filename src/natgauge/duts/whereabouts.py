@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a gateway can be played, and when it was last played by us: what `natgauge duts` tells of each."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from natgauge.duts.ingredients import OWN_PACKAGE
+from natgauge.duts.layers import BUILT_IN
+from natgauge.duts.recipe import Recipe, is_own
+from natgauge.host import kernel
+from natgauge.labs.guest.image import PACKAGES
+from natgauge.labs.guest.image import modules as guest_modules
+
+#: "here": in namespaces of this machine. "guest": `--lab vm`. "ssh": on another machine.
+Place = Literal["here", "guest", "ssh"]
+PLACES: Final[tuple[Place, ...]] = get_args(Place)
+_SAID: Final[Mapping[Place, str]] = {"here": "here", "guest": "in a guest", "ssh": "over SSH"}
+#: Written by the lab tests when they are asked to (`make record-runs`); no other hand writes there.
+RUNS: Final = BUILT_IN / "runs" / "last.toml"
+#: What Debian's guest has without being asked for.
+_ALWAYS: Final = frozenset({"util-linux", "coreutils"})
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The last time that we played a gateway at one place.
+
+    Attributes:
+        date: year-month-day.
+        place: where.
+        version: what the gateway told of itself, a program each.
+    """
+
+    date: str
+    place: Place
+    version: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Place, ...]:
+    """Where it can be played, whatever must be installed for it first.
+
+    Args:
+        recipe: the gateway.
+        has: whether this machine's kernel has a module, or could load it.
+    """
+    if recipe.system != "Linux":
+        return ("ssh",)
+    played = recipe.of_devices(1)
+    packages = {need.package for one in played for need in one.needs}
+    modules = [module for one in played for module in one.modules]
+    found: list[Place] = []
+    if all(has(module.name) for module in modules):
+        found.append("here")
+    if packages <= {*PACKAGES, *_ALWAYS} and {module.name for module in modules} <= guest_modules():
+        found.append("guest")
+    if OWN_PACKAGE not in packages:
+        # natgauge itself is on this machine only.
+        found.append("ssh")
+    return tuple(found)
+
+
+def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
+    """The last time that natgauge's own recipe of this name was played by us; None = never."""
+    if not is_own(recipe.origin):
+        return None
+    runs = [
+        Run(told["date"], place, tuple(told["version"]))
+        for place in PLACES
+        if (told := _told(file).get(recipe.name, {}).get(place))
+    ]
+    return max(runs, key=lambda run: run.date, default=None)
+
+
+def run_in_words(run: Run | None) -> str:
+    """As `natgauge duts` tells it."""
+    if run is None:
+        return "never run by us"
+    return f"last run by us {run.date} {_SAID[run.place]}: {', '.join(run.version)}"
+
+
+def places_in_words(recipe: Recipe) -> str:
+    """As `natgauge duts` tells it."""
+    return ", ".join(_SAID[place] for place in places(recipe)) or "nowhere that we know"
+
+
+@cache
+def _told(file: Path) -> Mapping[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stands in for VPP, its two tools, `ip` and `ethtool`, under whose names it is called; see far_commands.py.
+
+The process is a real one that listens on no socket: beside the name that it was told to listen on it keeps a file with
+its number and all that it was told. It dies as the real one does when it is told to hold more sessions than fit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+HERE = Path(sys.argv[0]).parent
+#: From its start to the first answer; the real one takes 2.4 to 3.5 s.
+READY_SECONDS = 0.4
+_PLAIN = (
+    r"create host-interface v2 name \w+ hw-addr [0-9a-f:]{17} cksum-gso-disable rx-size 2048 tx-size 2048",
+    r"set interface state host-\w+ up",
+    r"set interface ip address host-\w+ [0-9a-f.:]+/\d+",
+)
+
+
+def say(line: object) -> None:
+    """Print it; `print` is for nobody else here."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def die(what: str, status: int = 1) -> NoReturn:
+    sys.stderr.write(what + "\n")
+    sys.exit(status)
+
+
+def keep(file: Path, state: dict[str, Any]) -> None:
+    """Write it down at once or not at all, for the process reads it all the time."""
+    other = file.with_suffix(".new")
+    other.write_text(json.dumps(state))
+    other.rename(file)
+
+
+def vpp(arguments: list[str]) -> NoReturn:
+    """Run until it is asked to end."""
+    if len(arguments) != 2 or arguments[0] != "-c":
+        die("vpp: unknown input")
+    text = Path(arguments[1]).read_text()
+    told = dict(
+        re.findall(r"^\s+(cli-listen|exec|socket-name|main-heap-size|main-core|prefix) (\S+)$", text, re.MULTILINE)
+    )
+    if len(told) != 6 or "nodaemon" not in text or "plugin default { disable }" not in text:
+        die(f"vpp: config: {told}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    say("vpp[1]: dpdk not loaded")
+    time.sleep(READY_SECONDS)
+    plugins = re.findall(r"plugin (\w+)_plugin.so \{ enable \}", text)
+    state: dict[str, Any] = {
+        "pid": os.getpid(),
+        "plugins": plugins,
+        "heap": int(told["main-heap-size"][:-1]),
+        "sessions": 0,
+    }
+    for line in Path(told["exec"]).read_text().splitlines():
+        said = obey(state, line)
+        if said:
+            say(f"exec: {said}")
+    keep(Path(told["cli-listen"]), state)
+    Path(told["socket-name"]).write_text(told["cli-listen"])
+    while True:
+        time.sleep(0.05)
+        state = json.loads(Path(told["cli-listen"]).read_text())
+        if state["limit"] > (state["heap"] - 120) * 2600:
+            sys.stderr.write("vpp: os_out_of_memory: cannot allocate 1073741824 bytes\n")
+            sys.stderr.flush()
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if os.environ.get("FAR_CORE"):
+                Path("core.vpp").write_text("a core dump")
+            os.abort()
+
+
+def obey(state: dict[str, Any], line: str) -> str:  # noqa: C901, PLR0911, PLR0912 - a case for each
+    """One command of its command line; what it says."""
+    if any(re.fullmatch(one, line) for one in _PLAIN):
+        state.setdefault("interfaces", []).append(line)
+        return ""
+    match line.split():
+        case ["nat44", "plugin", "enable", "sessions", number] if "nat" in state["plugins"]:
+            state |= {"limit": int(number), "udp": 300, "nat": "nat44"}
+        case ["nat44", "add", "address", address]:
+            state["pool"] = address
+        case ["set", "interface", "nat44", "in", inside, "out", outside] if state.get("pool"):
+            state["nat_interfaces"] = [f"{inside} in", f"{outside} out"]
+        case ["show", "nat44" | "nat64" as which, "interfaces"]:
+            shown = state.get("nat_interfaces", []) if state.get("nat") == which else []
+            return "\n ".join([f"{which.upper()} interfaces:", *shown])
+        case ["show", "nat44", "summary"]:
+            return (
+                f"max translations per thread: {state['limit']} fib 0\ntotal timed out sessions: 0\ntotal sessions: 0"
+            )
+        case ["set", "nat44", "session", "limit", number]:
+            state |= {"limit": int(number), "sessions": 0}
+        case ["show", "nat", "timeouts"]:
+            return f"udp timeout: {state['udp']}sec\ntcp-established timeout: 7440sec\nicmp timeout: 60sec"
+        case ["set", "nat", "timeout", "udp", number]:
+            state["udp"] = int(number)
+        case ["clear", "nat44", "ed", "sessions"]:
+            state["sessions"] = 0
+        case ["nat64", "plugin", "enable", "bib-buckets", bib, "bib-memory", _, "st-buckets", st, "st-memory", _] if (
+            "nat64" in state["plugins"] and bib == st and state.get("nat") != "nat64"
+        ):
+            state |= {"nat": "nat64", "limit": int(st) * 10, "sessions": 0}
+        case ["nat64", "plugin", "disable"] if state.get("nat") == "nat64":
+            state |= {"nat": None, "nat_interfaces": [], "pool": None}
+        case ["nat64", "add", "prefix", prefix]:
+            state["prefix"] = prefix
+        case ["nat64", "add", "pool", "address", address]:
+            state["pool"] = address
+        case ["set", "interface", "nat64", "in" | "out" as side, interface] if state.get("pool"):
+            state.setdefault("nat_interfaces", []).append(f"{interface} {side}")
+        case ["exec", file]:
+            return "\n".join(filter(None, (obey(state, one) for one in Path(file).read_text().splitlines())))
+        case ["show", "version"]:
+            return "vpp v26.10-rc0~374-gb575ec2 built by root on here at 2026-11-01T00:00:00\n"
+        case ["show", "errors"]:
+            return (
+                "   Count  Node  Reason  Severity\n    39999 nat44-ed-in2out-slowpath  maximum sessions exceeded  error"
+            )
+        case _:
+            return f"unknown input `{line}'"
+    return ""
+
+
+def _alive(file: Path, program: str) -> dict[str, Any]:
+    """What the process was told; there is none to answer when it is gone, though its socket is still there."""
+    try:
+        state: dict[str, Any] = json.loads(file.read_text())
+        os.kill(state["pid"], 0)
+    except (OSError, ValueError):
+        die(f"{program}: connect: Connection refused")
+    return state
+
+
+def vppctl(arguments: list[str]) -> None:
+    """One command."""
+    if arguments[0] != "-s":
+        die("usage: vppctl -s SOCKET COMMAND")
+    file = Path(arguments[1])
+    state = _alive(file, "vppctl")
+    said = obey(state, " ".join(arguments[2:]))
+    if said:
+        say(said)
+    keep(file, state)
+
+
+def vpp_get_stats(arguments: list[str]) -> None:
+    """The number of sessions, as one thread's counter."""
+    match arguments:
+        case ["socket-name", file, "dump", "/nat44-ed/total-sessions" | "/nat64/total-sessions" as name]:
+            state = _alive(Path(Path(file).read_text()), "vpp_get_stats")
+            if state["nat"] in name:
+                say(f"[0 @ 0]: {state['sessions']} packets {name}")
+        case _:
+            die("usage: vpp_get_stats [socket-name <name>] [ls|dump|poll] <patterns> ...")
+
+
+def ip(arguments: list[str]) -> None:
+    """Of two interfaces what is asked of them."""
+    file = HERE / "links.json"
+    links = json.loads(file.read_text())
+    match arguments:
+        case ["-o", "link", "show", "dev", name]:
+            ether = f"link/ether {links[name]['mac']} brd ff:ff:ff:ff:ff:ff"
+            say(f"3: {name}: <BROADCAST,UP> mtu 1500 qdisc noqueue state UP \\    {ether}")
+        case ["-o", "address", "show", "dev", name]:
+            for one in links[name]["addresses"]:
+                say(f"3: {name}    inet{'6' if ':' in one else ''} {one} scope global {name}\\       valid_lft forever")
+            say(f"3: {name}    inet6 fe80::1/64 scope link \\       valid_lft forever preferred_lft forever")
+        case ["address", "flush", "dev", name]:
+            links[name]["addresses"] = []
+        case ["address", "replace", one, "dev", name]:
+            links[name]["addresses"] = [*links[name]["addresses"], one]
+        case ["link", "set", "dev", name, "address", mac, "promisc", "on" | "off" as promisc]:
+            links[name] |= {"mac": mac, "promisc": promisc}
+        case _:
+            die(f"ip: {arguments}: nobody taught me that")
+    file.write_text(json.dumps(links))
+
+
+def main() -> None:
+    name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
+    if name != "ethtool":
+        {"vpp": vpp, "vppctl": vppctl, "vpp_get_stats": vpp_get_stats, "ip": ip}[name](arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways that are processes: waited for, watched, ended; and VPP's recipes against a stand-in for VPP."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit import far_vpp
+from tests.unit.far_system import SHELLS, FarDevice, far_device
+from tests.unit.test_far_recipes import ADDRESSES
+
+from natgauge.duts import gateway as driver
+from natgauge.duts.fitness import PlanFacts, Wishes
+from natgauge.duts.gateway import Gateway
+from natgauge.duts.processes import Process
+from natgauge.duts.recipe import Recipe, load
+from natgauge.errors import BrokenError, HostError, UsageError
+
+PLAN = PlanFacts(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
+NAMES = ("vpp-nat44-ed", "vpp-nat64")
+MINE = """
+name = "mine"
+title = "A process of mine"
+kind = "routing"
+initiator_family = "ipv4"
+responder_family = "ipv4"
+stateful = false
+source = "unchanged"
+
+[[process]]
+name = "mine"
+command = '''{command}'''
+stop_seconds = 1
+
+[verbs]
+start = 'rm -f "$NG_WORK/ready"'
+check = 'cat "$NG_WORK/ready"'
+version = "echo 1"
+stop = 'rm -f "$NG_WORK/ready"'
+"""
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> str:
+    """One that is installed here."""
+    if shutil.which(request.param.split()[0]) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return str(request.param)
+
+
+@pytest.fixture
+def device(shell: str, tmp_path: Path) -> FarDevice:
+    return far_device(tmp_path, "Linux", shell, **ADDRESSES)
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Callable[[str], Recipe]:
+    """A recipe of one process."""
+
+    def made(command: str) -> Recipe:
+        (tmp_path / "mine.toml").write_text(MINE.format(command=command))
+        return load(tmp_path / "mine.toml")
+
+    return made
+
+
+def links(device: FarDevice) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((device.folder / "bin" / "links.json").read_text())
+    return found
+
+
+def vpp(device: FarDevice) -> dict[str, Any]:
+    """What VPP was told."""
+    found: dict[str, Any] = json.loads((device.work / "cli.sock").read_text())
+    return found
+
+
+def connect(device: FarDevice, count: int) -> None:
+    far_vpp.keep(device.work / "cli.sock", {**vpp(device), "sessions": count})
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_whole_life_of_vpp(name: str, device: FarDevice) -> None:
+    recipe, before = load(name), links(device)
+    with Gateway(recipe, device) as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        told = vpp(device)
+        assert told["limit"] >= 106_250
+        assert told["pool"] == "198.19.0.1"
+        assert set(told["nat_interfaces"]) == {"host-em1 in", "host-em2 out"}
+        assert f"create host-interface v2 name em1 hw-addr {before['em1']['mac']}" in told["interfaces"][0]
+        assert links(device)["em1"] == {"mac": "06:fe:00:00:00:02", "addresses": [], "promisc": "on"}
+        assert gateway.count() == 0
+        connect(device, 4321)
+        assert gateway.count() == 4321
+        gateway.empty()
+        assert gateway.count() == 0
+        assert gateway.version()[0].startswith("vpp v26.10")
+        assert gateway.faults() == {"sessions_exceeded": 39999}
+        settings = gateway.settings()
+        assert settings.knobs["table_size"] >= 106_250
+        assert settings.knobs["cores"] == 1
+        if name == "vpp-nat44-ed":
+            assert (settings.knobs["udp_timeout"], settings.found["udp_timeout"]) == (230, 300)
+        first = told["pid"]
+        gateway.restart_under_load()
+        assert gone(first)
+        assert gateway.settings().knobs == settings.knobs
+        last = vpp(device)["pid"]
+    assert gone(last)
+    assert list(device.work.iterdir()) == []
+    assert {name: (one["mac"], one["addresses"]) for name, one in links(device).items()} == {
+        name: (one["mac"], one["addresses"]) for name, one in before.items()
+    }
+
+
+def test_a_vpp_whose_memory_does_not_suffice_collapses_and_comes_back(tmp_path: Path) -> None:
+    device = far_device(tmp_path, "Linux", FAR_CORE="1", **ADDRESSES)
+    with Gateway(load("vpp-nat44-ed"), device) as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        connect(device, 5)
+        far_vpp.keep(device.work / "cli.sock", {**vpp(device), "limit": 3_000_000})
+        deadline = time.monotonic() + 20
+        while not (device.work / "vpp.end").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with pytest.raises(BrokenError) as died:
+            gateway.count()
+        assert "count failed with exit status" in str(died.value)
+        assert re.search(r"vpp was ended by SIGABRT \(core dump: \S*/work/core\.vpp\)", str(died.value))
+        assert "it last said: vpp: os_out_of_memory: cannot allocate" in str(died.value)
+        with pytest.raises(BrokenError) as again:
+            gateway.confirm_standing()
+        assert str(again.value) == str(died.value)
+        (device.work / "core.vpp").unlink()
+        gateway.restart()
+        assert gateway.count() == 0
+    assert list(device.work.iterdir()) == []
+
+
+def test_a_process_that_dies_while_it_is_waited_for_is_told_at_once(
+    device: FarDevice, mine: Callable[[str], Recipe]
+) -> None:
+    gateway = Gateway(mine("sh -c 'echo no such card >&2; exit 3'"), device)
+    (device.folder / "bin" / "sh").symlink_to(shutil.which("sh") or "")
+    gateway.prepare(PLAN)
+    began = time.monotonic()
+    with pytest.raises(BrokenError, match=r"mine ended with exit status 3; it last said: no such card$"):
+        gateway.start()
+    assert time.monotonic() - began < 5
+    gateway.stop()
+    assert list(device.work.iterdir()) == []
+
+
+def test_a_process_is_waited_for_and_killed_when_it_does_not_end(
+    device: FarDevice, mine: Callable[[str], Recipe]
+) -> None:
+    (device.folder / "bin" / "sh").symlink_to(shutil.which("sh") or "")
+    recipe = mine("sh -c 'trap \"\" TERM; sleep 0.3; echo up > ready; while :; do sleep 0.2; done'")
+    gateway = Gateway(recipe, device)
+    gateway.prepare(PLAN)
+    gateway.start()
+    pid = int((device.work / "mine.pid").read_text())
+    assert not gone(pid)
+    gateway.confirm_standing()
+    began = time.monotonic()
+    gateway.stop()
+    assert 0.9 < time.monotonic() - began < 6
+    assert gone(pid)
+    assert list(device.work.iterdir()) == []
+
+
+def test_a_process_that_was_killed_is_noticed(device: FarDevice, mine: Callable[[str], Recipe]) -> None:
+    gateway = Gateway(mine("sleep 600"), device)
+    gateway.prepare(PLAN)
+    (device.work / "mine.end").write_text("0\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "_READY_SECONDS", 0.3)
+        quick = gateway.recipe.process[0].model_copy(update={"ready_seconds": 1})
+        gateway.recipe = gateway.recipe.model_copy(update={"process": (quick,)})
+        with pytest.raises(BrokenError, match="does not stand within 1 s: cat: "):
+            gateway.start()
+    gateway.stop()
+    again = Gateway(gateway.recipe, device)
+    again.prepare(PLAN)
+    device.run(quick.start)
+    time.sleep(0.3)
+    (device.work / "ready").write_text("")
+    again.confirm_standing()
+    os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
+    time.sleep(0.3)
+    with pytest.raises(BrokenError, match="mine was ended by SIGKILL; it said nothing"):
+        again.confirm_standing()
+    device.run(quick.stop)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("", None),
+        ("natgauge-end 0\n|/usr/lib/systemd/systemd-coredump %P\n", "p ended with exit status 0; it said nothing"),
+        ("natgauge-end \ncore\nhello\n", "p is gone, and nobody saw how; it last said: hello"),
+        (
+            "natgauge-end 139\n|/usr/lib/systemd/systemd-coredump %P\na\nb\n",
+            "p was ended by SIGSEGV (core dump handed to /usr/lib/systemd/systemd-coredump %P); it last said: b",
+        ),
+        (
+            "natgauge-end 134\ncore.%p\n",
+            "p was ended by SIGABRT (no core dump found; pattern core.%p); it said nothing",
+        ),
+        ("natgauge-end 143\ncore\n", "p was ended by SIGTERM; it said nothing"),
+        ("natgauge-end 255\ncore\n", "p was ended by signal 127; it said nothing"),
+    ],
+)
+def test_an_end_is_told_in_words(told: str, words: str | None) -> None:
+    assert Process(name="p", command="p").ended(told) == words
+
+
+def test_a_missing_vpp_is_refused_with_what_mends_it(tmp_path: Path) -> None:
+    device = far_device(tmp_path, "Linux", **ADDRESSES)
+    (tmp_path / "bin" / "vppctl").unlink()
+    with pytest.raises(HostError, match=r'"vppctl" is missing on device dut; install VPP \(fd.io\), which Debian'):
+        Gateway(load("vpp-nat64"), device).prepare(PLAN)
+
+
+def test_a_table_size_that_was_asked_for_is_rounded_to_buckets_and_told(tmp_path: Path) -> None:
+    device = far_device(tmp_path, "Linux", **ADDRESSES)
+    with Gateway(load("vpp-nat64"), device, Wishes(table_size=100_003)) as gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        assert gateway.settings().knobs["table_size"] == vpp(device)["limit"] == 100_010
+
+
+def test_a_knob_that_prints_nothing_is_told_by_name(tmp_path: Path) -> None:
+    device = far_device(tmp_path, "Linux", **ADDRESSES)
+    recipe = load("vpp-nat44-ed")
+    silent = recipe.knobs.table_size
+    assert silent
+    knobs = recipe.knobs.model_copy(update={"table_size": silent.model_copy(update={"read": "true"})})
+    gateway = Gateway(recipe.model_copy(update={"knobs": knobs}), device)
+    gateway.prepare(PLAN)
+    with pytest.raises(BrokenError, match="read of table_size printed '', which is no whole number"):
+        gateway.start()
+    gateway.stop()
+
+
+def test_a_process_without_a_command_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE.format(command=""))
+    with pytest.raises(UsageError, match=r"process\.0\.command: '': string should have at least 1 character"):
+        load(tmp_path / "mine.toml")

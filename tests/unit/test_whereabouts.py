@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where gateways can be played and when they were: told from what is written down, and never more than that."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.labs import last_runs
+
+from natgauge.cli import duts
+from natgauge.duts.recipe import available, load
+from natgauge.duts.whereabouts import RUNS, Run, last_run, places, run_in_words
+from natgauge.host import kernel
+
+NOT_LINUX = {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw-nat64"}
+
+
+@pytest.mark.parametrize(
+    ("name", "modules", "where"),
+    [
+        ("nftables-nat44", (), ("here", "guest", "ssh")),
+        ("tayga-nat64", (), ("here", "guest", "ssh")),
+        ("nftables-flowtable-nat44", (), ("guest", "ssh")),
+        ("nftables-flowtable-nat44", ("nf_flow_table",), ("here", "guest", "ssh")),
+        ("464xlat-jool", ("jool",), ("guest", "ssh")),
+        ("464xlat-jool", ("jool", "jool_siit"), ("here", "guest", "ssh")),
+        ("map-t-jool", (), ("ssh",)),
+        ("map-t-jool", ("jool_mapt",), ("here", "ssh")),
+        ("map-t", (), ("here",)),
+        ("openbsd-pf-nat64", ("pf",), ("ssh",)),
+    ],
+)
+def test_a_gateway_runs_where_all_of_it_can_be_had(name: str, modules: tuple[str, ...], where: tuple[str, ...]) -> None:
+    assert places(load(name), lambda module: module in modules) == where
+
+
+def test_what_the_guest_lacks_is_not_promised_there(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = (RUNS.parents[1] / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
+    path.write_text(text + '\n[[needs]]\nprograms = ["vpp"]\npackage = "vpp"\n')
+    assert places(load(path)) == ("here", "ssh")
+    assert last_run(load(path)) is None, "a user's recipe is not one that we have run"
+
+
+def test_modules_are_looked_for_loaded_built_in_and_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Uname:
+        release = "6.1"
+
+    monkeypatch.setattr("os.uname", Uname)
+    folder = tmp_path / "lib/modules/6.1"
+    assert not kernel.has("jool", tmp_path)
+    folder.mkdir(parents=True)
+    (folder / "modules.dep").write_text("updates/dkms/jool-common.ko.xz:\nupdates/dkms/jool.ko.xz: updates/x.ko\n")
+    (folder / "modules.builtin").write_text("kernel/net/netfilter/nf-flow-table.ko\n")
+    (tmp_path / "sys/module/loaded").mkdir(parents=True)
+    assert [kernel.has(name, tmp_path) for name in ("jool", "jool_common", "nf_flow_table", "loaded", "x", "joo")] == [
+        True, True, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_the_latest_run_of_all_places_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "last.toml"
+    recipe = load("linux-ipv4")
+    assert last_run(recipe, file) is None
+    assert run_in_words(None) == "never run by us"
+    last_runs.record("linux-ipv4", "here", ["Linux 6"], file)
+    assert not file.exists(), "nothing is written down unless that is asked for"
+    monkeypatch.setenv(last_runs.VARIABLE, "1")
+    last_runs.record("linux-ipv4", "here", ["Linux 6", "Linux 6", 'a "b"'], file)
+    last_runs.record("zz", "guest", ["x"], file)
+    text = file.read_text()
+    file.write_text(text.replace('[zz.guest]\ndate = "2', '[linux-ipv4.guest]\ndate = "1'))
+    day = re.search(r"\d{4}-\d\d-\d\d", text)
+    assert day
+    later = tmp_path / "again.toml"
+    later.write_text(file.read_text())
+    assert last_run(recipe, later) == Run(day[0], "here", ("Linux 6", 'a "b"'))
+    assert run_in_words(last_run(recipe, later)) == f'last run by us {day[0]} here: Linux 6, a "b"'
+
+
+def test_what_is_written_down_is_of_gateways_that_are_there_and_of_linux() -> None:
+    for name, (path,) in available().items():
+        run = last_run(load(path))
+        if name in NOT_LINUX:
+            assert run is None, "no such machine was ever here"
+        elif run is not None:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d", run.date)
+            assert run.version
+            assert run.place in {"here", *places(load(path))}
+
+
+def test_the_list_stays_readable_and_says_what_was_never_run() -> None:
+    said = CliRunner().invoke(duts.command, [])
+    assert said.exit_code == 0
+    assert max(map(len, said.output.splitlines())) <= 100
+    flat = re.sub(r"\s+", " ", said.output)
+    for name in NOT_LINUX:
+        assert re.search(rf"{name} nat\d\d [^;]* runs over SSH; never run by us", flat), name
+
+
+def test_json_has_places_and_runs() -> None:
+    said = CliRunner().invoke(duts.command, ["--json"])
+    found = {one["name"]: one for one in json.loads(said.output)["duts"]}
+    assert found["freebsd-pf"]["places"] == ["ssh"]
+    assert found["freebsd-pf"]["system"] == "FreeBSD"
+    assert found["freebsd-pf"]["last_run"] is None
+    assert "here" in found["nftables-nat44"]["places"]
+
+
+def test_one_gateway_tells_what_its_kernel_must_have() -> None:
+    said = CliRunner().invoke(duts.command, ["show", "nftables-flowtable-nat44"])
+    assert "kernel    nf_flow_table; where it is missing: use --lab vm" in said.output
+    assert "by us     " in said.output
