@@ -11,6 +11,7 @@ import pytest
 from tests.labs.foreign import foreign_nat
 
 import natgauge
+from natgauge.comparisons import by_rates
 from natgauge.errors import BrokenError
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
@@ -99,6 +100,13 @@ def test_a_gateway_that_loses_frames_is_not_compared(tmp_path: Path) -> None:
         )
 
 
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches that end soon: nothing here depends on how near they come."""
+    monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "error": "30%"})
+
+
+@pytest.mark.usefixtures("wide")
 def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
     found = natgauge.compare(
         "tayga-nat64", "tayga-nat64", quantities="new", connections=2000, most_seconds=5.0, results=tmp_path
@@ -113,10 +121,12 @@ def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
     assert labs() == []
 
 
+@pytest.mark.usefixtures("wide")
 def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
     with foreign_nat("one", "nftables-nat44", 10) as (_, one), foreign_nat("two", "nftables-nat44", 10) as (_, two):
+        more = {"device_timeout": 10, "grace_seconds": 0.3}
         names = [
-            "nftables-nat44:" + ",".join(f"{name}={value}" for name, value in {**ports, "device_timeout": 10}.items())
+            "nftables-nat44:" + ",".join(f"{name}={value}" for name, value in {**ports, **more}.items())
             for ports in (one, two)
         ]
         found = natgauge.compare(*names, quantities="new", connections=2000, most_seconds=5.0, results=tmp_path)

@@ -19,6 +19,7 @@ from natgauge.words import QUANTITIES
 
 #: What a gateway's name may be followed by, and what all of them may share; where it stands is another such thing.
 _GROUPS: Final = ("traffic", "wishes")
+_OF_CELL: Final = ("lab", "grace_seconds")
 #: Addresses have colons, commands may have commas.
 _SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
 _NEXT_SETTING: Final = re.compile(r",(?=[a-z][a-z_0-9]*=)")
@@ -222,7 +223,7 @@ def settings() -> dict[str, Option]:
     """What may follow a gateway's name, by name."""
     found = {option.name: option for group in _GROUPS for option in options_of(GROUPS[group])}
     found |= {name: option for name, (option, _) in place_options().items()}
-    return found | {option.name: option for option in options_of(CellOptions) if option.name == "lab"}
+    return found | {option.name: option for option in options_of(CellOptions) if option.name in _OF_CELL}
 
 
 def _read(name: str, shared: Mapping[str, object]) -> Asked:
