@@ -19,6 +19,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.labs import kinds, remote, upkeep
 from natgauge.labs.contract import Lab, Need
 from natgauge.labs.kinds import ssh
+from natgauge.labs.links import MTU
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,6 +43,9 @@ def far(tmp_path: Path) -> Iterator[FarMachine]:
 def standing_in(folder: Path, system: str, monkeypatch: pytest.MonkeyPatch) -> FarDevice:
     """Put that system's commands before all others over there."""
     device = far_device(folder, system)
+    interfaces = device.state["interfaces"]
+    # As long as the tester's ports, which are veths of natgauge's.
+    device.change(interfaces={name: {**interfaces[name], "mtu": MTU} for name in ("em1", "em2")})
     monkeypatch.setattr(remote, "PATH", f"{folder / 'bin'}:{remote.PATH}")
     return device
 

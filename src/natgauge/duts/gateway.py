@@ -352,6 +352,8 @@ class Gateway:
         return ""
 
     def _stands(self) -> tuple[bool, str]:
+        if self._broken:
+            raise BrokenError(self._broken)
         if ended := self._ended():
             self._break(ended)
         for piece in self.recipe.verbs.pieces("check"):
