@@ -13,6 +13,7 @@ from tests.labs.test_measure import GATEWAYS, left_behind, machine_settings
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.campaigns.store import Memory
+from natgauge.host.cpus import usable_cpus
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.trials import StreamCounts, TrialResult
@@ -90,6 +91,19 @@ def test_throughput_counts_the_directions_that_were_asked_for(
     assert figures["frames_per_second_total"] == pytest.approx(
         len(active) * figures["frames_per_second_each_direction"]
     )
+
+
+@pytest.mark.skipif(len(usable_cpus()) < 2, reason="an isolated device needs a core of its own")
+def test_the_queue_before_a_process_makes_it_no_faster_where_it_shares_the_senders_core() -> None:
+    # The queue holds all of these: without a time limit they pass at thirty times what tayga does.
+    found = {}
+    for placement in ("isolated", "shared"):
+        asked = {"connections": CONNECTIONS, "lab_name": "e2e-turns", "placement": placement}
+        with Bench(ask("connection-rate", "tayga-nat64", asked).cell) as made:
+            result, passed = measured(made, "connection-rate", **QUICK)
+        found[placement] = result.summary.median
+        assert all(trial["plan"].frame_timeout_seconds for trial in passed)
+    assert found["shared"] < 3 * found["isolated"]
 
 
 def test_a_stateless_translator_is_measured_without_a_phase_1_and_maps_every_address() -> None:

@@ -47,6 +47,15 @@ def test_a_rate_of_connections_is_never_higher_than_its_result_says(metric: Any,
     assert 0.98 * truth <= result.summary.median <= truth * (1 + told(result)) * 1.001
 
 
+def test_a_queue_as_long_as_n_before_a_process_on_the_senders_core_makes_it_no_faster() -> None:
+    # Seen: tayga, shared, N = 10,000 = its queue: 880,000/s told of a device of 5,000.
+    gateway = Gateway(establishes=5_000, forwards=1e7, queue=10_000, knows_limit=False)
+    result = rate(connection_rate, gateway, connections=10_000, placement="shared", own_processes=True)
+    assert 0.98 * 5_000 <= result.summary.median <= 5_000 * 1.02
+    assert {plan.frame_timeout_seconds for plan in gateway.plans} == {queues.LONGEST_WAIT_SECONDS}
+    assert "own_processes" not in result.parameters
+
+
 def test_a_ring_of_16384_no_longer_makes_a_million_of_a_quarter() -> None:
     gateway = Gateway(establishes=250_000, forwards=1e7, queue=16_384, knows_limit=False)
     result = rate(validated_connection_rate, gateway)

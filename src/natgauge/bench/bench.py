@@ -205,6 +205,7 @@ class Bench:
             asked,
             connections=self.traffic.connections,
             placement=self.lab.placement,
+            own_processes=self.recipe.own_processes,
             order=self.traffic.order,
             four_tuples=self.traffic.space,
         )

@@ -122,6 +122,7 @@ def _of_repetition(asked: Asked, *, found: bool, table: int | None) -> tuple[int
         {**asked.settings, **given, "repeat": 1},
         connections=settings.connections,
         placement=settings.placement,
+        own_processes=settings.own_processes,
         order=settings.order,
         four_tuples=settings.connections,
     )

@@ -8,13 +8,14 @@ import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO
 
 from natgauge.errors import BrokenError
 from natgauge.host import programs
 from natgauge.host.this_machine import ThisMachine
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.namespaces import inside
+from natgauge.labs.namespaces import all_processes, inside, within
 from natgauge.labs.shell import run_shell, title
 
 _CLONE_NEWNS = 0x00020000
@@ -28,7 +29,7 @@ class NamespaceDevice:
     Attributes:
         netns: the namespace's name.
         machine: what it runs on: ours.
-        nice: of what its snippets start, -20 (first) to 19.
+        nice: of what its snippets start, and of what that leaves running, -20 (first) to 19.
     """
 
     name: str
@@ -38,6 +39,7 @@ class NamespaceDevice:
     environment: Mapping[str, str]
     machine: ThisMachine = field(default_factory=ThisMachine, compare=False)
     nice: int = 0
+    _running: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
@@ -56,14 +58,30 @@ class NamespaceDevice:
             BrokenError: it did not end within `timeout` seconds (it is killed then), or the namespace is gone.
         """
         variables = {"PATH": programs.search_path(), "LC_ALL": "C", **self.environment, **(environment or {})}
+        before = set(all_processes())
         result = run_shell(
             lambda out, err: inside(self.netns, lambda: self._start(snippet, variables, out, err)), timeout
         )
+        self._rank(set(all_processes()) - before)
         if result is None:
             raise BrokenError(
                 f"device {self.name}: snippet {title(snippet)!r} did not end within {timeout:g} s and was killed"
             )
         return result
+
+    def _rank(self, new: set[int]) -> None:
+        """Let what a snippet left running count as `nice` says.
+
+        Where the kernel groups tasks by session (autogroup), a process's own priority counts only inside its session,
+        and a daemon has one of its own. Written after every snippet: a daemon may have made it since.
+        """
+        self._running |= set(within(self.netns, new)) if new else set()
+        for pid in tuple(self._running):
+            try:
+                Path(f"/proc/{pid}/autogroup").write_text(str(self.nice))
+            except OSError:
+                # It has ended, or this kernel has no such groups.
+                self._running.discard(pid)
 
     def _start(
         self, snippet: str, variables: Mapping[str, str], out: IO[bytes], err: IO[bytes]

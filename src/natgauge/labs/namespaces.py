@@ -138,12 +138,17 @@ def write_sysctls(values: Mapping[str, int]) -> None:
 
 def processes(name: str) -> tuple[int, ...]:
     """Processes whose network namespace this is, without our own."""
+    return within(name, all_processes())
+
+
+def within(name: str, pids: Iterable[int]) -> tuple[int, ...]:
+    """Those of the processes whose network namespace this is."""
     try:
         wanted = path_of(name).stat()
     except OSError:
         return ()
     found = []
-    for pid in all_processes():
+    for pid in pids:
         with suppress(OSError):
             here = Path(f"/proc/{pid}/ns/net").stat()
             if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino):

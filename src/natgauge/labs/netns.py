@@ -231,10 +231,10 @@ class NetnsLab(MadeLab):
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
             **_plain_addresses("NG_OUTSIDE_PEER", after[1]),
         }
-        # Beside the threads that empty its rings, which go first too: of the two none pushes the other aside.
-        nice = FIRST if self.placement == "isolated" else 0
+        # Beside the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
+        # aside.
         return NamespaceDevice(
-            name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self), nice
+            name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self), FIRST
         )
 
     def _fit(self) -> None:

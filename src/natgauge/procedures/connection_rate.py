@@ -56,7 +56,7 @@ class _ConnectionRate(Repetitions[Settings]):
         span = establishing_span(self.runner.measurer, self.settings.connections, self._expected)
         plan = search_plan(self.settings, span, known, short_probes=False)
         found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
-        if found.value and not queues.waits(self.settings.placement):
+        if found.value and self.settings.placement == "shared":
             lateness.refuse_short(self.settings.connections, found.value, self.settings.error)
         seconds = {queues.TRIAL_SECONDS: self.settings.connections / found.value} if found.value else {}
         return replace(found, figures={**found.figures, **seconds})

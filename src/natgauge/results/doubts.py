@@ -134,8 +134,9 @@ def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
 def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
     """What waits in queues at the end of a short trial is still forwarded, up to the time limit of a frame."""
     limit = parameters.get("frame_timeout_seconds")
-    wait = limit if isinstance(limit, int | float) else None
-    shortest = queues.shortest_told(measured.measurements, wait, parameters.get("placement"))
+    waits = queues.waits(parameters.get("placement"), parameters.get("own_processes"))
+    wait = limit if isinstance(limit, int | float) and waits else None
+    shortest = queues.shortest_told(measured.measurements, wait)
     if wait is not None and shortest is not None:
         most = queues.most_share(wait, shortest)
         yield Doubt(word="queues", text=f"queues before the device may have raised the rate by up to {most:.1%}")
@@ -145,8 +146,8 @@ def _turns(parameters: Parameters) -> Iterator[Doubt]:
     """`shared` placement means work in the sender's context; a process has one of its own."""
     if parameters.get("placement") == "shared" and parameters.get("own_processes"):
         text = (
-            "the device's own processes took turns with the tester on one core: their turns look like stalls, and what "
-            "waits for them is not seen; measure it in placement isolated"
+            "the device's own processes took turns with the tester on one core, half of which is the tester's: the "
+            "rate is lower than the device's own, and turns look like stalls; measure it in placement isolated"
         )
         yield Doubt(word="taking turns", text=text)
 

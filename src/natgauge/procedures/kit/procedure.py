@@ -73,12 +73,13 @@ class Procedure(Generic[SettingsT]):
         """Every setting, in order."""
         return tuple(_parameter(item) for item in dataclasses.fields(self.settings))
 
-    def make_settings(
+    def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its name
         self,
         asked: Mapping[str, object],
         *,
         connections: int,
         placement: Placement,
+        own_processes: bool = False,
         order: Order,
         four_tuples: int,
     ) -> SettingsT:
@@ -88,6 +89,7 @@ class Procedure(Generic[SettingsT]):
             asked: the metric's own settings by name; texts as on the command line where they stand for something else.
             connections: N, 1 to 2**31.
             placement: where the device's work is done.
+            own_processes: whether the device works in processes of its own.
             order: how phase 1 enumerates the four tuples.
             four_tuples: how many there are, for metrics that want to know.
 
@@ -103,7 +105,9 @@ class Procedure(Generic[SettingsT]):
             values["four_tuples"] = four_tuples
         if "most_seconds" not in asked:
             values |= self._more_time(values)
-        return self.settings(connections=connections, placement=placement, order=order, **values)
+        return self.settings(
+            connections=connections, placement=placement, own_processes=own_processes, order=order, **values
+        )
 
     def _more_time(self, values: Mapping[str, Any]) -> dict[str, float]:
         """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""

@@ -3,7 +3,8 @@
 
 What waits in a queue at the end of a trial is still forwarded, so a rate that passes may be above the device's own.
 Where each frame must come within W seconds and the sending lasted T seconds, a device of rate r passes no more than
-r * (1 + W/T). In `shared` placement nothing queues before the device.
+r * (1 + W/T). In `shared` placement nothing queues before a device that works in the sender's context; before one of
+processes of its own something does there, too.
 
 So every search for a rate gives its frames a time limit: W is a share of the trial no larger than the search's error,
 where the length of a trial is known, within the bounds below. What is left of the bound is told with the result.
@@ -47,7 +48,7 @@ def wait_limit(seconds: float | None = None, error: SearchError | None = None) -
 
 def limited(settings: SettingsT, seconds: float | None = None, error: SearchError | None = None) -> SettingsT:
     """The settings with a time limit for each frame where queues stand before the device and none was asked for."""
-    if not waits(settings.placement) or settings.frame_timeout_seconds is not None:
+    if not waits(settings.placement, settings.own_processes) or settings.frame_timeout_seconds is not None:
         return settings
     return replace(settings, frame_timeout_seconds=wait_limit(seconds, error))
 
@@ -62,21 +63,25 @@ def least_rate(frames: float, rate: float, wait_seconds: float) -> float:
     return frames / (frames / rate + wait_seconds)
 
 
-def waits(placement: object) -> bool:
-    """Whether frames can wait in queues before the device."""
-    return placement != "shared"
+def waits(placement: object, own_processes: object) -> bool:
+    """Whether frames can wait in queues before the device.
+
+    Args:
+        placement: where its work is done.
+        own_processes: whether it works in processes of its own, with queues before them.
+    """
+    return placement != "shared" or bool(own_processes)
 
 
-def shortest_told(measurements: Iterable[Measurement], wait_seconds: float | None, placement: object) -> float | None:
+def shortest_told(measurements: Iterable[Measurement], wait_seconds: float | None) -> float | None:
     """The length in seconds of the shortest trial behind an answer, where queues may have raised its rate by over 1 %.
 
     Args:
         measurements: with their figure `TRIAL_SECONDS`, as far as they have it.
-        wait_seconds: W; None = frames had no time limit.
-        placement: where the device's work was done.
+        wait_seconds: W; None = frames had no time limit, or nothing can wait.
     """
     lengths = [one.figures[TRIAL_SECONDS] for one in measurements if TRIAL_SECONDS in one.figures]
-    if not lengths or wait_seconds is None or not waits(placement):
+    if not lengths or wait_seconds is None:
         return None
     shortest = min(lengths)
     return shortest if most_share(wait_seconds, shortest) > TOLD_SHARE else None
@@ -91,8 +96,8 @@ def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, nam
         name: of the length, as the metric calls it.
         advice: what makes trials longer.
     """
-    wait = settings.frame_timeout_seconds
-    shortest = shortest_told(measurements, wait, settings.placement)
+    wait = settings.frame_timeout_seconds if waits(settings.placement, settings.own_processes) else None
+    shortest = shortest_told(measurements, wait)
     if wait is None or shortest is None:
         return []
     note = (

@@ -28,7 +28,7 @@ Repeat = int | Literal["auto"]
 Check = Callable[[str, Any], None]
 
 #: Settings that traffic and lab decide; nobody gives them as a metric's own.
-DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "order", "four_tuples"})
+DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "own_processes", "order", "four_tuples"})
 MOST_REPETITIONS = 1000
 #: `repeat` "auto" ends after so many at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
@@ -79,6 +79,7 @@ class TrialSettings:
     Attributes:
         connections: N, 1 to 2**31.
         placement: where the device's work is done, as the lab says.
+        own_processes: whether the device works in processes of its own.
         order: how phase 1 enumerates the four tuples.
         repeat: repetitions of the whole measurement, 1 to 1000; "auto" = until the interval that holds the median is
             narrow.
@@ -100,6 +101,7 @@ class TrialSettings:
             check=partial(one_of, allowed=get_args(Placement)),
         )
     )
+    own_processes: bool = field(default=False, metadata=about("whether the device works in processes of its own"))
     order: Order = field(
         default="permutation",
         metadata=about(
@@ -212,6 +214,8 @@ class TrialSettings:
     def parameters(self) -> dict[str, Any]:
         """All settings as plain values, as they stand in a result."""
         values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        # It is told of the device, where it is so.
+        del values["own_processes"]
         return {name: str(value) if isinstance(value, SearchError) else value for name, value in values.items()}
 
 
