@@ -34,7 +34,10 @@ def offered(*words: str) -> list[str]:
         (("measure", "--table"), ["--table-size"]),
         (("measure", "thr"), ["throughput"]),
         (("measure", ""), sorted(procedures.procedures())),
-        (("measure", "throughput", "--dut", "nftables-"), ["nftables-nat44", "nftables-nat66", "nftables-nptv6"]),
+        (
+            ("measure", "throughput", "--dut", "nftables-"),
+            ["nftables-flowtable-nat44", "nftables-nat44", "nftables-nat66", "nftables-nptv6"],
+        ),
         (("measure", "throughput", "--placement", ""), ["shared", "isolated"]),
         (("duts", "show", "tayga-s"), ["tayga-siit"]),
         (("lab", "up", "--dut", "iptables"), ["iptables-nat44", "iptables-nat66"]),
