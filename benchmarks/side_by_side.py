@@ -83,7 +83,7 @@ class Line:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Cable:
     initiator: Port
     responder: Port
