@@ -77,6 +77,9 @@ def test_wrong_ones_are_refused_by_schema_and_engine_alike(wrong: Any, words: st
 ENGINE_ALONE = {
     "too few for the blocks of new ones": changed(COMPARISON, ("slices.new", 98)),
     "must be the comparison's cpu alone": contestants(ONE, changed(ONE, ("senders.cpus", [1]))),
+    "slices are of plain frames: leave it out": contestants(
+        ONE, changed(ONE, ("frame", {"size": 114, "side": "initiator", "query": "a"}), ("phase2.responder", ABSENT))
+    ),
 }
 
 
