@@ -40,7 +40,7 @@ def command(frames_at_90: int | None, cores: str | None, quick: bool, as_json: b
 
 def _tell(figures: CableFigures) -> None:
     size = f"{figures.frame_size} octets"
-    delays = "every frame timed" if figures.delays else "not timed"
+    delays = "queries answered" if figures.query else "every frame timed" if figures.delays else "not timed"
     lag = "" if figures.worst_lag_ns is None else f", lag at worst {figures.worst_lag_ns / 1e3:,.0f} µs"
     mean = "" if figures.mean_lag_ns is None else f", on average {figures.mean_lag_ns / 1e3:,.2f} µs"
     click.echo(

@@ -32,7 +32,7 @@ from natgauge.trials import (
     phase1_of,
     run,
 )
-from natgauge.words import Address, Family
+from natgauge.words import Address, Family, Query
 
 #: Rate asked for when the highest is sought: beyond what any core does, within what the engine accepts.
 BEYOND_REACH: Final = 60_000_000.0
@@ -66,13 +66,15 @@ class Cable(Protocol):
 class FrameKind:
     """What the frames of one cell are like; `frame_size` in octets with FCS.
 
-    `delays`: every frame is timed; `variation`: and held against the one before.
+    `delays`: every frame is timed; `variation`: and held against the one before. `query`: they are DNS queries of this
+    type, which are answered.
     """
 
     family: Family
     frame_size: int
     delays: bool
     variation: bool = False
+    query: Query | None = None
 
 
 def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
@@ -158,6 +160,7 @@ class CableFigures:
         lost_at_90_percent: of these, frames that were not received.
         worst_lag_ns: largest time a frame of the loss check left after it was due.
         mean_lag_ns: the mean of that.
+        query: what was asked for, where the frames are DNS queries: each is answered, and received are the answers.
     """
 
     family: Family
@@ -170,6 +173,7 @@ class CableFigures:
     lost_at_90_percent: int
     worst_lag_ns: int | None
     mean_lag_ns: int | None
+    query: Query | None = None
 
 
 class CableTester:
@@ -215,6 +219,7 @@ class CableTester:
             lost_at_90_percent=check.offered_frames - check.received_frames,
             worst_lag_ns=check.worst_lag_ns,
             mean_lag_ns=check.mean_lag_ns,
+            query=kind.query,
         )
 
     def highest(
@@ -260,7 +265,7 @@ class CableTester:
         return result
 
     def _request(self, kind: FrameKind, rate: float, frames: int, connections: int | None = None) -> TrialRequest:
-        return untranslated_request(
+        request = untranslated_request(
             self._cable.initiator,
             self._cable.responder,
             family=kind.family,
@@ -272,6 +277,7 @@ class CableTester:
             record_delays=kind.delays,
             record_variation=kind.variation,
         )
+        return request.model_copy(update={"frame": Frame(size=kind.frame_size, side="initiator", query=kind.query)})
 
 
 def _rate_of(counts: StreamCounts) -> float:

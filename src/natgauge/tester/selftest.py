@@ -16,7 +16,7 @@ from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs.cable import CableLab
 from natgauge.tester.cable import CableFigures, CableTester, FrameKind
 from natgauge.tester.highest import cable_name
-from natgauge.words import Family
+from natgauge.words import QUERY_OCTETS, Family
 
 MAXIMUM_FRAMES: Final = 2**40 - 1
 
@@ -29,7 +29,7 @@ class SelfTest:
     """The whole self-test.
 
     Attributes:
-        cable: one entry per family, size and timing.
+        cable: one entry per family, size and timing, and one per family of queries that are answered.
         clock_source: the kernel's.
         sender_cpus: the tester's sending CPUs.
     """
@@ -76,9 +76,10 @@ def run_selftest(
 
 
 def _profiles(*, quick: bool) -> list[FrameKind]:
-    return [
+    plain = [
         FrameKind(family, size, delays)
         for family, sizes in SIZES.items()
         for size in (sizes[:1] if quick else sizes)
         for delays in (False, True)
     ]
+    return plain + [FrameKind(family, octets, delays=False, query="aaaa") for family, octets in QUERY_OCTETS.items()]
