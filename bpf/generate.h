@@ -33,6 +33,7 @@ static __always_inline int put4(void *data, void *end, const volatile struct sid
 	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
 	__u64 addresses = (__u64)source + destination;
 	__u32 *words = data + ETH_HLEN;
+	__u64 sum;
 
 	if (data + side->octets > end || data + UP_TO_TAG4 > end)
 		return -1;
@@ -43,9 +44,10 @@ static __always_inline int put4(void *data, void *end, const volatile struct sid
 										  << 16;
 	words[3] = source;
 	words[4] = destination;
-	put_transport(data + ETH_HLEN + sizeof(struct iphdr), ports_of(flow), &flow->tag,
-		      side->octets - ETH_HLEN - sizeof(struct iphdr), side->transport_sum + addresses);
-	fill_padding(data + UP_TO_TAG4, side->octets - UP_TO_TAG4);
+	sum = side->transport_sum + addresses;
+	sum += put_payload(data + UP_TO_PAYLOAD4, &flow->tag, side, side->octets - UP_TO_PAYLOAD4);
+	put_transport(data + ETH_HLEN + sizeof(struct iphdr), ports_of(flow),
+		      side->octets - ETH_HLEN - sizeof(struct iphdr), sum);
 	return 0;
 }
 
@@ -72,24 +74,28 @@ static __always_inline int put6(void *data, void *end, const volatile struct sid
 	words[1] = bpf_htonl(length << 16 | TRANSPORT_PROTOCOL << 8 | TEST_TTL);
 	sum = side->transport_sum + put_address6(words + 2, flow->source);
 	sum += put_address6(words + 6, flow->destination);
-	put_transport(data + ETH_HLEN + sizeof(struct ipv6hdr), ports_of(flow), &flow->tag, length, sum);
-	fill_padding(data + UP_TO_TAG6, side->octets - UP_TO_TAG6);
+	sum += put_payload(data + UP_TO_PAYLOAD6, &flow->tag, side, side->octets - UP_TO_PAYLOAD6);
+	put_transport(data + ETH_HLEN + sizeof(struct ipv6hdr), ports_of(flow), length, sum);
 	return 0;
+}
+
+static __always_inline int put(struct xdp_md *ctx, const volatile struct side_plan *here, const struct flow *flow)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	if (here->family == FAMILY_IPV4)
+		return put4(data, end, here, flow);
+	return put6(data, end, here, flow);
 }
 
 static __always_inline int put_frame(struct xdp_md *ctx, const volatile struct side_plan *here, const struct flow *flow)
 {
 	int longer = plan.longest - here->octets;
-	void *data, *end;
 
 	/* Live frames all start with the longest length. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
 		return -1;
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	if (here->family == FAMILY_IPV4)
-		return put4(data, end, here, flow);
-	return put6(data, end, here, flow);
+	return put(ctx, here, flow);
 }
 
 /*

@@ -6,93 +6,6 @@
 #ifndef NATGAUGE_JUDGE_H
 #define NATGAUGE_JUDGE_H
 
-/* A received test frame, both families. */
-struct seen {
-	struct address source, destination;
-	__u16 source_port, destination_port;
-	struct tag tag;
-	bool intact;
-};
-
-/* Sum of the octets behind the tag; they lie between from and the end of the frame. */
-static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
-{
-	int odd = octets & 3, at = 0;
-	__s64 sum = 0;
-
-	for (; at + 512 <= octets - odd; at += 512)
-		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), 512, sum);
-	if (at < octets - odd)
-		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), octets - odd - at, sum);
-	at = octets - odd;
-	if (odd >= 2) {
-		sum += *(__u16 *)(from + at);
-		at += 2;
-	}
-	if (odd & 1)
-		sum += from[at];
-	return sum;
-}
-
-static __always_inline void see_transport(struct seen *seen, const struct transport *from)
-{
-	seen->source_port = source_port_of(from);
-	seen->destination_port = destination_port_of(from);
-	copy_tag(&seen->tag, (void *)(from + 1));
-	seen->intact = false;
-}
-
-static __always_inline bool is_ipv4_test(const struct ethhdr *eth, const struct iphdr *ip)
-{
-	return eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == TRANSPORT_PROTOCOL;
-}
-
-/*
- * Returns false for what is no frame of this transport and family with room for a tag. An Ethernet trailer is no harm,
- * a shorter frame is. A checksum of 0 is legal over IPv4: the device took it away (RFC 768).
- */
-static __always_inline bool see4(void *data, void *end, const int octets, struct seen *seen)
-{
-	struct iphdr *ip = data + ETH_HLEN;
-	struct transport *transport = (void *)(ip + 1);
-	__u64 sum;
-
-	if (data + UP_TO_TAG4 > end || !is_ipv4_test(data, ip))
-		return false;
-	see_transport(seen, transport);
-	seen->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
-	seen->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
-	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
-	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip)))
-		return true;
-	sum = transport_sum(transport) + ip->saddr + ip->daddr +
-	      received_padding_sum(data + UP_TO_TAG4, octets - UP_TO_TAG4);
-	seen->intact =
-		fold(sum_words(ip, sizeof(*ip))) == 0xffff && (transport_unchecked(transport) || fold(sum) == 0xffff);
-	return true;
-}
-
-static __always_inline bool see6(void *data, void *end, const int octets, struct seen *seen)
-{
-	struct ethhdr *eth = data;
-	struct ipv6hdr *ip = data + ETH_HLEN;
-	struct transport *transport = (void *)(ip + 1);
-	__u64 sum;
-
-	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != TRANSPORT_PROTOCOL)
-		return false;
-	see_transport(seen, transport);
-	seen->source = address6(&ip->saddr);
-	seen->destination = address6(&ip->daddr);
-	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
-	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip)))
-		return true;
-	sum = transport_sum(transport) + sum_words(&ip->saddr, 32) +
-	      received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
-	seen->intact = !transport_unchecked(transport) && fold(sum) == 0xffff;
-	return true;
-}
-
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 
 /* At the Responder: the destination must be the tuple's; the source the device's own, or untouched where it only
@@ -156,6 +69,14 @@ static __always_inline bool is_background(const struct seen *seen)
 	return plan.mixed && seen->tag.connection & BACKGROUND_FRAME;
 }
 
+static __always_inline void learn_source(struct receiver *r, const struct seen *seen)
+{
+	enum learning learning = learn(seen->tag.connection, seen->source, seen->source_port);
+
+	r->stored += learning == LEARNED_NEW;
+	r->remapped += learning == LEARNED_OTHER;
+}
+
 static __always_inline void count_expected(struct receiver *r, const struct seen *seen, __u32 stream, const int side)
 {
 	struct tally *tally = &r->tally[stream];
@@ -186,28 +107,77 @@ static __always_inline void count_expected(struct receiver *r, const struct seen
 		record_variation(tally, stream, &seen->tag, delay);
 	if (is_background(seen))
 		tally->background++;
-	else if (side == RESPONDER && !plan.stateless) {
-		enum learning learning = learn(seen->tag.connection, seen->source, seen->source_port);
-
-		r->stored += learning == LEARNED_NEW;
-		r->remapped += learning == LEARNED_OTHER;
-	}
+	else if (side == RESPONDER && !plan.stateless)
+		learn_source(r, seen);
 }
 
-static __always_inline void sort_marked(struct receiver *r, const struct seen *seen, const int side)
+/* Not XDP_TX: on veth its doorbell reaches only peers with an XDP program of their own. */
+static __always_inline int send_back(struct xdp_md *ctx)
+{
+	return bpf_redirect(ctx->ingress_ifindex, 0);
+}
+
+/* Whether the Initiator sends questions, whose answers come back to it. */
+static __always_inline bool asks(void)
+{
+	return plan.side[INITIATOR].payload == PAYLOAD_QUESTION;
+}
+
+/* What comes to a side, in the family that `as` speaks. */
+static __always_inline const volatile struct side_plan *arriving(const int side, const int as)
+{
+	return side == INITIATOR && asks() ? &plan.answers[as] : &plan.side[as];
+}
+
+/* The Initiator's own frames come to the Responder, or as answers to itself. */
+static __always_inline bool comes_here(__u32 stream, const int side)
+{
+	return (stream == PHASE2_RESPONDER) == (side == INITIATOR && !asks());
+}
+
+/*
+ * Turn a question into its answer, at once and whatever the time: the Initiator judges when it comes. The answer is
+ * longer; it grows at its head, where XDP always has room, for behind its tail a device may have left none.
+ */
+static __always_inline int answer(struct xdp_md *ctx, struct receiver *r, const struct seen *seen, __u32 stream)
+{
+	const volatile struct side_plan *here = &plan.answers[RESPONDER];
+	struct flow flow = { .source = seen->destination,
+			     .destination = seen->source,
+			     .source_port = seen->destination_port,
+			     .destination_port = seen->source_port,
+			     .tag = seen->tag };
+	int longer = here->octets - plan.side[RESPONDER].octets;
+
+	r->tally[stream].questions++;
+	if (!plan.stateless)
+		learn_source(r, seen);
+	if (bpf_xdp_adjust_head(ctx, -longer) || put(ctx, here, &flow)) {
+		r->unanswered++;
+		return XDP_ABORTED;
+	}
+	return send_back(ctx);
+}
+
+static __always_inline int sort_marked(struct xdp_md *ctx, struct receiver *r, const struct seen *seen, const int side)
 {
 	__u32 stream = seen->tag.kind & STREAM_MASK;
 	enum translation translation;
 	struct tuple t;
 
-	if (!seen->intact || stream >= STREAMS || (seen->tag.connection >= plan.connections && !is_background(seen))) {
+	if (seen->other && side == INITIATOR && stream < STREAMS) {
+		r->tally[stream].wrong_answers++;
+		return XDP_DROP;
+	}
+	if (!seen->intact || seen->other || stream >= STREAMS ||
+	    (seen->tag.connection >= plan.connections && !is_background(seen))) {
 		if (stream < STREAMS)
 			r->tally[stream].damaged++;
 		else
 			r->damaged_unmarked[side]++;
-		return;
+		return XDP_DROP;
 	}
-	if ((stream == PHASE2_RESPONDER) != (side == INITIATOR)) {
+	if (!comes_here(stream, side)) {
 		translation = MISTRANSLATED; /* it came back to where it was sent from */
 	} else if (is_background(seen)) {
 		translation = background_check(seen, side);
@@ -215,12 +185,15 @@ static __always_inline void sort_marked(struct receiver *r, const struct seen *s
 		tuple_of(seen->tag.connection, &t);
 		translation = side == RESPONDER ? outside_check(seen, &t) : inside_check(seen, &t);
 	}
-	if (translation == RIGHT)
-		count_expected(r, seen, stream, side);
-	else if (translation == UNTRANSLATED)
+	if (translation == UNTRANSLATED)
 		r->tally[stream].untranslated++;
-	else
+	else if (translation == MISTRANSLATED)
 		r->tally[stream].mistranslated++;
+	else if (side == RESPONDER && asks())
+		return answer(ctx, r, seen, stream);
+	else
+		count_expected(r, seen, stream, side);
+	return XDP_DROP;
 }
 
 /* What is no intact, marked frame of this side's family: neighbours asking, leaks of the other family, the rest. */
@@ -242,15 +215,14 @@ static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, co
 		answered = answer_solicitation(ctx, &plan.background[side]);
 	if (answered) {
 		r->neighbour_replies[side]++;
-		/* Not XDP_TX: on veth its doorbell reaches only peers with an XDP program of their own. */
-		return bpf_redirect(ctx->ingress_ifindex, 0);
+		return send_back(ctx);
 	}
 	/* answer_solicitation() may have moved the frame. */
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
-	    (here->family == FAMILY_IPV4 ? see6(data, end, plan.side[!side].octets, &seen)
-					 : see4(data, end, plan.side[!side].octets, &seen)) &&
+	    (here->family == FAMILY_IPV4 ? see6(data, end, arriving(side, !side), &seen)
+					 : see4(data, end, arriving(side, !side), &seen)) &&
 	    seen.tag.mark == plan.mark && (seen.tag.kind & STREAM_MASK) < STREAMS)
 		r->tally[seen.tag.kind & STREAM_MASK].untranslated++;
 	else
@@ -261,12 +233,12 @@ static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, co
 /* A frame between the tester's own addresses whose mark is wrong and whose checksum fails was ours once. */
 static __always_inline bool broken_mark(const struct seen *seen, const int side)
 {
-	return !seen->intact && in_range(&plan.side[side].own, seen->destination);
+	return !seen->intact && !seen->other && in_range(&plan.side[side].own, seen->destination);
 }
 
 static __always_inline int receive(struct xdp_md *ctx, const int side)
 {
-	const volatile struct side_plan *here = &plan.side[side];
+	const volatile struct side_plan *here = arriving(side, side);
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct seen seen = {};
 	struct receiver *r;
@@ -276,16 +248,16 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
-	udp = here->family == FAMILY_IPV4 ? see4(data, end, here->octets, &seen) : see6(data, end, here->octets, &seen);
+	udp = here->family == FAMILY_IPV4 ? see4(data, end, here, &seen) : see6(data, end, here, &seen);
 	if (!udp && plan.mixed && here->family == FAMILY_IPV4) {
-		udp = see6(data, end, plan.background[side].octets, &seen);
+		udp = see6(data, end, &plan.background[side], &seen);
 		udp = udp && seen.tag.mark == plan.mark && is_background(&seen);
 	}
 	if (!udp)
 		return sort_other(ctx, r, side);
 	if (seen.tag.mark == plan.mark)
-		sort_marked(r, &seen, side);
-	else if (broken_mark(&seen, side))
+		return sort_marked(ctx, r, &seen, side);
+	if (broken_mark(&seen, side))
 		r->damaged_unmarked[side]++;
 	else
 		r->foreign[side]++;

@@ -34,6 +34,10 @@ enum constant {
 	TEST_TTL = 10,
 	/* What the 18 octets behind the UDP header hold is struct tag: all that fits into a 64-octet IPv4 frame. */
 	TAG_OCTETS = 18,
+	/* Of the longest message: an answer with an IPv6 address. */
+	MESSAGE_WORDS = 12,
+	/* Where a message holds the tag, in letters of four bits each. */
+	LETTERS_AT = 13,
 	/* Of a tag's kind: the stream; the rest is the sender. */
 	STREAM_BITS = 2,
 	STREAM_MASK = (1 << STREAM_BITS) - 1,
@@ -48,6 +52,9 @@ enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, STREAMS = 
 
 /* Differences of delays are counted by their sign. */
 enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
+
+/* What stands behind the UDP header: a tag and padding, or a message of the DNS with the tag in the name. */
+enum payload { PAYLOAD_PLAIN = 0, PAYLOAD_QUESTION = 1, PAYLOAD_ANSWER = 2, PAYLOADS = 3 };
 
 enum family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 
@@ -104,16 +111,23 @@ struct sampling {
 	__u64 frames;
 };
 
+/* Octets as they lie in a frame, but for identifier and letters, which each frame has of its own. */
+struct message {
+	__u64 words[MESSAGE_WORDS];
+	__u64 mask[MESSAGE_WORDS]; /* what one that is received must have as words has it */
+};
+
 struct side_plan {
 	__u32 ethernet[3]; /* gateway's and own address as they lie in a frame */
 	enum family family;
 	__u32 octets; /* length of the frames on this side */
 	__u16 mac[3];
 	__u16 unused;
+	enum payload payload;
 	/* Sums of what no frame changes, as the checksum adds it. */
-	__u64 ip_sum;		/* IPv4 header without addresses */
-	__u64 transport_sum;	/* pseudo header without addresses, transport header without ports, padding */
-	struct addresses own;	/* answered by ARP and NDP */
+	__u64 ip_sum;	      /* IPv4 header without addresses */
+	__u64 transport_sum;  /* pseudo header without addresses, transport header without ports, padding or message */
+	struct addresses own; /* answered by ARP and NDP */
 	struct addresses other; /* the far side's hosts as this side writes them */
 };
 
@@ -156,6 +170,8 @@ struct plan {
 	struct sampling sampling[STREAMS];
 	struct side_plan side[SIDES];
 	struct side_plan background[SIDES]; /* native IPv6 */
+	struct side_plan answers[SIDES];    /* where the Initiator sends questions */
+	struct message messages[PAYLOADS];
 };
 
 /* The engine writes, the programs read, while they run. */
@@ -249,6 +265,8 @@ struct tally {
 	__u64 pairs;
 	__s64 variation_minimum;
 	__s64 variation_maximum;
+	__u64 questions;     /* that came to the Responder as they should; what is received then are their answers */
+	__u64 wrong_answers; /* whole ones that say something else; not among those received */
 };
 
 /* What came of one stream of one sender. */
@@ -276,6 +294,7 @@ struct receiver {
 	__u64 neighbour_replies[SIDES];
 	__u64 stored;
 	__u64 remapped;
+	__u64 unanswered; /* questions that could not be made into an answer */
 };
 
 /* Per CPU, per port; what the port did with what it was given. */

@@ -122,11 +122,13 @@ struct {
 
 #include "packet.h"
 #include "transport.h"
+#include "payload.h"
 #include "tuple.h"
 #include "table.h"
 #include "neighbour.h"
 #include "generate.h"
 #include "times.h"
+#include "see.h"
 #include "judge.h"
 #include "floor.h"
 #include "watch.h"

@@ -11,8 +11,10 @@ struct transport {
 
 /* Up to the end of the tag. The parts are reached by pointers of their own: a packed struct would be read octet by
  * octet. */
-#define UP_TO_TAG4 (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct transport) + TAG_OCTETS)
-#define UP_TO_TAG6 (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct transport) + TAG_OCTETS)
+#define UP_TO_PAYLOAD4 (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct transport))
+#define UP_TO_PAYLOAD6 (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct transport))
+#define UP_TO_TAG4     (UP_TO_PAYLOAD4 + TAG_OCTETS)
+#define UP_TO_TAG6     (UP_TO_PAYLOAD6 + TAG_OCTETS)
 
 /* 0 would mean "no checksum" (RFC 768) and is forbidden over IPv6 (RFC 8200 section 8.1). */
 static __always_inline __u16 transport_checksum(__u64 sum)
@@ -22,22 +24,12 @@ static __always_inline __u16 transport_checksum(__u64 sum)
 	return check ? check : 0xffff;
 }
 
-/* The sum is that of addresses, length and padding; ports are as they lie in a frame. */
-static __always_inline void put_transport(struct transport *to, __u32 ports, const struct tag *tag, __u16 length,
-					  __u64 sum)
+/* The sum is that of addresses, length and all behind the header; ports are as they lie in a frame. */
+static __always_inline void put_transport(struct transport *to, __u32 ports, __u16 length, __u64 sum)
 {
-	const __u32 *from = (const void *)tag;
-	__u32 *behind = (void *)(to + 1);
-
 	*(__be32 *)to = ports;
 	to->header.len = bpf_htons(length);
-	sum += (__u64)ports + from[0] + from[1] + from[2] + from[3] + tag->sent_high;
-	to->header.check = transport_checksum(sum);
-	behind[0] = from[0];
-	behind[1] = from[1];
-	behind[2] = from[2];
-	behind[3] = from[3];
-	*(__u16 *)(behind + 4) = tag->sent_high;
+	to->header.check = transport_checksum(sum + ports);
 }
 
 static __always_inline __u16 source_port_of(const struct transport *from)
@@ -60,6 +52,12 @@ static __always_inline __u64 transport_sum(const struct transport *from)
 static __always_inline bool transport_holds(const struct transport *from, __u16 octets)
 {
 	return from->header.len == bpf_htons(octets);
+}
+
+/* Whether the header speaks of all that IP does, of however many octets. */
+static __always_inline bool transport_fills(const struct transport *from, __u16 octets)
+{
+	return bpf_ntohs(from->header.len) == octets;
 }
 
 /* Whether its checksum was left out. */

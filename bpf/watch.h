@@ -53,12 +53,18 @@ int count_offered(struct bpf_raw_tracepoint_args *ctx)
 	__u32 side = port_of(to);
 	struct port_tally *tally;
 
-	/* An answer to a neighbour leaves by the port that the question came in by: it is nothing offered. */
-	if (side >= SIDES || ctx->args[0] == ctx->args[1])
+	if (side >= SIDES)
 		return 0;
 	tally = bpf_map_lookup_elem(&port_tallies, &side);
 	if (!tally)
 		return 0;
+	/* An answer leaves by the port that the question came in by: it is nothing offered. One to a neighbour may be
+	 * lost; one to a query of the test is the tester's to deliver. */
+	if (ctx->args[0] == ctx->args[1]) {
+		if (asks())
+			tally->refused += (int)ctx->args[3];
+		return 0;
+	}
 	tally->accepted += (int)ctx->args[2];
 	tally->refused += (int)ctx->args[3];
 	return 0;

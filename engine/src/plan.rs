@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a request to the load-time constants of the frame programs.
 
-use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source, Transport, ETHERNET};
-use crate::shared::{INITIATOR, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES, STREAMS};
+use crate::dns::Message;
+use crate::request::{halves, AddressRange, Family, Order, Query, Reading, Request, Source, Transport, ETHERNET};
+use crate::shared::{
+    ANSWER, INITIATOR, PAYLOADS, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, QUESTION, RESPONDER, SIDES,
+    STREAMS,
+};
 use crate::shared::{TAG_OCTETS, TEST_TTL};
 use crate::table;
 use crate::tester::types;
@@ -60,6 +64,27 @@ fn sum(octets: &[u8]) -> u64 {
     octets.chunks(2).map(|pair| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
 }
 
+/// What stands behind the transport header, but for what each frame has of its own.
+struct Payload {
+    kind: types::payload,
+    octets: Vec<u8>,
+}
+
+impl Payload {
+    /// Tag and padding.
+    fn plain(octets: u32) -> Self {
+        Self { kind: types::payload::PAYLOAD_PLAIN, octets: [vec![0; TAG_OCTETS as usize], padding(octets)].concat() }
+    }
+
+    fn question(query: Query) -> Self {
+        Self { kind: types::payload::PAYLOAD_QUESTION, octets: Message::question(query).octets().to_vec() }
+    }
+
+    fn answer(query: Query) -> Self {
+        Self { kind: types::payload::PAYLOAD_ANSWER, octets: Message::answer(query).octets().to_vec() }
+    }
+}
+
 /// The octets behind the tag count up from 0 (RFC 2544 C.2.6.4).
 fn padding(octets: u32) -> Vec<u8> {
     (0..octets).map(|at| at as u8).collect()
@@ -67,13 +92,14 @@ fn padding(octets: u32) -> Vec<u8> {
 
 fn side(
     family: Family,
-    octets: u32,
     macs: ([u8; 6], [u8; 6]),
     own: &AddressRange,
     other: &AddressRange,
     transport: Transport,
+    payload: &Payload,
 ) -> types::side_plan {
-    let behind_ip = octets - ETHERNET - family.header_octets();
+    let behind_ip = transport.octets + payload.octets.len() as u32;
+    let octets = ETHERNET + family.header_octets() + behind_ip;
     let family = match family {
         Family::Ipv4 => types::family::FAMILY_IPV4,
         Family::Ipv6 => types::family::FAMILY_IPV6,
@@ -83,15 +109,15 @@ fn side(
     let word = |at: usize| u32::from_ne_bytes([ethernet[at], ethernet[at + 1], ethernet[at + 2], ethernet[at + 3]]);
     let total = (octets - ETHERNET) as u16;
     let length = (behind_ip as u16).to_be_bytes();
-    let padding = padding(behind_ip - transport.octets - TAG_OCTETS);
     types::side_plan {
         ethernet: [word(0), word(4), word(8)],
         mac: [0, 2, 4].map(|at| u16::from_ne_bytes([own_mac[at], own_mac[at + 1]])),
         family,
         octets,
+        payload: payload.kind,
         ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, transport.protocol]].concat()),
         // The length stands in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
-        transport_sum: sum(&[&length[..], &length, &[0, transport.protocol], &padding].concat()),
+        transport_sum: sum(&[&length[..], &length, &[0, transport.protocol], &payload.octets].concat()),
         own: addresses(own),
         other: addresses(other),
         ..Default::default()
@@ -116,14 +142,46 @@ fn reading(request: &Request) -> types::reading {
     }
 }
 
+/// What a side's frames of so many octets carry.
+fn payload(request: &Request, family: Family, octets: u32) -> Payload {
+    let headers = ETHERNET + family.header_octets() + request.frame.transport().octets;
+    request.frame.query.map_or_else(|| Payload::plain(octets - headers - TAG_OCTETS), Payload::question)
+}
+
+/// The two ends of the frames under test, with payloads of their own.
+fn ends(
+    request: &Request,
+    macs: [([u8; 6], [u8; 6]); SIDES],
+    payloads: &[Payload; SIDES],
+) -> [types::side_plan; SIDES] {
+    let (initiator, responder, transport) = (&request.initiator, &request.responder, request.frame.transport());
+    let hosts = responder.destination_addresses.as_ref().unwrap_or(&initiator.source_addresses);
+    let (own, other) = (&initiator.source_addresses, &initiator.destination_addresses);
+    [
+        side(initiator.family, macs[INITIATOR], own, other, transport, &payloads[INITIATOR]),
+        side(responder.family, macs[RESPONDER], &responder.addresses, hosts, transport, &payloads[RESPONDER]),
+    ]
+}
+
+/// Questions and answers, where there are any.
+fn messages(request: &Request) -> [types::message; PAYLOADS] {
+    let mut messages = [types::message::default(); PAYLOADS];
+    if let Some(query) = request.frame.query {
+        messages[QUESTION] = Message::question(query).shared();
+        messages[ANSWER] = Message::answer(query).shared();
+    }
+    messages
+}
+
 /// The background's two ends; the gateways are those of the frames under test.
 fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_plan; SIDES] {
     let Some(background) = &request.background else { return Default::default() };
     let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
-    let (octets, transport) = (request.background_octets(), request.frame.transport());
+    let transport = request.frame.transport();
+    let payload = payload(request, Family::Ipv6, request.background_octets());
     [
-        side(Family::Ipv6, octets, macs[INITIATOR], initiator, responder, transport),
-        side(Family::Ipv6, octets, macs[RESPONDER], responder, initiator, transport),
+        side(Family::Ipv6, macs[INITIATOR], initiator, responder, transport, &payload),
+        side(Family::Ipv6, macs[RESPONDER], responder, initiator, transport, &payload),
     ]
 }
 
@@ -147,8 +205,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let readings = permutation(request.connections, &mut keys);
     let largest = tuples.rows * tuples.columns.by;
     let (initiator, responder, octets) = (&request.initiator, &request.responder, request.octets());
-    let hosts = responder.destination_addresses.as_ref().unwrap_or(&initiator.source_addresses);
-    let transport = request.frame.transport();
+    let sent =
+        [payload(request, initiator.family, octets[INITIATOR]), payload(request, responder.family, octets[RESPONDER])];
     types::plan {
         mark: request.mark,
         order: match request.order {
@@ -188,18 +246,12 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         readings,
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
-        side: [
-            side(
-                initiator.family,
-                octets[INITIATOR],
-                macs[INITIATOR],
-                &initiator.source_addresses,
-                &initiator.destination_addresses,
-                transport,
-            ),
-            side(responder.family, octets[RESPONDER], macs[RESPONDER], &responder.addresses, hosts, transport),
-        ],
+        side: ends(request, macs, &sent),
         background: background(request, macs),
+        answers: request.frame.query.map_or_else(Default::default, |query| {
+            ends(request, macs, &[Payload::answer(query), Payload::answer(query)])
+        }),
+        messages: messages(request),
     }
 }
 

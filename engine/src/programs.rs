@@ -82,6 +82,8 @@ pub struct Received {
     pub stored: u64,
     /// Frames whose outside source was not the one learned.
     pub remapped: u64,
+    /// Questions that could not be made into an answer.
+    pub unanswered: u64,
 }
 
 /// What the tracepoints saw, by port.
@@ -308,6 +310,7 @@ impl<'obj> Programs<'obj> {
             }
             sum.stored += cpu.stored;
             sum.remapped += cpu.remapped;
+            sum.unanswered += cpu.unanswered;
         }
         sum
     }
@@ -381,6 +384,8 @@ fn add_tally(total: &mut types::tally, part: &types::tally) {
     }
     total.pairs += part.pairs;
     total.background += part.background;
+    total.questions += part.questions;
+    total.wrong_answers += part.wrong_answers;
     total.received += part.received;
     total.duplicates += part.duplicates;
     total.reordered += part.reordered;

@@ -72,6 +72,12 @@ pub struct Counts {
     pub damaged: u64,
     pub untranslated: u64,
     pub mistranslated: u64,
+    /// Queries that reached the Responder as they should; received are their right answers. Absent: plain frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub questions_received: Option<u64>,
+    /// Whole answers that say something else than they must; not part of received. Absent: plain frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong_answers: Option<u64>,
     /// Responder: readings that found no stored connection.
     pub skipped: u64,
     /// Part of made: native IPv6. Absent: no background was asked for.
@@ -132,7 +138,7 @@ pub struct StateTable {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// Frames the port did not accept (xdp_devmap_xmit drops).
+    /// Frames the port did not accept (xdp_devmap_xmit drops), and queries that the Responder could not answer.
     pub refused: u64,
     pub redirect_errors: u64,
     /// Frames that carry no mark of this trial.

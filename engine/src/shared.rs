@@ -3,7 +3,7 @@
 //! come out of the generated enums.
 #![allow(missing_docs, reason = "described in bpf/shared.h")]
 
-use crate::tester::types::{constant, side, sign, stream};
+use crate::tester::types::{constant, payload, side, sign, stream};
 
 pub const INITIATOR: usize = side::INITIATOR.0 as usize;
 pub const RESPONDER: usize = side::RESPONDER.0 as usize;
@@ -22,6 +22,10 @@ pub const NOT_NEGATIVE: u32 = sign::NOT_NEGATIVE.0;
 pub const NEGATIVE: u32 = sign::NEGATIVE.0;
 pub const SIGNS: u32 = sign::SIGNS.0;
 
+pub const QUESTION: usize = payload::PAYLOAD_QUESTION.0 as usize;
+pub const ANSWER: usize = payload::PAYLOAD_ANSWER.0 as usize;
+pub const PAYLOADS: usize = payload::PAYLOADS.0 as usize;
+
 pub const MAX_SENDERS: usize = constant::MAX_SENDERS.0 as usize;
 pub const MAX_PIECES: u64 = constant::MAX_PIECES.0 as u64;
 pub const ENTRY4_OCTETS: u32 = constant::ENTRY4_OCTETS.0;
@@ -36,5 +40,7 @@ pub const DELAY_BUCKETS: u32 = constant::DELAY_BUCKETS.0;
 pub const DUE_FRACTION: u32 = constant::DUE_FRACTION.0;
 pub const TEST_TTL: u8 = constant::TEST_TTL.0 as u8;
 pub const TAG_OCTETS: u32 = constant::TAG_OCTETS.0;
+pub const MESSAGE_WORDS: usize = constant::MESSAGE_WORDS.0 as usize;
+pub const LETTERS_AT: u32 = constant::LETTERS_AT.0;
 pub const STREAM_BITS: u32 = constant::STREAM_BITS.0;
 pub const CONNECTION_BITS: u32 = constant::CONNECTION_BITS.0;

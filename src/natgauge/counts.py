@@ -24,6 +24,8 @@ def counts_of(stream: StreamCounts) -> Counts:
         untranslated=stream.untranslated,
         mistranslated=stream.mistranslated,
         skipped=stream.skipped or 0,
+        wrong_answers=stream.wrong_answers or 0,
+        questions=stream.questions_received,
         background=stream.background_frames or 0,
         background_received=stream.background_received or 0,
         nominal_seconds=(stream.nominal_ns or 0) / 1e9,

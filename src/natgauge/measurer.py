@@ -14,7 +14,7 @@ from typing import Literal
 
 from natgauge.errors import UsageError
 from natgauge.slices import CostPlan, CostRound
-from natgauge.words import Order, ReadingOrder
+from natgauge.words import Order, Query, ReadingOrder
 
 #: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a
 #: search (1 %), so it does not blur the answer; far above the few batches a healthy sender is ever behind.
@@ -61,6 +61,7 @@ class Ability(StrEnum):
     STATELESS = "trials without a state table"
     OWN_DELAYS = "the tester's own delay"
     COSTS = "timing the frames of a device that works on the sender's core"
+    QUERIES = "DNS queries and their answers"
     BACKGROUND = "native IPv6 beside the frames under test"
 
 
@@ -122,6 +123,8 @@ class TrialPlan:
             section 23 wants 5 s between trials); >= 0.
         single_frames: in `shared` placement each frame leaves alone, so none waits for another; costs the tester speed.
         lag_share: share of a phase's nominal length by which its sending may be behind at the end; > 0.
+        query: the Initiator sends DNS queries of this type in both phases and the Responder answers each, so what is
+            received are right answers at the Initiator; None = plain frames (`Ability.QUERIES`).
     """
 
     connections: int
@@ -141,6 +144,7 @@ class TrialPlan:
     settle_seconds: float = 0.0
     single_frames: bool = False
     lag_share: float = LAG_SHARE
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,8 @@ class Counts:
     `stalled_seconds`: how long a sender stood still in this phase, longer than its bound each time; None = not known.
     `lost_in_stalls`: those of `lost` that were due while a core of the tester or the device stood still, or right
     behind; None = not known.
+    Of DNS queries `received` are those answered right; `wrong_answers` came whole and say something else, and
+    `questions` of them had reached the far side (None = not known).
     `background` and `background_received` are those of `offered` and `received` that were native IPv6.
     `skipped` frames were intended, but could not be made because no connection was stored where the Responder read.
     Where loss times were asked for, in seconds since the start of the phase's schedule: `last_lost_seconds`, when the
@@ -171,6 +177,8 @@ class Counts:
     untranslated: int = 0
     mistranslated: int = 0
     skipped: int = 0
+    wrong_answers: int = 0
+    questions: int | None = None
     background: int = 0
     background_received: int = 0
     nominal_seconds: float = 0.0

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words all storeys share, each defined once: families, sides, orders, placements, costs, the most connections."""
+"""The words all storeys share, each defined once: families, sides, queries, orders, placements, costs, bounds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Final, Literal
 
@@ -12,6 +13,11 @@ FAMILIES: Final[tuple[Family, ...]] = ("ipv4", "ipv6")
 
 #: The tester's two ends (RFC 9693 section 3): the Initiator opens connections, the Responder answers.
 Side = Literal["initiator", "responder"]
+
+#: What a DNS query asks for (RFC 1035, RFC 3596).
+Query = Literal["a", "aaaa"]
+#: Octets of a query's frame with FCS: its name carries what tells queries apart, so it is as long as it is.
+QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
 
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]

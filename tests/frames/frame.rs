@@ -55,7 +55,8 @@ fn octets_of(address: IpAddr) -> Vec<u8> {
 }
 
 impl Udp {
-    fn tag(&self) -> Vec<u8> {
+    /// As it lies in a frame.
+    pub fn tag(&self) -> Vec<u8> {
         let mut octets = vec![0; TAG_OCTETS as usize];
         let mut put = |at: usize, part: &[u8]| octets[at..at + part.len()].copy_from_slice(part);
         let sent = self.sent_ns.to_le_bytes();
@@ -71,9 +72,14 @@ impl Udp {
 
     pub fn build(&self) -> Vec<u8> {
         let header = if self.source.is_ipv4() { 20 } else { 40 };
-        let length = self.octets - 14 - header;
         let mut payload = self.tag();
-        payload.extend((0..length - 8 - payload.len()).map(|at| at as u8));
+        payload.extend((0..self.octets - 14 - header - 8 - payload.len()).map(|at| at as u8));
+        self.with(&payload)
+    }
+
+    /// The frame with this behind the UDP header.
+    pub fn with(&self, payload: &[u8]) -> Vec<u8> {
+        let length = 8 + payload.len();
         let mut udp =
             [self.ports.0.to_be_bytes(), self.ports.1.to_be_bytes(), (length as u16).to_be_bytes(), [0, 0]].concat();
         udp.extend(payload);

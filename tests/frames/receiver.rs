@@ -46,10 +46,13 @@ fn counts(received: &Received) -> Vec<(&'static str, u64)> {
         ("mistranslated", sum(|tally| tally.mistranslated)),
         ("foreign", received.foreign.iter().sum()),
         ("stored", received.stored),
+        ("questions", sum(|tally| tally.questions)),
+        ("wrong answers", sum(|tally| tally.wrong_answers)),
+        ("unanswered", received.unanswered),
     ]
 }
 
-fn risen(before: &Received, after: &Received) -> Vec<&'static str> {
+pub fn risen(before: &Received, after: &Received) -> Vec<&'static str> {
     let pairs = counts(before).into_iter().zip(counts(after));
     pairs.filter(|((_, before), (_, after))| after > before).map(|((name, _), _)| name).collect()
 }

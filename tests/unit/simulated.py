@@ -46,6 +46,7 @@ class Gateway(Measurer):
         rare_loss: probability that a trial loses one frame for no reason.
         loses_share: share of the frames of each phase and direction that it loses at every rate, as a rule that counts
             frames does; below 1.
+        answers_wrong: share of DNS queries that come back with a wrong answer, at every rate; below 1.
         leaks_copies: it forwards a second copy of each frame untranslated.
         disturbed: probability that a trial is disturbed and loses a frame by that.
         collapses_above: load at which the device dies; it is back for the next trial.
@@ -77,6 +78,7 @@ class Gateway(Measurer):
     noise: float = 0.0
     rare_loss: float = 0.0
     loses_share: float = 0.0
+    answers_wrong: float = 0.0
     leaks_copies: bool = False
     disturbed: float = 0.0
     collapses_above: float = float("inf")
@@ -251,10 +253,12 @@ class Gateway(Measurer):
         nominal = frames / rate
         sending = nominal / share if self.placement == "shared" else nominal
         sending += self.sender_lag
+        wrong = int(offered * self.answers_wrong) if plan.query is not None else 0
         return Counts(
             intended=frames,
             offered=offered,
-            received=max(min(forwarded - refused, offered) - int(offered * self.loses_share), 0),
+            received=max(min(forwarded - refused, offered) - int(offered * self.loses_share) - wrong, 0),
+            wrong_answers=wrong,
             late=late,
             untranslated=offered if self.leaks_copies else 0,
             nominal_seconds=nominal,

@@ -62,6 +62,11 @@ RIGHT = [
     },
     {**EXAMPLE, "phase2": {"responder": {"rate": 1000.0, "frames": EXAMPLE["connections"], "reading_order": "once"}}},
     {
+        **EXAMPLE,
+        "frame": {"size": 114, "side": "responder", "query": "aaaa"},
+        "phase2": {"initiator": STREAM},
+    },
+    {
         **{name: value for name, value in EXAMPLE.items() if name not in {"phase1", "record_delays"}},
         "stateless": True,
         "frame": {"size": 84, "side": "initiator"},

@@ -80,6 +80,9 @@ ENGINE_ALONE = {
     "too few for the blocks of new ones": changed(COMPARISON, ("slices.new", 98)),
     "must be the comparison's cpu alone": contestants(ONE, changed(ONE, ("senders.cpus", [1]))),
     "must be a contestant's position": changed(COMPARISON, ("floor", 2)),
+    "slices are of plain frames: leave it out": contestants(
+        ONE, changed(ONE, ("frame", {"size": 114, "side": "initiator", "query": "a"}), ("phase2.responder", ABSENT))
+    ),
 }
 
 

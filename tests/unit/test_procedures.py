@@ -34,6 +34,7 @@ def test_the_metrics_of_this_release_are_there() -> None:
         "latency",
         "pdv",
         "reset",
+        "resolution-rate",
         "system-recovery",
         "table-capacity",
         "tear-down-rate",
@@ -52,7 +53,7 @@ def test_each_procedure_tells_what_it_is_and_what_it_takes(metric: str) -> None:
     procedure = get(metric)
     assert procedure.metric == metric
     assert procedure.unit
-    assert procedure.source.startswith("RFC ")
+    assert procedure.source.startswith(("RFC ", "draft-"))
     assert issubclass(procedure.settings, TrialSettings)
     parameters = procedure.parameters()
     assert {parameter.name for parameter in parameters if parameter.required} >= {"connections", "placement"}

@@ -84,6 +84,7 @@ SAMPLES = {"from_ms": 0, "frames": 5}
 HOSTS = {"first": "198.18.0.2", "last": "198.18.0.2"}
 STEP = {"share": 0.5, "seconds": 1}
 NATIVE = {"first": "2001:2::2", "last": "2001:2::5"}
+ASKING = {"size": 114, "side": "initiator", "query": "aaaa"}
 BACKGROUND = {"n": 10, "m": 9, "initiator_addresses": NATIVE, "responder_addresses": NATIVE}
 ONCE = {"rate": 1000.0, "frames": EXAMPLE["connections"], "reading_order": "once"}
 TIMED = changed(EXAMPLE, ("delay_samples", SAMPLES))
@@ -225,6 +226,10 @@ BOTH_KNOW = {
     ),
     "background: {}: reading order once leaves no frames for it": changed(
         EXAMPLE, ("background", BACKGROUND), ("phase2.responder", ONCE)
+    ),
+    "phase2.responder: {}: with frame.query it only answers: leave it out": changed(EXAMPLE, ("frame", ASKING)),
+    "background: {}: is not possible with frame.query: leave it out": changed(
+        EXAMPLE, ("frame", ASKING), ("phase2.responder", ABSENT), ("background", BACKGROUND)
     ),
 }
 

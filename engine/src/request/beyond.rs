@@ -133,7 +133,7 @@ fn check_connections(request: &Request) -> Outcome<()> {
 fn check_frame(request: &Request) -> Outcome<()> {
     let families = [request.initiator.family, request.responder.family];
     for ((octets, family), side) in request.octets().into_iter().zip(families).zip(["Initiator", "Responder"]) {
-        let possible = request.frame.least(family)..=LIVE_FRAME_OCTETS;
+        let possible = request.frame.least(family)..=request.frame.most(family);
         if !possible.contains(&octets) {
             let (least, most) = (possible.start() + FCS, possible.end() + FCS);
             let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);

@@ -96,8 +96,12 @@ pub struct Comparison {
 }
 
 /// Texts of the rules that the schema does not say.
-pub const BEYOND_COMPARISON: [&str; 3] =
-    ["too few for the blocks of new ones", "must be the comparison's cpu alone", "must be a contestant's position"];
+pub const BEYOND_COMPARISON: [&str; 4] = [
+    "too few for the blocks of new ones",
+    "must be the comparison's cpu alone",
+    "must be a contestant's position",
+    "slices are of plain frames: leave it out",
+];
 
 /// Read a comparison and check every rule that needs no interface.
 pub fn parse(text: &[u8]) -> Outcome<Comparison> {
@@ -120,7 +124,7 @@ fn within(contestant: &Value, failure: Failure) -> Failure {
 
 fn check(comparison: &Comparison) -> Outcome<()> {
     let contestants = &comparison.contestants;
-    let [few, alone, position] = BEYOND_COMPARISON;
+    let [few, alone, position, plain] = BEYOND_COMPARISON;
     if !(1..=MOST_CONTESTANTS).contains(&contestants.len()) {
         let rule = format!("must be 1 to {MOST_CONTESTANTS}");
         return Err(Failure::field("contestants", contestants.len(), &rule));
@@ -133,6 +137,9 @@ fn check(comparison: &Comparison) -> Outcome<()> {
         super::check(trial).map_err(named)?;
         if trial.senders.cpus != [comparison.cpu] {
             return Err(named(Failure::field("senders.cpus", format!("{:?}", trial.senders.cpus), alone)));
+        }
+        if trial.frame.query.is_some() {
+            return Err(named(Failure::field("frame.query", "{}", plain)));
         }
         if trial.connections < comparison.slices.opened() {
             return Err(named(Failure::field("connections", trial.connections, few)));

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::bounds::Whole;
+use crate::dns::Message;
 use crate::shared::TAG_OCTETS;
 
 /// Octets of an Ethernet frame's check sequence.
@@ -54,7 +55,25 @@ pub enum SideName {
     Responder,
 }
 
-/// How long frames are.
+/// What a DNS query asks for (RFC 1035, RFC 3596).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Query {
+    A,
+    Aaaa,
+}
+
+impl Query {
+    /// As the DNS numbers it.
+    pub fn record_type(self) -> u16 {
+        match self {
+            Self::A => 1,
+            Self::Aaaa => 28,
+        }
+    }
+}
+
+/// How long frames are, and what they say.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frame {
@@ -62,6 +81,10 @@ pub struct Frame {
     #[serde(with = "Whole::<64, LONGEST_FRAME>")]
     pub size: u32,
     pub side: SideName,
+    /// Every frame of the Initiator is a DNS query of this type, whose name carries the tag, and the Responder answers
+    /// each at once. What is received then are right answers, each once, at the Initiator, and delays are those of
+    /// query and answer together. Absent: plain test frames.
+    pub query: Option<Query>,
 }
 
 impl Frame {
@@ -70,8 +93,14 @@ impl Frame {
         UDP
     }
 
-    /// Octets without FCS of the shortest frame of a family: all headers and the tag.
+    /// Octets without FCS of the shortest frame of a family: all headers and the tag, or a whole query.
     pub fn least(&self, family: Family) -> u32 {
-        ETHERNET + family.header_octets() + self.transport().octets + TAG_OCTETS
+        let payload = self.query.map_or(TAG_OCTETS, |query| Message::question(query).octets().len() as u32);
+        ETHERNET + family.header_octets() + self.transport().octets + payload
+    }
+
+    /// The same of the longest.
+    pub fn most(&self, family: Family) -> u32 {
+        self.query.map_or(LIVE_FRAME_OCTETS, |_| self.least(family))
     }
 }

@@ -18,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
 pub use beyond_texts::BEYOND_SCHEMA;
 pub use comparison::{parse as parse_comparison, Comparison, Contestant, Quantity, BEYOND_COMPARISON};
-pub use frame::{Family, Frame, SideName, Transport, ETHERNET, FCS};
+pub use frame::{Family, Frame, Query, SideName, Transport, ETHERNET, FCS};
 pub use model::{
     Background, DelaySamples, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading, Request, Responder,
     ResponderStream, Senders, Source, Step, Stream, Translation, VERSION,

@@ -20,7 +20,7 @@ pub struct Rule {
 }
 
 /// All of them, in the order in which they are checked.
-pub const RULES: [Rule; 15] = [
+pub const RULES: [Rule; 17] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -152,6 +152,21 @@ pub const RULES: [Rule; 15] = [
             (request.background.is_some() && once).then_some("{}")
         },
     },
+    Rule {
+        field: "phase2.responder",
+        text: "with frame.query it only answers: leave it out",
+        schema: || asking(at("phase2.responder", json!(false))),
+        broken: |request| {
+            let responder = request.phase2.as_ref()?.responder.as_ref();
+            (request.frame.query.is_some() && responder.is_some()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "background",
+        text: "is not possible with frame.query: leave it out",
+        schema: || asking(json!({"properties": {"background": false}})),
+        broken: |request| (request.frame.query.is_some() && request.background.is_some()).then_some("{}"),
+    },
 ];
 
 /// Refuse what breaks one of the rules.
@@ -186,6 +201,11 @@ fn stateful(then: Value) -> Value {
 
 fn is_stateless() -> Value {
     json!({"properties": {"stateless": {"const": true}}, "required": ["stateless"]})
+}
+
+fn asking(then: Value) -> Value {
+    let frame = json!({"properties": {"frame": {"required": ["query"]}}, "required": ["frame"]});
+    json!({"if": frame, "then": then})
 }
 
 fn reading_once(then: Value) -> Value {

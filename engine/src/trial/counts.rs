@@ -109,7 +109,7 @@ impl Trial<'_> {
         let worst = |of: fn(&types::schedule) -> u64| parts.iter().map(|part| of(part)).max().unwrap_or(0);
         let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
         let mixed = self.request.background.is_some() && stream != PHASE1;
-        let timed = self.request.record_loss_times;
+        let (timed, asks) = (self.request.record_loss_times, self.request.frame.query.is_some());
         Some(Counts {
             intended_frames: flow.intended(),
             intended_rate: flow.rate,
@@ -122,6 +122,8 @@ impl Trial<'_> {
             damaged: tally.damaged + self.unmarked(stream, received),
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
+            questions_received: asks.then_some(tally.questions),
+            wrong_answers: asks.then_some(tally.wrong_answers),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),
             background_received: mixed.then_some(tally.background),
             skipped: parts.iter().map(|part| part.skipped).sum(),
@@ -180,9 +182,11 @@ impl Trial<'_> {
     /// Frames so broken that no stream could be read: they were the last phase's, by the port they came to.
     fn unmarked(&self, stream: usize, received: &Received) -> u64 {
         let phase2 = self.request.phase2.is_some();
+        let asks = self.request.frame.query.is_some();
+        let answers = if asks { received.damaged_unmarked[INITIATOR] } else { 0 };
         match stream {
-            PHASE1 if !phase2 => received.damaged_unmarked[RESPONDER],
-            PHASE2_INITIATOR => received.damaged_unmarked[RESPONDER],
+            PHASE1 if !phase2 => received.damaged_unmarked[RESPONDER] + answers,
+            PHASE2_INITIATOR => received.damaged_unmarked[RESPONDER] + answers,
             PHASE2_RESPONDER => received.damaged_unmarked[INITIATOR],
             _ => 0,
         }
@@ -267,8 +271,9 @@ fn bucket(at: u32) -> (i64, i64) {
 
 fn port_report(side: usize, port: &Port, received: &Received, offered: Offered, before: Drops) -> report::Port {
     let after = port.drops().unwrap_or(before);
+    let unanswered = if side == RESPONDER { received.unanswered } else { 0 };
     report::Port {
-        refused: offered.refused,
+        refused: offered.refused + unanswered,
         redirect_errors: offered.redirect_errors,
         foreign: received.foreign[side],
         neighbour_replies: received.neighbour_replies[side],

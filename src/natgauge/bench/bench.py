@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from natgauge import procedures
-from natgauge.bench import costs, foreign
+from natgauge.bench import costs, foreign, queries
 from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder
 from natgauge.bench.question import Cell
@@ -41,7 +41,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.words import Family
+from natgauge.words import QUERY_OCTETS, Family, Query
 
 #: Makes what plays a recipe on a device with these wishes.
 Player = Callable[[Recipe, Device, Wishes], Gateway]
@@ -183,6 +183,9 @@ class Bench:
             )
         if Ability.BACKGROUND in settings.needs() and around.translated and around.outside.family == "ipv6":
             raise UsageError("foreground share: a NAT66 translates native IPv6, too; leave it out")
+        if settings.query is not None:
+            ports = self.traffic.destination_ports
+            queries.refuse_unlike(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
         if settings.fills_table and not self.recipe.stateful:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
         planned = Planned(procedure, settings, self._facts(settings))
@@ -356,7 +359,10 @@ class Bench:
         self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
         delays, variation = settings.times_frames, Ability.VARIATION in settings.needs()
         families = {self.around.inside.family, self.around.outside.family}
-        kinds_sent = [FrameKind(family, self.octets_on(family), delays, variation) for family in sorted(families)]
+        query = settings.query
+        kinds_sent = [
+            FrameKind(family, self.octets_on(family, query), delays, variation, query) for family in sorted(families)
+        ]
         found = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]
         phase1, phase2 = min(rates.phase1 for rates in found), min(rates.phase2 for rates in found)
         return HighestRates(phase1, phase2, own_ports=self.lab.virtual)
@@ -366,8 +372,15 @@ class Bench:
         kind = FrameKind(family, self.octets_on(family), delays=True, variation=variation)
         return own_delays(kind, self.lab.sender_cpus, rate, seconds)
 
-    def octets_on(self, family: Family) -> int:
-        """Frame size with FCS where this family is spoken: IPv6 frames of the same payload are 20 octets longer."""
+    def octets_on(self, family: Family, query: Query | None = None) -> int:
+        """Frame size with FCS where this family is spoken: IPv6 frames of the same payload are 20 octets longer.
+
+        Args:
+            family: spoken there.
+            query: what DNS queries ask for; None = plain frames.
+        """
+        if query is not None:
+            return QUERY_OCTETS[family]
         around, side = self.around, self.traffic.frame_side
         spoken = around.inside.family if side == "initiator" else around.outside.family
         return self.traffic.frame_size + LEAST_FRAME[family] - LEAST_FRAME[spoken]

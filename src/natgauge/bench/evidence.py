@@ -115,7 +115,7 @@ class Evidence:
             device_stalled_seconds=device_stalled_seconds(result),
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
-            notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2)),
+            notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2), *_query_notes(phase2)),
         )
 
     def record(
@@ -158,6 +158,16 @@ def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
         f"{direction.value.capitalize()} were lost"
         for direction, counts in phase2.items()
         if counts.background_received < counts.background
+    ]
+
+
+def _query_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Which way queries were lost, where answers were missing."""
+    return [
+        f"{counts.lost} of {counts.offered} queries were not answered right and in time: {counts.questions} had come "
+        f"to the far side, {counts.wrong_answers} were answered wrong, {counts.late} late"
+        for counts in phase2.values()
+        if counts.questions is not None and counts.lost
     ]
 
 

@@ -46,7 +46,14 @@ from natgauge.trials import (
 _OWN_SECONDS: Final = 2.0
 #: What this tester can do beyond plain trials, whatever the device.
 TESTER_ABILITIES: Final = frozenset(
-    {Ability.VARIATION, Ability.LOSS_TIMES, Ability.RATE_STEP, Ability.TAGGED_DELAYS, Ability.STATELESS}
+    {
+        Ability.VARIATION,
+        Ability.LOSS_TIMES,
+        Ability.RATE_STEP,
+        Ability.TAGGED_DELAYS,
+        Ability.STATELESS,
+        Ability.QUERIES,
+    }
 )
 #: And with a device that is ours.
 DEVICE_ABILITIES: Final = frozenset(

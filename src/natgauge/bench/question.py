@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.bench.traffic import TrafficOptions
+from natgauge import procedures
+from natgauge.bench.traffic import RANGES, TrafficOptions
 from natgauge.duts.fitness import Wishes
+from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.labs import kinds
 from natgauge.options import Option, choice, options_of
@@ -98,6 +100,7 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
         UsageError: the lab is unknown, or has no such option.
     """
     left = {name: value for name, value in choices.items() if value is not None}
+    left = {**_own_traffic(metric, dut, left), **left}
     groups: dict[str, Any] = {}
     for group, options in GROUPS.items():
         names = [option.name for option in options_of(options) if option.name in left]
@@ -106,6 +109,20 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
     _refuse_foreign(groups["options"].lab, place)
     background = left.get("foreground_share", 1.0) != 1.0
     return Question(metric=metric, cell=Cell(dut=dut, place=place, background=background, **groups), settings=left)
+
+
+def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
+    """What the metric wants of the traffic.
+
+    How many connections, only where the user named none of the ranges, and no port set decides how many there can be.
+
+    Raises:
+        UsageError: there is no such metric, or no such device.
+    """
+    wanted = dict(procedures.get(metric).traffic)
+    if wanted and (any(name in chosen for name in RANGES) or load(dut).port_sets is not None):
+        wanted.pop("connections", None)
+    return wanted
 
 
 def _refuse_foreign(lab: str, place: Mapping[str, object]) -> None:

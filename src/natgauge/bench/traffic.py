@@ -20,7 +20,7 @@ from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Ground, Link
 from natgauge.options import choice
-from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Side
+from natgauge.words import MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -43,6 +43,10 @@ LARGEST_FRAME = 3412
 _ONE_PAGE = "a frame is made in one page of memory, for the kernel's live-frames mode has no multi-buffer XDP"
 #: Ethernet header and FCS: what a frame has beyond its interface's MTU.
 FRAME_OVERHEAD = 18
+
+
+#: Options that draw the space of four tuples.
+RANGES = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +174,19 @@ class TrafficPlan:
     order: Order
     mapped_addresses: Addresses | None = None
 
-    @property
-    def frame(self) -> Frame:
-        """The frame as the engine is asked for it."""
+    def frame(self, families: tuple[Family, Family], query: Query | None = None) -> Frame:
+        """The frame as the engine is asked for it.
+
+        Args:
+            families: of the Initiator's and the Responder's side.
+            query: what DNS queries ask for; None = plain frames.
+        """
         # What may be asked is known without what reads and checks JSON.
         from natgauge.trials import Frame  # noqa: PLC0415
 
-        return Frame(size=self.frame_size, side=self.frame_side)
+        if query is None:
+            return Frame(size=self.frame_size, side=self.frame_side)
+        return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query)
 
     @property
     def space(self) -> int:
@@ -227,8 +237,7 @@ def with_pool(around: Surroundings, plan: TrafficPlan) -> Surroundings:
 
 def _ranges_named(options: TrafficOptions) -> bool:
     """Whether the user drew the space; then all of it is used unless a number was given too."""
-    named = (options.source_addresses, options.source_ports, options.destination_addresses, options.destination_ports)
-    return any(text is not None for text in named)
+    return any(getattr(options, name) is not None for name in RANGES)
 
 
 def _with_connections(plan: TrafficPlan, connections: int | None, around: Surroundings, *, named: bool) -> TrafficPlan:

@@ -97,15 +97,15 @@ def answer(
 
 def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
     """All that decides the figures."""
-    lab, around = bench.lab, bench.around
+    lab, around, query = bench.lab, bench.around, ready.planned.settings.query
     return record(
         Conditions(
             settings=ready.planned.settings,
             recipe=bench.recipe,
             traffic=bench.traffic,
             frame_octets={
-                "initiator": bench.octets_on(around.inside.family),
-                "responder": bench.octets_on(around.outside.family),
+                "initiator": bench.octets_on(around.inside.family, query),
+                "responder": bench.octets_on(around.outside.family, query),
             },
             lab_kind=bench.cell.options.lab,
             lab=lab.name,

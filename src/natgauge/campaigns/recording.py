@@ -89,7 +89,7 @@ def with_beside(parameters: Parameters, worker: Mapping[str, Any] | None) -> Par
 
 
 def _traffic(conditions: Conditions) -> dict[str, Any]:
-    traffic = conditions.traffic
+    traffic, query = conditions.traffic, conditions.settings.query
     return {
         "initiator_family": conditions.recipe.initiator_family,
         "source_addresses": str(traffic.source_addresses),
@@ -100,7 +100,7 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
         "destination_address_count": traffic.responder_addresses.count,
         "destination_ports": f"{traffic.destination_ports.first}-{traffic.destination_ports.last}",
         "destination_port_count": traffic.destination_ports.count,
-        "frame_size": traffic.frame_size,
+        "frame_size": traffic.frame_size if query is None else conditions.frame_octets[traffic.frame_side],
         "frame_side": traffic.frame_side,
         "frame_octets": conditions.frame_octets,
         "grace_seconds": conditions.grace_seconds,

@@ -40,15 +40,19 @@ def command(frames_at_90: int | None, cores: str | None, quick: bool, as_json: b
 
 def _tell(figures: CableFigures) -> None:
     size = f"{figures.frame_size} octets"
-    delays = "every frame timed" if figures.delays else "not timed"
+    delays = "queries answered" if figures.query else "every frame timed" if figures.delays else "not timed"
     lag = "" if figures.worst_lag_ns is None else f", lag at worst {figures.worst_lag_ns / 1e3:,.0f} µs"
     mean = "" if figures.mean_lag_ns is None else f", on average {figures.mean_lag_ns / 1e3:,.2f} µs"
+    floor = ""
+    if figures.floor_frames_per_second is not None:
+        floor = (
+            f"; {figures.share_of_floor:.2f} ({figures.share_of_floor_low:.2f} to {figures.share_of_floor_high:.2f}) "
+            f"of the redirect floor, {figures.floor_frames_per_second:,.0f} frames/s"
+        )
     click.echo(
         f"{figures.family} {size:>11}, {delays:<17}: {figures.frames_per_second:>12,.0f} frames/s "
         f"(phase 1: {figures.phase1_frames_per_second:,.0f}); at 90 % {figures.lost_at_90_percent:,} of "
-        f"{figures.frames_at_90_percent:,} lost{lag}{mean}; {figures.share_of_floor:.2f} "
-        f"({figures.share_of_floor_low:.2f} to {figures.share_of_floor_high:.2f}) of the redirect floor, "
-        f"{figures.floor_frames_per_second:,.0f} frames/s"
+        f"{figures.frames_at_90_percent:,} lost{lag}{mean}{floor}"
     )
 
 

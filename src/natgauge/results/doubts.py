@@ -39,6 +39,8 @@ NEAR_TOP: Final = 0.8
 LEAST_RECEIVER_SHARE: Final = 0.01
 #: Metrics of what the device does while no frame comes.
 _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
+#: Metrics whose value is a rate of frames that are answered, so that as many again come back.
+_ANSWERED_RATES: Final = frozenset({"resolution-rate"})
 #: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.
 NEAR_LINK: Final = 0.98
 
@@ -214,7 +216,7 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[D
     if not isinstance(taken, int | float):
         yield Doubt(word="tester on device cores", text=f"{work}; how much was not measured")
         return
-    if measured.metric not in FRAME_RATES:
+    if measured.metric not in FRAME_RATES | _ANSWERED_RATES:
         text = f"{work}, {taken:.0f} ns a frame, which is told as the device's"
         yield Doubt(word="tester on device cores", text=text)
         return
@@ -233,4 +235,5 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[D
 
 def _frames_per_second(measured: MeasurementResult) -> float:
     """Of all directions together."""
-    return measured.figures.get("frames_per_second_total", measured.summary.median)
+    median = measured.summary.median
+    return measured.figures.get("frames_per_second_total", median * (2 if measured.metric in _ANSWERED_RATES else 1))

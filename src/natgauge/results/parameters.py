@@ -54,7 +54,7 @@ class Description:
 _BELOW_TESTER: Final = frozenset(
     {
         "connection-rate", "validated-connection-rate", "throughput", "latency", "pdv", "ipdv", "reset",
-        "tear-down-rate", "expiry", "table-capacity", "enumeration-orders", "cost",
+        "resolution-rate", "tear-down-rate", "expiry", "table-capacity", "enumeration-orders", "cost",
     }
 )  # fmt: skip
 
@@ -86,6 +86,7 @@ _DESCRIPTIONS: Final = (
     Description("directions", "directions", group="traffic"),
     Description("stateless", "stateless", group="traffic"),
     Description("foreground_share", "foreground share", "share", "traffic"),
+    Description("query", "DNS queries of type", group="traffic"),
     Description("initiator_family", "Initiator's family", group="traffic"),
     # Of ranges only the number of values counts: labs have addresses of their own.
     _told("source_addresses", "source address range", "traffic"),

@@ -32,7 +32,7 @@ from natgauge.trials import (
     phase1_of,
     run,
 )
-from natgauge.words import Address, Family
+from natgauge.words import Address, Family, Query
 
 #: Rate asked for when the highest is sought: beyond what any core does, within what the engine accepts.
 BEYOND_REACH: Final = 60_000_000.0
@@ -71,13 +71,15 @@ class Cable(Protocol):
 class FrameKind:
     """What the frames of one cell are like; `frame_size` in octets with FCS.
 
-    `delays`: every frame is timed; `variation`: and held against the one before.
+    `delays`: every frame is timed; `variation`: and held against the one before. `query`: they are DNS queries of this
+    type, which are answered.
     """
 
     family: Family
     frame_size: int
     delays: bool
     variation: bool = False
+    query: Query | None = None
 
 
 def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
@@ -181,9 +183,11 @@ class CableFigures:
         worst_lag_ns: largest time a frame of the loss check left after it was due.
         mean_lag_ns: the mean of that.
         floor_frames_per_second: highest rate of frames that nobody writes and nobody looks at, in slices, both ways.
+            None of queries, which have no slices; so are the next three.
         share_of_floor: the tester's own rate / the floor's, in slices that alternate, both ways, the first sending CPU.
         share_of_floor_low: end of its interval (95 %).
         share_of_floor_high: end of its interval.
+        query: what was asked for, where the frames are DNS queries: each is answered, and received are the answers.
     """
 
     family: Family
@@ -196,10 +200,11 @@ class CableFigures:
     lost_at_90_percent: int
     worst_lag_ns: int | None
     mean_lag_ns: int | None
-    floor_frames_per_second: float
-    share_of_floor: float
-    share_of_floor_low: float
-    share_of_floor_high: float
+    floor_frames_per_second: float | None = None
+    share_of_floor: float | None = None
+    share_of_floor_low: float | None = None
+    share_of_floor_high: float | None = None
+    query: Query | None = None
 
 
 class CableTester:
@@ -228,7 +233,7 @@ class CableTester:
         self.clock_source = ""
         self.disturbed = False
 
-    def figures(self, kind: FrameKind, share: Share, frames_at_90: int | None = None) -> CableFigures:
+    def figures(self, kind: FrameKind, share: Share | None = None, frames_at_90: int | None = None) -> CableFigures:
         """All figures of one kind; its share of the floor is measured elsewhere."""
         phase1, phase2 = self.highest(kind)
         rate = SAFE_SHARE * phase2
@@ -245,10 +250,11 @@ class CableTester:
             lost_at_90_percent=check.offered_frames - check.received_frames,
             worst_lag_ns=check.worst_lag_ns,
             mean_lag_ns=check.mean_lag_ns,
-            floor_frames_per_second=share.floor_frames_per_second,
-            share_of_floor=share.share,
-            share_of_floor_low=share.low,
-            share_of_floor_high=share.high,
+            floor_frames_per_second=None if share is None else share.floor_frames_per_second,
+            share_of_floor=None if share is None else share.share,
+            share_of_floor_low=None if share is None else share.low,
+            share_of_floor_high=None if share is None else share.high,
+            query=kind.query,
         )
 
     def highest(
@@ -294,7 +300,7 @@ class CableTester:
         return result
 
     def _request(self, kind: FrameKind, rate: float, frames: int, connections: int | None = None) -> TrialRequest:
-        return untranslated_request(
+        request = untranslated_request(
             self._cable.initiator,
             self._cable.responder,
             family=kind.family,
@@ -306,6 +312,7 @@ class CableTester:
             record_delays=kind.delays,
             record_variation=kind.variation,
         )
+        return request.model_copy(update={"frame": Frame(size=kind.frame_size, side="initiator", query=kind.query)})
 
 
 def _rate_of(counts: StreamCounts) -> float:

@@ -17,7 +17,7 @@ from natgauge.labs.cable import CableLab
 from natgauge.tester.cable import CableFigures, CableTester, FrameKind
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
-from natgauge.words import Family
+from natgauge.words import QUERY_OCTETS, Family
 
 MAXIMUM_FRAMES: Final = 2**40 - 1
 
@@ -30,7 +30,7 @@ class SelfTest:
     """The whole self-test.
 
     Attributes:
-        cable: one entry per family, size and timing.
+        cable: one entry per family, size and timing, and one per family of queries that are answered.
         clock_source: the kernel's.
         sender_cpus: the tester's sending CPUs.
     """
@@ -69,7 +69,8 @@ def run_selftest(
     with CableLab(cable_name()) as cable:
         tester, floor = CableTester(cable, cpus), FloorTester(cable, cpus[0])
         for profile in _profiles(quick=quick):
-            figures.append(tester.figures(profile, floor.share(profile), frames_at_90))
+            share = floor.share(profile) if profile.query is None else None
+            figures.append(tester.figures(profile, share, frames_at_90))
             clock = tester.clock_source
             if told is not None:
                 told(figures[-1])
@@ -77,9 +78,10 @@ def run_selftest(
 
 
 def _profiles(*, quick: bool) -> list[FrameKind]:
-    return [
+    plain = [
         FrameKind(family, size, delays)
         for family, sizes in SIZES.items()
         for size in (sizes[:1] if quick else sizes)
         for delays in (False, True)
     ]
+    return plain + [FrameKind(family, octets, delays=False, query="aaaa") for family, octets in QUERY_OCTETS.items()]

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from natgauge.errors import BrokenError
-from natgauge.words import Family, Order, ReadingOrder, Side
+from natgauge.words import Family, Order, Query, ReadingOrder, Side
 
 REQUEST_VERSION: Final = 1
 RESULT_VERSION: Final = 1
@@ -96,10 +96,14 @@ class Translation(Model):
 
 
 class Frame(Model):
-    """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20)."""
+    """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
+
+    `query`: the Initiator sends DNS queries of this type, which the Responder answers; None = plain frames.
+    """
 
     size: int
     side: Side
+    query: Query | None = None
 
 
 class Phase1(Model):
@@ -261,6 +265,7 @@ class StreamCounts(Model):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
     `last_lost_ns`: when the last lost frame was due, since the start of the phase; None also where none was lost.
+    `questions_received`: queries that reached the Responder; those answered right are `received_frames`.
     `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before or as long again behind it.
     """
 
@@ -275,6 +280,8 @@ class StreamCounts(Model):
     damaged: Count
     untranslated: Count
     mistranslated: Count
+    questions_received: Count | None = None
+    wrong_answers: Count | None = None
     skipped: Count | None = None
     background_frames: Count | None = None
     background_received: Count | None = None

@@ -57,6 +57,7 @@ class Procedure(Generic[SettingsT]):
         start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
             class. Raises NatgaugeError when nothing can be measured.
         profiles: what the metric wants otherwise than the common defaults of a profile.
+        traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
         better: which values are better; None where neither is, and a change is only a change.
     """
 
@@ -68,6 +69,7 @@ class Procedure(Generic[SettingsT]):
     start: Callable[[TrialRunner, SettingsT], Repetitions[SettingsT] | Answered]
     profiles: Defaults = field(default_factory=dict)
     better: Better | None = None
+    traffic: Mapping[str, object] = field(default_factory=dict)
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Every setting, in order."""

@@ -20,7 +20,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.procedures.kit.profiles import Profile
 from natgauge.procedures.kit.values import SearchError, in_range, one_of, positive, spoken, whole
-from natgauge.words import MAXIMUM_CONNECTIONS, Order, Placement
+from natgauge.words import MAXIMUM_CONNECTIONS, Order, Placement, Query
 
 #: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
 Repeat = int | Literal["auto"]
@@ -70,6 +70,10 @@ def _check_most(name: str, seconds: float | None) -> None:
 
 #: For metrics with another default.
 ABOUT_REPEAT: Final = about("repetitions of the whole measurement, or auto", "repetitions", _check_repeat)
+ABOUT_LOSS_TOLERANCE: Final = about(
+    "share of frames a passing trial may lose", "share", partial(in_range, lowest=0.0, highest=0.5)
+)
+ABOUT_FRAME_TIMEOUT: Final = about("a frame later than this counts as lost", "s", _check_timeout)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +119,8 @@ class TrialSettings:
             "set of defaults: default, quick, standard or rfc", check=partial(one_of, allowed=get_args(Profile))
         ),
     )
-    loss_tolerance: float = field(
-        default=0.0,
-        metadata=about("share of frames a passing trial may lose", "share", partial(in_range, lowest=0.0, highest=0.5)),
-    )
-    frame_timeout_seconds: float | None = field(
-        default=None, metadata=about("a frame later than this counts as lost", "s", _check_timeout)
-    )
+    loss_tolerance: float = field(default=0.0, metadata=ABOUT_LOSS_TOLERANCE)
+    frame_timeout_seconds: float | None = field(default=None, metadata=ABOUT_FRAME_TIMEOUT)
     invalid_repeats: int = field(
         default=10,
         metadata=about(
@@ -175,6 +174,11 @@ class TrialSettings:
     def times_frames(self) -> bool:
         """Whether delays are recorded, which costs the tester speed."""
         return False
+
+    @property
+    def query(self) -> Query | None:
+        """What the Initiator's frames ask for; None = they are no DNS queries."""
+        return None
 
     @property
     def fills_table(self) -> bool:

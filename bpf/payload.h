@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * What stands behind the transport header: the tag and padding, or a message of the DNS (RFC 1035 section 4) that has
+ * the tag in the name it asks for. What else a message says is the plan's: here is only where the tag lies in it.
+ */
+#ifndef NATGAUGE_PAYLOAD_H
+#define NATGAUGE_PAYLOAD_H
+
+#define UP_TO_LETTERS (LETTERS_AT + 2 * TAG_OCTETS)
+#define LETTER_A      0x6161616161616161ULL
+#define LOW_HALVES    0x000f000f000f000fULL
+#define NO_LETTERS    0xf0f0f0f0f0f0f0f0ULL
+
+/*
+ * Two letters an octet, a to p, the upper four bits first, as RFC 1001 section 14.1 writes names: any server takes them
+ * and none changes their case.
+ */
+static __always_inline __u64 letters_of(__u32 word)
+{
+	__u64 spread = word;
+
+	spread = (spread | spread << 16) & 0x0000ffff0000ffffULL;
+	spread = (spread | spread << 8) & 0x00ff00ff00ff00ffULL;
+	return ((spread >> 4 & LOW_HALVES) | (spread & LOW_HALVES) << 8) + LETTER_A;
+}
+
+/* Adds to wrong what is no letter of ours. */
+static __always_inline __u32 word_of(__u64 letters, __u64 *wrong)
+{
+	__u64 halves = letters - LETTER_A;
+
+	*wrong |= halves & NO_LETTERS;
+	halves = (halves & LOW_HALVES) << 4 | (halves >> 8 & LOW_HALVES);
+	halves = (halves | halves >> 8) & 0x0000ffff0000ffffULL;
+	return halves | halves >> 16;
+}
+
+static __always_inline __u16 identifier_of(const struct tag *tag)
+{
+	return tag->sequence ^ tag->mark;
+}
+
+/* Returns the sum of what is this message's own. Its letters lie at an odd place, so their octets change sides. */
+static __always_inline __u64 put_message(void *to, const struct tag *tag, const volatile struct side_plan *side,
+					 int octets)
+{
+	const volatile struct message *message = &plan.messages[side->payload];
+	const __u32 *from = (const void *)tag;
+	__u64 sum = 0, letters;
+	__u32 last;
+
+	for (int word = 0; word < MESSAGE_WORDS; word++)
+		if (8 * word + 8 <= octets)
+			*(__u64 *)(to + 8 * word) = message->words[word];
+		else if (8 * word + 4 <= octets)
+			*(__u32 *)(to + 8 * word) = message->words[word];
+	for (int word = 0; word < TAG_OCTETS / 4; word++) {
+		letters = letters_of(from[word]);
+		*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
+		sum += (__u32)letters + (letters >> 32);
+	}
+	last = letters_of(tag->sent_high);
+	*(__u32 *)(to + UP_TO_LETTERS - 4) = last;
+	*(__u16 *)to = identifier_of(tag);
+	return ((sum + last) << 8) + identifier_of(tag);
+}
+
+static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octets)
+{
+	const __u32 *from = (const void *)tag;
+	__u32 *words = to;
+
+	words[0] = from[0];
+	words[1] = from[1];
+	words[2] = from[2];
+	words[3] = from[3];
+	*(__u16 *)(words + 4) = tag->sent_high;
+	fill_padding(to + TAG_OCTETS, octets - TAG_OCTETS);
+	return (__u64)from[0] + from[1] + from[2] + from[3] + tag->sent_high;
+}
+
+/* Returns the sum of what the plan's does not hold. The caller has checked that so many octets lie behind. */
+static __always_inline __u64 put_payload(void *to, const struct tag *tag, const volatile struct side_plan *side,
+					 int octets)
+{
+	return side->payload ? put_message(to, tag, side, octets) : put_plain(to, tag, octets);
+}
+
+/* A name that is none of ours leaves the mark 0, which no trial has. Up to the last letter all has been checked. */
+static __always_inline void see_message(struct tag *tag, const void *from)
+{
+	__u32 *words = (void *)tag;
+	__u64 wrong = 0;
+
+	for (int word = 0; word < TAG_OCTETS / 4; word++)
+		words[word] = word_of(*(const __u64 *)(from + LETTERS_AT + 8 * word), &wrong);
+	/* The four letters that are left, and four that stand for 0. */
+	tag->sent_high = word_of(*(const __u32 *)(from + UP_TO_LETTERS - 4) | LETTER_A << 32, &wrong);
+	if (wrong)
+		tag->mark = 0;
+}
+
+/* Whether a message of so many octets, all of them there, says what it must. */
+static __always_inline bool says(const void *from, const struct tag *tag, const volatile struct side_plan *side,
+				 int octets)
+{
+	const volatile struct message *message = &plan.messages[side->payload];
+	__u64 difference = *(const __u16 *)from ^ identifier_of(tag);
+
+	for (int word = 0; word < MESSAGE_WORDS; word++)
+		if (8 * word + 8 <= octets)
+			difference |= (*(const __u64 *)(from + 8 * word) ^ message->words[word]) & message->mask[word];
+		else if (8 * word + 4 <= octets)
+			difference |=
+				(*(const __u32 *)(from + 8 * word) ^ message->words[word]) & (__u32)message->mask[word];
+	return !difference;
+}
+
+#endif

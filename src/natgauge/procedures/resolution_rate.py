@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolution rate: the highest rate of DNS queries through the device that are answered, right and in time.
+
+As draft-lencse-v6ops-transition-scalability-05 section 5 compares 464XLAT with MAP-T: a rate passes when at least
+99.99 % of the queries are answered within 0.25 s. One trial: phase 1 opens all N connections, with queries that are
+answered, too; then phase 2 sends queries at r a second over pseudorandomly chosen ones of them for T seconds. Each has
+a name of its own, and the far side answers each at once. Binary search finds the highest r.
+
+It is no test of RFC 8219 or RFC 9693: one rate of frames both ways, the way back by 16 or 28 octets longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import get_args
+
+from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.procedures.kit import queues
+from natgauge.procedures.kit.notes import tolerance_note
+from natgauge.procedures.kit.phase1 import Phase1Settings, prepare
+from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.rate_search import SearchSettings, Span, top_rate
+from natgauge.procedures.kit.repetitions import Answered
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE, about
+from natgauge.procedures.kit.standing_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
+from natgauge.procedures.kit.values import one_of
+from natgauge.words import Query
+
+METRIC = "resolution-rate"
+UNIT = "queries/s"
+#: The draft's: 99.99 % of the queries, 16 threads of 100 source ports each.
+LOSS_TOLERANCE = 0.0001
+ANSWER_SECONDS = 0.25
+CONNECTIONS = 1600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Phase1Settings, SearchSettings):
+    """Settings of the resolution rate.
+
+    Attributes:
+        loss_tolerance: share of queries of a passing trial that need not be answered right and in time.
+        frame_timeout_seconds: an answer that comes later than this after its query was sent is none.
+        trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 8219 section 9.2 wants 60.
+        query: type of record that is asked for.
+        stateless: no phase 1; for routing and stateless translation.
+    """
+
+    loss_tolerance: float = field(default=LOSS_TOLERANCE, metadata=ABOUT_LOSS_TOLERANCE)
+    frame_timeout_seconds: float | None = field(default=ANSWER_SECONDS, metadata=ABOUT_FRAME_TIMEOUT)
+    trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
+    query: Query = field(
+        default="aaaa",
+        metadata=about("type of record asked for: aaaa or a", check=partial(one_of, allowed=get_args(Query))),
+    )
+    stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
+
+    def needs(self) -> frozenset[Ability]:
+        """Queries, and no state table where there is no phase 1."""
+        return super().needs() | {Ability.QUERIES} | ({Ability.STATELESS} if self.stateless else set())
+
+    @property
+    def has_phase1(self) -> bool:
+        """Whether connections are established at all."""
+        return not self.stateless
+
+    @property
+    def phase2_seconds(self) -> float:
+        """As asked for."""
+        return self.trial_seconds
+
+    def notes(self) -> list[str]:
+        """What a passing trial was, and that trials are shorter than the RFC wants."""
+        limit = "" if self.frame_timeout_seconds is None else f" within {self.frame_timeout_seconds:g} s"
+        notes = [*super().notes(), f"queries of type {self.query.upper()}, answered right{limit} by the tester itself"]
+        if self.trial_seconds < RFC_TRIAL_SECONDS:
+            notes.append(f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 wants {RFC_TRIAL_SECONDS:g} s")
+        return notes
+
+    def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:
+        """The trial that tries this rate."""
+        return replace(
+            self.phase1_plan(phase1_rate),
+            phase2=Phase2Plan(initiator_rate=rate, responder_rate=0.0, seconds=seconds),
+            stateless=self.stateless,
+            query=self.query,
+        )
+
+
+def _start(runner: TrialRunner, settings: Settings) -> _ResolutionRate | Answered:
+    preparation = prepare(runner, settings)
+    if preparation.rate == 0 and preparation.rough is not None:
+        return unprepared(preparation.rough, _figures(0.0, settings))
+    return _ResolutionRate(runner, settings, preparation)
+
+
+class _ResolutionRate(StandingRate[Settings]):
+    """The highest rate in queries/s."""
+
+    def load(self, rate: float, seconds: float) -> TrialPlan:
+        return self.settings.plan(self.preparation.rate, rate, seconds)
+
+    def figures(self, value: float) -> dict[str, float]:
+        return _figures(value, self.settings)
+
+    def span(self) -> Span:
+        settings = self.settings
+        return Span(
+            top=top_rate(self.runner.measurer),
+            floor=LEAST_FRAMES / settings.trial_seconds,
+            start=FIRST_RATE if settings.stateless else self.preparation.rate,
+        )
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")
+        return [*tolerance_note(self.settings), *queued]
+
+
+def _figures(_value: float, settings: Settings) -> dict[str, float]:
+    return {queues.TRIAL_SECONDS: settings.trial_seconds}
+
+
+PROCEDURE = Procedure(
+    metric=METRIC,
+    unit=UNIT,
+    better="higher",
+    summary="highest rate of DNS queries that are answered right and in time",
+    source="draft-lencse-v6ops-transition-scalability-05 section 5",
+    settings=Settings,
+    start=_start,
+    traffic={"destination_ports": "53", "connections": CONNECTIONS},
+)
