@@ -20,7 +20,13 @@ from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
 from natgauge.procedures.kit.values import SearchError
 
-DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "increasing", "four_tuples": 5000}
+DECIDED: dict[str, Any] = {
+    "connections": 1000,
+    "placement": "isolated",
+    "own_processes": False,
+    "order": "increasing",
+    "four_tuples": 5000,
+}
 
 
 def test_settings_are_made_of_what_traffic_and_lab_decided_and_of_what_was_asked() -> None:

@@ -106,6 +106,7 @@ def test_an_inner_measurement_has_all_common_settings_but_is_done_once() -> None
     common: dict[str, Any] = {
         "connections": 77,
         "placement": "isolated",
+        "own_processes": True,
         "order": "increasing",
         "profile": "standard",
         "loss_tolerance": 0.01,

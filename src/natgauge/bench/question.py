@@ -11,7 +11,6 @@ from typing import Any, Final
 from natgauge import procedures
 from natgauge.bench.traffic import RANGES, TrafficOptions
 from natgauge.duts.fitness import Wishes
-from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.labs import kinds
 from natgauge.options import Option, choice, options_of
@@ -120,6 +119,8 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
         UsageError: there is no such metric, or no such device.
     """
     wanted = dict(procedures.get(metric).traffic)
+    from natgauge.duts.recipe import load  # noqa: PLC0415 - help is shown without pydantic
+
     if wanted and (any(name in chosen for name in RANGES) or load(dut).port_sets is not None):
         wanted.pop("connections", None)
     return wanted
