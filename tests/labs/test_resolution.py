@@ -128,7 +128,7 @@ def captured(device: NamespaceDevice, measurer: LabMeasurer, plan: TrialPlan) ->
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
         handle.settimeout(0)
         assert decided(measurer, plan).verdict is Verdict.PASS
-        found = []
+        found: list[Datagram] = []
         while True:
             try:
                 datagram = parse(handle.recv(4096))
