@@ -11,7 +11,6 @@ from typing import Any, Final
 from natgauge import procedures
 from natgauge.bench.traffic import RANGES, TrafficOptions
 from natgauge.duts.fitness import Wishes
-from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.labs import kinds
 from natgauge.options import Option, choice, options_of
@@ -119,6 +118,9 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
     Raises:
         UsageError: there is no such metric, or no such device.
     """
+    # What may be asked is known without what reads recipes.
+    from natgauge.duts.recipe import load  # noqa: PLC0415
+
     wanted = dict(procedures.get(metric).traffic)
     if wanted and (any(name in chosen for name in RANGES) or load(dut).port_sets is not None):
         wanted.pop("connections", None)
