@@ -118,6 +118,9 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
     Raises:
         UsageError: there is no such metric, or no such device.
     """
+    # What may be asked is known without what reads recipes.
+    from natgauge.duts.recipe import load  # noqa: PLC0415
+
     wanted = dict(procedures.get(metric).traffic)
     from natgauge.duts.recipe import load  # noqa: PLC0415 - help is shown without pydantic
 

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DNS queries through real devices: counts against known loss, and what crosses the wire against dnspython."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import dns.flags
+import dns.message
+import dns.rrset
+import pytest
+from tests.labs.datagrams import Datagram, parse
+from tests.labs.test_compare import recipe
+
+import natgauge
+from natgauge.bench.bench import Bench
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.question import ask
+from natgauge.campaigns.store import Memory
+from natgauge.labs.device import NamespaceDevice
+from natgauge.labs.namespaces import inside
+from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+#: Half of what a port set of `map-t` has.
+N = 500
+QUERIES = 20_000
+#: A second of queries at a rate that any device keeps up with.
+PLAN = TrialPlan(
+    N,
+    10_000.0,
+    Phase2Plan(float(QUERIES), 0.0, 1.0),
+    frame_timeout_seconds=0.25,
+    loss_tolerance=0.0001,
+    query="aaaa",
+)
+#: On a host that is never calm trials are disturbed.
+MOST_TRIALS = 10
+
+
+@contextmanager
+def asking(dut: str | Path, connections: int = N) -> Iterator[tuple[Bench, LabMeasurer]]:
+    """A device that is ready for queries."""
+    question = ask("resolution-rate", dut, {"lab_name": "resolution", "connections": connections})
+    bench = Bench(question.cell)
+    planned = bench.plan("resolution-rate", {"connection_rate": 10_000.0})
+    with bench:
+        yield bench, bench.ready(planned, Memory()).measurer
+
+
+def decided(measurer: LabMeasurer, plan: TrialPlan) -> TrialOutcome:
+    """The first trial that speaks of the device."""
+    for _ in range(MOST_TRIALS):
+        outcome = measurer.measure(plan)
+        if outcome.verdict is not Verdict.INVALID:
+            return outcome
+    raise AssertionError(outcome.reason)
+
+
+def queries_of(outcome: TrialOutcome) -> Counts:
+    return outcome.phase2[Direction.INITIATOR]
+
+
+@pytest.mark.parametrize("dut", ["linux-ipv4", "linux-ipv6", "nftables-nat44", "nftables-nat66", "map-t"])
+def test_every_query_is_answered_once_and_counted_exactly(dut: str) -> None:
+    with asking(dut) as (_, measurer):
+        for query in ("aaaa", "a"):
+            outcome = decided(measurer, replace(PLAN, query=query))
+            assert outcome.verdict is Verdict.PASS, outcome.reason
+            counts = queries_of(outcome)
+            assert (counts.offered, counts.received, counts.questions) == (QUERIES, QUERIES, QUERIES)
+            assert (counts.wrong_answers, counts.duplicates, counts.late, counts.damaged) == (0, 0, 0, 0)
+            assert (outcome.phase1.received, outcome.phase1.questions, outcome.stored) == (N, N, N)
+            assert outcome.table_count in {None, N}
+
+
+@pytest.mark.parametrize(("port", "back"), [("NG_OUTSIDE", False), ("NG_INSIDE", True)])
+def test_a_known_loss_is_counted_and_its_way_is_known(port: str, tmp_path: Path, *, back: bool) -> None:
+    """Of each 1000 frames that leave by this port one is dropped, those that prove forwarding among them."""
+    lossy = recipe(tmp_path, "lossy", f'oifname "${port}" numgen inc mod 1000 0 drop')
+    with asking(lossy) as (_, measurer):
+        failed = decided(measurer, replace(PLAN, loss_tolerance=0.0001, phase1_rate=1000.0))
+        tolerated = decided(measurer, replace(PLAN, loss_tolerance=0.01))
+    assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "device")
+    assert tolerated.verdict is Verdict.PASS, tolerated.reason
+    counts = queries_of(tolerated)
+    assert counts.offered == QUERIES
+    assert counts.lost == pytest.approx(QUERIES / 1000, abs=1)
+    assert counts.questions == (counts.offered if back else counts.received)
+    assert counts.wrong_answers == 0
+    assert any(f"{counts.lost} of {QUERIES} queries were not answered right" in note for note in tolerated.notes)
+
+
+def test_the_highest_rate_is_found_by_trials_whose_counts_are_exact(tmp_path: Path) -> None:
+    found = natgauge.measure(
+        "resolution-rate",
+        "nftables-nat44",
+        profile="quick",
+        connection_rate=50_000.0,
+        lab_name="resolution",
+        results=tmp_path,
+    )
+    assert found.result.unit == "queries/s"
+    assert found.result.summary.median > QUERIES
+    traffic = found.document["parameters"]["traffic"]
+    assert (traffic["destination_ports"], traffic["frame_size"]) == ("53-53", 114)
+    trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
+    passed = [trial["result"]["phase2"]["initiator"] for trial in trials if trial["verdict"] == "PASS"]
+    assert passed
+    for counts in passed:
+        lost = counts["offered_frames"] - counts["received_frames"]
+        assert 0 <= lost <= counts["offered_frames"] / 10_000
+        assert counts["questions_received"] >= counts["received_frames"]
+        assert counts["wrong_answers"] == 0
+
+
+def captured(device: NamespaceDevice, measurer: LabMeasurer, plan: TrialPlan) -> list[Datagram]:
+    """What crosses the device's link towards the Initiator in a trial, both ways."""
+    everything = socket.htons(0x0003)
+    with inside(device.netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, everything)) as handle:
+        handle.bind((device.inside, 0x0003))
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+        handle.settimeout(0)
+        assert decided(measurer, plan).verdict is Verdict.PASS
+        found: list[Datagram] = []
+        while True:
+            try:
+                datagram = parse(handle.recv(4096))
+            except BlockingIOError:
+                return found
+            if datagram is not None and 53 in (datagram.source_port, datagram.destination_port):
+                found.append(datagram)
+
+
+@pytest.mark.parametrize(("query", "address"), [("a", "198.18.0.53"), ("aaaa", "2001:2::53")])
+def test_a_library_of_others_writes_the_same_queries_and_answers_octet_by_octet(query: str, address: str) -> None:
+    plan = replace(PLAN, connections=50, phase1_rate=500.0, phase2=Phase2Plan(500.0, 0.0, 0.2), query=query)  # type: ignore[arg-type]
+    with asking("nftables-nat44", 50) as (bench, measurer):
+        device = bench.lab.devices[0]
+        assert isinstance(device, NamespaceDevice)
+        seen = captured(device, measurer, plan)
+    asked = [one for one in seen if one.destination_port == 53]
+    answered = {one.payload: one for one in seen if one.source_port == 53}
+    names = set()
+    for one in asked:
+        assert one.checksums_right
+        read = dns.message.from_wire(one.payload)
+        (question,) = read.question
+        names.add(question.name)
+        own = dns.message.make_query(question.name, query, id=read.id)
+        assert own.to_wire() == one.payload
+        answer = dns.message.make_response(own)
+        answer.flags |= dns.flags.AA
+        answer.answer.append(dns.rrset.from_text(question.name, 60, "IN", query, address))
+        found = answered[answer.to_wire()]
+        assert (found.destination, found.destination_port) == (one.source, one.source_port)
+        assert found.checksums_right
+    # 50 of phase 1 and 100 of phase 2, each with a name of its own.
+    assert len(asked) >= 150
+    assert len(names) == len(asked) == len(answered)
