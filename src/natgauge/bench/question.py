@@ -122,8 +122,6 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
     from natgauge.duts.recipe import load  # noqa: PLC0415
 
     wanted = dict(procedures.get(metric).traffic)
-    from natgauge.duts.recipe import load  # noqa: PLC0415 - help is shown without pydantic
-
     if wanted and (any(name in chosen for name in RANGES) or load(dut).port_sets is not None):
         wanted.pop("connections", None)
     return wanted
