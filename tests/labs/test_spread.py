@@ -18,6 +18,7 @@ from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, sp
 
 from natgauge.bench.watch import Silent
 from natgauge.campaigns.journal import entries
+from natgauge.campaigns.spread import home
 from natgauge.campaigns.status import status
 from natgauge.labs import locks
 from natgauge.procedures.kit.events import Event
@@ -64,6 +65,34 @@ def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path
     assert found["lin", 1] == ""
     assert found["nft", 0].startswith("2 visits in a row ended without a repetition, the last one on local-")
     assert [one["cell"][:3] for one in entries(tmp_path / "out") if one["event"] == "visit"].count("nft") == 2
+
+
+def test_a_worker_that_is_killed_while_it_starts_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask's own watcher gives such a one up; a campaign waited for it for ever."""
+    monkeypatch.setattr(home, "_REVIVE_SECONDS", 0.2)
+    over, killed = threading.Event(), set[int]()
+
+    def kill() -> None:
+        while not over.is_set() and not (tmp_path / "out" / "journal.jsonl").exists():
+            over.wait(0.05)
+        # The one that works, and the next one as soon as it is there.
+        while not over.is_set() and len(killed) < 2:
+            for victim in {*children(os.getpid())} - killed:
+                with suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    killed.add(victim)
+            over.wait(0.01)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": "1s"}):
+            spread_out(tmp_path, on="local:1")
+    finally:
+        over.set()
+        killer.join()
+    assert len(killed) == 2
+    counted_once(tmp_path)
 
 
 class _Ends(BaseException):

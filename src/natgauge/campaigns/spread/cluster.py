@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -50,7 +51,9 @@ def team(where: Where, labs: Sequence[str], *, stands: Stands | None = None, hos
         client = made.enter_context(connected(where.text, scheduler))
         if where.workers:
             client.wait_for_workers(where.workers, timeout=_START_SECONDS)
-        found = Team(client, where.text, host_name=host_name)
+        # The cluster starts what it should have and has no more; of what still stands it starts nothing.
+        revive = partial(scheduler.scale, where.workers) if where.workers else None
+        found = Team(client, where.text, host_name=host_name, revive=revive)
         if where.workers:
             made.callback(_let_end, found)
         yield found

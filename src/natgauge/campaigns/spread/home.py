@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -34,6 +35,8 @@ _LISTEN_SECONDS: Final = 0.5
 #: What was put into a queue before a visit ended is there.
 _LAST_SECONDS: Final = 5.0
 _LONELY_SECONDS: Final = 10.0
+#: How often it is looked whether somebody is gone.
+_REVIVE_SECONDS: Final = 5.0
 #: Packages that must be of one version on all sides, as Dask has it.
 _ALIKE: Final = ("dask", "distributed")
 
@@ -99,13 +102,14 @@ class Team:
         machines: of all that differ.
     """
 
-    def __init__(self, client: Client, text: str, *, host_name: bool) -> None:
+    def __init__(self, client: Client, text: str, *, host_name: bool, revive: Callable[[], None] | None = None) -> None:
         """Ask who is there.
 
         Args:
             client: of the scheduler.
             text: how messages call it.
             host_name: whether the workers' names are told.
+            revive: starts those workers again that are gone for good; None = they are not ours to start.
 
         Raises:
             HostError: nobody is, or a worker is of another version.
@@ -121,9 +125,12 @@ class Team:
         self._away: dict[str, _Away] = {}
         self._places: dict[int, dict[str, int]] = {}
         self._lonely = 0.0
+        self._revive = revive
+        self._revived = time.monotonic()
         # As often as Dask itself would try a task on workers that die.
         self._most_attempts = 1 + int(dask.config.get("distributed.scheduler.allowed-failures"))
         self._refuse()
+        self._number = len(self._workers())
 
     def _workers(self) -> dict[str, dict[str, Any]]:
         """Those of natgauge, by address."""
@@ -214,6 +221,7 @@ class Team:
                     self._send(session, points, point)
                 while self._away:
                     self._listen(session, queue)
+                    self._revive_lost()
                     for away in list(self._away.values()):
                         if away.future.done():
                             self._over(session, points, away, queue)
@@ -296,6 +304,14 @@ class Team:
             return
         self._lonely = 0.0
         self._take(session, message)
+
+    def _revive_lost(self) -> None:
+        """A worker that is killed while it starts is given up by whoever watches it: nobody else starts it again."""
+        if self._revive is None or time.monotonic() - self._revived < _REVIVE_SECONDS:
+            return
+        self._revived = time.monotonic()
+        if len(self._workers()) < self._number:
+            self._revive()
 
     def _tell_lonely(self, session: Session) -> None:
         """Say so, where nobody is there; who comes back is given work again."""
