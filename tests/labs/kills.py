@@ -34,6 +34,7 @@ from natgauge.campaigns.spread.offers import Offer
 from natgauge.campaigns.status import status
 from natgauge.errors import NatgaugeError
 from natgauge.labs import namespaces, upkeep
+from natgauge.tester.highest import cable_name
 
 NAME: Final = "kills"
 PLAN: Final = f"""
@@ -66,6 +67,8 @@ END_SECONDS: Final = 150.0
 _NOT_UP: Final = 3
 #: What a worker of Dask's looks like: a program of its own that Python's multiprocessing starts.
 _WORKER: Final = b"spawn_main"
+#: What the names of the tester's own cables begin with.
+CABLES: Final = cable_name().removesuffix(str(os.getpid()))
 #: Dask gives a task up after so many dead workers: they are killed on purpose here.
 _NEVER: Final = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000"}
 
@@ -316,9 +319,10 @@ def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Ite
 
 
 def clean() -> None:
-    """Undo what killed sessions left."""
+    """Undo what killed sessions left: their labs, and the cables of those that looked up the tester's own rate."""
     own = {NAME, *(Offer(name="", cores=(core,), labs=(), machine_wide=False).lab_name(NAME) for core in range(1024))}
-    upkeep.clean({one.name for one in upkeep.status() if one.state == "left behind"} & own)
+    left = {one.name for one in upkeep.status() if one.state == "left behind"}
+    upkeep.clean({name for name in left if name in own or name.startswith(CABLES)})
 
 
 def main() -> int:
