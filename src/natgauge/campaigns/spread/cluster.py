@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from distributed import Nanny, Scheduler, Security, SpecCluster
+from distributed.core import Status
 
 from natgauge.campaigns.spread import Where
 from natgauge.campaigns.spread.home import Team, address_of, connected
@@ -51,12 +52,26 @@ def team(where: Where, labs: Sequence[str], *, stands: Stands | None = None, hos
         client = made.enter_context(connected(where.text, scheduler))
         if where.workers:
             client.wait_for_workers(where.workers, timeout=_START_SECONDS)
-        # The cluster starts what it should have and has no more; of what still stands it starts nothing.
-        revive = partial(scheduler.scale, where.workers) if where.workers else None
+        revive = partial(_revive, scheduler, where.workers) if where.workers else None
         found = Team(client, where.text, host_name=host_name, revive=revive)
         if where.workers:
             made.callback(_let_end, found)
         yield found
+
+
+def _revive(cluster: SpecCluster, number: int) -> None:
+    """Start those workers again whose watchers have given up; of those that still stand none is started."""
+
+    def start() -> None:
+        # The cluster forgets a watcher when its worker leaves the scheduler. One whose worker never came there stays.
+        for name, nanny in list(cluster.workers.items()):
+            if nanny.status in (Status.closed, Status.failed):
+                del cluster.workers[name]
+        cluster.scale(number)
+
+    # What it knows of its workers belongs to its own thread.
+    if cluster.loop is not None:
+        cluster.loop.add_callback(start)
 
 
 def _let_end(found: Team) -> None:
