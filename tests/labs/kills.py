@@ -257,12 +257,17 @@ def _lines(folder: Path, name: str) -> list[dict[str, Any]]:
 
 def _answered(folder: Path) -> tuple[int, int]:
     """Trials in the journal, and in the results."""
+    if not (folder / JOURNAL).exists():
+        return 0, 0
     journal = sum(len(one["evidence"]) for one in _lines(folder, JOURNAL) if one["event"] == "answer")
     return journal, sum(len(_lines(path, "trials.jsonl")) for path in (folder / "results").iterdir())
 
 
 def faults(folder: Path) -> Iterator[str]:
     """What must not be in a campaign that has ended, going by its files alone."""
+    if not (folder / "campaign.json").exists():
+        yield "never began"
+        return
     asked = json.loads((folder / "campaign.json").read_text())["cells"]
     lines = _lines(folder, JOURNAL)
     seen: Counter[tuple[float, int]] = Counter()
