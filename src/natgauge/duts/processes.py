@@ -42,14 +42,14 @@ class Process(Model):
         """Shell text that starts it, with core dumps allowed, and returns at once."""
         # Its log is its own: the shell above it has a word for each signal, too.
         run = f"exec > {self.name}.log 2>&1 < /dev/null\necho $$ > {self.name}.pid\nexec {self.command.strip()}"
+        watch = f'/bin/sh -euc {shlex.quote(run)} && status=0 || status=$?\necho "$status" > {self.name}.end'
+        # A shell of its own, not a part of this one: in that mksh would keep the caller's output open, and who reads it
+        # would wait until all has ended.
         return f"""
 cd "$NG_WORK"
 rm -f {self.name}.pid {self.name}.end
 ulimit -c unlimited 2> /dev/null || true
-{{
-    /bin/sh -euc {shlex.quote(run)} && status=0 || status=$?
-    echo "$status" > {self.name}.end
-}} > /dev/null 2>&1 &
+/bin/sh -euc {shlex.quote(watch)} > /dev/null 2>&1 &
 """
 
     @property
