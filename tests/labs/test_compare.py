@@ -106,6 +106,13 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "error": "30%"})
 
 
+def told_or_void(found: natgauge.Compared) -> None:
+    """Each has a rate above 0; on a host that stands still for long a search may find none, and says so."""
+    for label, rates in found.document["rates"].items():
+        void = any(note.startswith(f"a search of {label} (new) is void") for note in found.document["notes"])
+        assert void or rates["new"] > 0
+
+
 @pytest.mark.usefixtures("wide")
 def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
     found = natgauge.compare(
@@ -115,7 +122,7 @@ def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
     names = ["tayga-nat64", "tayga-nat64 (2)", "tayga-nat64 (again)"]
     assert (document["by"], document["placement"]) == ("rates", "isolated")
     assert list(document["rates"]) == names
-    assert all(rates["new"] > 0 for rates in document["rates"].values())
+    told_or_void(found)
     trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
     assert {trial["gateway"] for trial in trials} == set(names)
     assert labs() == []
@@ -133,4 +140,4 @@ def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
     assert found.document["by"] == "rates"
     rates = found.document["rates"]
     assert list(rates) == [*names, f"{names[0]} (again)"]
-    assert all(each["new"] > 0 for each in rates.values())
+    told_or_void(found)

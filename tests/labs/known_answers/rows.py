@@ -184,6 +184,12 @@ POLICED_RATE = LIMIT + BUCKET / TRIAL_SECONDS
 OPENED = 10_000
 POLICED_OPENING = LIMIT / (1 - BUCKET / OPENED)
 POLICE_OPENING = Ruled(words=POLICE.words, rules=POLICE.rules, placement="isolated", connections=OPENED)
+#: Their answers pass.
+POLICE_QUERIES = Ruled(
+    words=f"drops queries beyond {LIMIT:,}/s, bucket of {BUCKET:,}",
+    rules=f"udp dport 53 limit rate over {LIMIT}/second burst {BUCKET} packets drop",
+    placement="isolated",
+)
 FULL_RATE = 50_000.0
 
 
@@ -191,10 +197,11 @@ def searched(name: str, metric: str, device: Device, truth: float, settings: Map
     """A rate that is searched for to 1 %, or as the settings say."""
     error = settings.get("error", SearchError(share=0.01))
     assert isinstance(error, SearchError)
-    seconds = TRIAL_SECONDS if device is POLICE else OPENED / truth
+    opening = device is POLICE_OPENING
+    seconds = OPENED / truth if opening else TRIAL_SECONDS
     below = error.width(truth) + truth * DEVICE_STALL / seconds
     reason = f"below: error of the search ({error}), tokens wasted in 5 ms; above: a schedule kept to 0.1 %"
-    unit = "frames/s" if device is POLICE else "connections/s"
+    unit = "connections/s" if opening else "queries/s" if device is POLICE_QUERIES else "frames/s"
     look = Look("", unit, value, truth, (below, truth * LAG_SHARE), reason)
     return Row(name, device, metric, (look,), {"confirm": False, **settings, "error": error})
 
@@ -220,6 +227,13 @@ POLICED = (
         POLICE,
         POLICED_RATE,
         {**UPWARD, "trial_seconds": TRIAL_SECONDS, "search": "mlrsearch", "error": SearchError(share=0.03)},
+    ),
+    searched(
+        "resolution rate",
+        "resolution-rate",
+        POLICE_QUERIES,
+        POLICED_RATE,
+        {**PHASE1, "trial_seconds": TRIAL_SECONDS, "loss_tolerance": 0.0},
     ),
     searched("connection rate", "connection-rate", POLICE_OPENING, POLICED_OPENING, {}),
     searched("validated connection rate", "validated-connection-rate", POLICE_OPENING, POLICED_OPENING, {}),
