@@ -51,6 +51,7 @@ class Load:
         both: whether the Responder sends too, from its state table.
         rate: frames/s, all directions of a phase together.
         delays: whether each frame's delay is recorded.
+        grace_ms: of waiting for the last frames of a phase.
     """
 
     family: Family = "ipv4"
@@ -60,6 +61,7 @@ class Load:
     both: bool = True
     rate: float = UNREACHABLE
     delays: bool = False
+    grace_ms: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,12 @@ def _phase2(load: Load, rate: float) -> trials.Phase2:
     return trials.Phase2(
         initiator=trials.InitiatorStream(rate=rate, frames=load.frames),
         responder=trials.ResponderStream(rate=rate, frames=load.frames) if load.both else None,
-        grace_ms=200,
+        grace_ms=load.grace_ms,
     )
 
 
-def request(place: Place, load: Load, cpu: int) -> trials.TrialRequest:
-    """The trial request for `load` in `place`, sent from `cpu`."""
+def request(place: Place, load: Load, *cpus: int) -> trials.TrialRequest:
+    """The trial request for `load` in `place`, sent from `cpus`."""
     source, source_gateway, destination, destination_gateway = ADDRESSES[load.family]
     per_direction = load.rate / (2 if load.both else 1)
     # On the cable nobody holds the gateway's address, so nobody can be asked for it.
@@ -114,24 +116,24 @@ def request(place: Place, load: Load, cpu: int) -> trials.TrialRequest:
         family=load.family,
         frame_size=load.size,
         connections=load.connections,
-        phase1=trials.Phase1(rate=load.rate, grace_ms=200),
+        phase1=trials.Phase1(rate=load.rate, grace_ms=load.grace_ms),
         phase2=_phase2(load, per_direction) if load.frames else None,
-        sender_cpus=(cpu,),
+        sender_cpus=cpus,
         record_delays=load.delays,
         source=ipaddress.ip_address(source),
         destination=ipaddress.ip_address(destination),
     )
 
 
-def run(place: Place, load: Load, cpu: int) -> Run:
-    """Run one trial.
+def run(place: Place, load: Load, *cpus: int) -> Run:
+    """Run one trial, sent from `cpus`.
 
     Raises:
         natgauge.errors.NatgaugeError: the engine refused or broke.
     """
     started = time.monotonic()
     # A slow machine needs far longer than the unreachable rate promises.
-    result = trials.run(request(place, load, cpu), seconds=3600)
+    result = trials.run(request(place, load, *cpus), seconds=3600)
     return Run(result, time.monotonic() - started)
 
 

@@ -108,6 +108,7 @@ static __always_inline void background_flow(struct flow *flow, const int side, _
 	__u64 draw = connection & (BACKGROUND_FRAME - 1);
 	__u16 high = 1024 + (((draw & 0xffff) * 64512) >> 16), low = 1 + (((draw >> 16) * 49151) >> 15);
 
+	flow->tag.mark = plan.mark;
 	flow->tag.connection = connection;
 	flow->source = address_at(own, (draw * own->count) >> CONNECTION_BITS);
 	flow->destination = address_at(other, (draw * other->count) >> CONNECTION_BITS);
@@ -120,6 +121,7 @@ static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
 	struct tuple t;
 
 	tuple_of(connection, &t);
+	flow->tag.mark = mark_for(RESPONDER, &t);
 	flow->tag.connection = connection;
 	flow->source = address_at(&plan.side[INITIATOR].own, t.source_address);
 	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
@@ -160,6 +162,7 @@ static __always_inline int responder_flow(struct flow *flow, __u64 turn)
 		outside.address = address_at(&plan.side[RESPONDER].other, t.source_address);
 		outside.port = t.source_port;
 	}
+	flow->tag.mark = mark_for(INITIATOR, &t);
 	flow->tag.connection = connection;
 	flow->source = address_at(&plan.side[RESPONDER].own, t.destination_address);
 	flow->source_port = t.destination_port;
@@ -297,7 +300,6 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 	plan_next(schedule, taken + 1);
 	number = taken * s->senders + s->number;
 	stamp = s->start_ns + s->now_ns;
-	flow.tag.mark = plan.mark;
 	flow.tag.sequence = schedule->made;
 	flow.tag.kind = stream | s->number << STREAM_BITS;
 	flow.tag.sent_low = stamp;
@@ -308,14 +310,15 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
 		return send(ctx, schedule, side, &plan.background[side], &flow);
 	}
+	if (stream != PHASE1)
+		fetch_ahead(s, taken, side);
 	if (side == RESPONDER) {
 		if (!responder_flow(&flow, number)) {
 			schedule->skipped++;
 			return XDP_DROP;
 		}
 	} else {
-		initiator_flow(&flow,
-			       stream == PHASE1 ? number : draw(number, plan.draw_key ^ 0x2c1b3c6d, plan.connections));
+		initiator_flow(&flow, stream == PHASE1 ? number : initiator_connection(number));
 	}
 	return send(ctx, schedule, side, &plan.side[side], &flow);
 }

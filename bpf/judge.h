@@ -1,12 +1,63 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * Sorting what arrives: expected, duplicate, reordered, late, damaged, untranslated, mistranslated, foreign. Every
- * frame is dropped at the end: nothing of the test reaches the host's own stack.
+ * frame is dropped at the end: nothing of the test reaches the host's own stack, but for questions to a real server.
  */
 #ifndef NATGAUGE_JUDGE_H
 #define NATGAUGE_JUDGE_H
 
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
+
+static __always_inline bool is_background(const struct seen *seen)
+{
+	return plan.mixed && seen->tag.connection & BACKGROUND_FRAME;
+}
+
+/* Not 0 where what no mark tells is wrong: upper halves of addresses, and a source that is the device's to choose. */
+static __always_inline __u64 unmarked_wrong(const struct seen *seen, const int side)
+{
+	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
+	__u64 wrong;
+
+	if (side == INITIATOR)
+		return (seen->source.high ^ in->other.high) | (seen->destination.high ^ in->own.high);
+	wrong = seen->destination.high ^ out->own.high;
+	/* It may have been left alone; which one it was only the tuple tells. */
+	if (plan.source_translated && in->family == out->family)
+		wrong |= in_range(&in->own, seen->source);
+	if (source_known())
+		wrong |= seen->source.high ^ known_sources()->high;
+	else if (plan.pool_checked)
+		wrong |= !in_range(&plan.pool, seen->source);
+	return wrong;
+}
+
+/* Whether the mark says that all of the four tuple is right. */
+static __always_inline bool marked_right(const struct seen *seen, const int side)
+{
+	__u64 wrong;
+
+	if (!marks_tuples())
+		return false;
+	wrong = seen->tag.mark ^
+		mark_of(side, seen->source, seen->destination, seen->source_port, seen->destination_port);
+	wrong |= unmarked_wrong(seen, side);
+	/* One branch for all: the verifier follows both ways of each. */
+	barrier_var(wrong);
+	return !wrong;
+}
+
+/* Whether the mark is what a frame of this trial left with, whatever became of its four tuple: t, where marks tell. */
+static __always_inline bool marked(const struct seen *seen, struct tuple *t)
+{
+	if (!marks_tuples() || is_background(seen))
+		return seen->tag.mark == plan.mark;
+	if (seen->tag.connection >= plan.connections)
+		return false;
+	tuple_of(seen->tag.connection, t);
+	return seen->tag.mark ==
+	       ((seen->tag.kind & STREAM_MASK) == PHASE2_RESPONDER ? mark_for(INITIATOR, t) : mark_for(RESPONDER, t));
+}
 
 /* At the Responder: the destination must be the tuple's; the source the device's own, or untouched where it only
  * routes. */
@@ -64,11 +115,6 @@ static __always_inline enum translation background_check(const struct seen *seen
 		       : MISTRANSLATED;
 }
 
-static __always_inline bool is_background(const struct seen *seen)
-{
-	return plan.mixed && seen->tag.connection & BACKGROUND_FRAME;
-}
-
 static __always_inline void learn_source(struct receiver *r, const struct seen *seen)
 {
 	enum learning learning = learn(seen->tag.connection, seen->source, seen->source_port);
@@ -117,12 +163,6 @@ static __always_inline int send_back(struct xdp_md *ctx)
 	return bpf_redirect(ctx->ingress_ifindex, 0);
 }
 
-/* Whether the Initiator sends questions, whose answers come back to it. */
-static __always_inline bool asks(void)
-{
-	return plan.side[INITIATOR].payload == PAYLOAD_QUESTION;
-}
-
 /* What comes to a side, in the family that `as` speaks. */
 static __always_inline const volatile struct side_plan *arriving(const int side, const int as)
 {
@@ -137,7 +177,8 @@ static __always_inline bool comes_here(__u32 stream, const int side)
 
 /*
  * Turn a question into its answer, at once and whatever the time: the Initiator judges when it comes. The answer is
- * longer; it grows at its head, where XDP always has room, for behind its tail a device may have left none.
+ * longer; it grows at its head, where XDP always has room, for behind its tail a device may have left none. A real
+ * server gets the question as it came, and its answer leaves by the port without us.
  */
 static __always_inline int answer(struct xdp_md *ctx, struct receiver *r, const struct seen *seen, __u32 stream)
 {
@@ -152,6 +193,8 @@ static __always_inline int answer(struct xdp_md *ctx, struct receiver *r, const 
 	r->tally[stream].questions++;
 	if (!plan.stateless)
 		learn_source(r, seen);
+	if (plan.handed_on)
+		return XDP_PASS;
 	if (bpf_xdp_adjust_head(ctx, -longer) || put(ctx, here, &flow)) {
 		r->unanswered++;
 		return XDP_ABORTED;
@@ -159,11 +202,12 @@ static __always_inline int answer(struct xdp_md *ctx, struct receiver *r, const 
 	return send_back(ctx);
 }
 
-static __always_inline int sort_marked(struct xdp_md *ctx, struct receiver *r, const struct seen *seen, const int side)
+/* `right`: the mark has said so of the four tuple; otherwise it is t where marks tell of it. */
+static __always_inline int sort_marked(struct xdp_md *ctx, struct receiver *r, const struct seen *seen, const int side,
+				       bool right, struct tuple *t)
 {
 	__u32 stream = seen->tag.kind & STREAM_MASK;
 	enum translation translation;
-	struct tuple t;
 
 	if (seen->other && side == INITIATOR && stream < STREAMS) {
 		r->tally[stream].wrong_answers++;
@@ -181,9 +225,12 @@ static __always_inline int sort_marked(struct xdp_md *ctx, struct receiver *r, c
 		translation = MISTRANSLATED; /* it came back to where it was sent from */
 	} else if (is_background(seen)) {
 		translation = background_check(seen, side);
+	} else if (right) {
+		translation = RIGHT;
 	} else {
-		tuple_of(seen->tag.connection, &t);
-		translation = side == RESPONDER ? outside_check(seen, &t) : inside_check(seen, &t);
+		if (!marks_tuples())
+			tuple_of(seen->tag.connection, t);
+		translation = side == RESPONDER ? outside_check(seen, t) : inside_check(seen, t);
 	}
 	if (translation == UNTRANSLATED)
 		r->tally[stream].untranslated++;
@@ -203,6 +250,7 @@ static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, co
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct ethhdr *eth = data;
 	struct seen seen = {};
+	struct tuple t;
 	int answered = 0;
 
 	if ((void *)(eth + 1) > end)
@@ -223,7 +271,7 @@ static __always_inline int sort_other(struct xdp_md *ctx, struct receiver *r, co
 	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
 	    (here->family == FAMILY_IPV4 ? see6(data, end, arriving(side, !side), &seen)
 					 : see4(data, end, arriving(side, !side), &seen)) &&
-	    seen.tag.mark == plan.mark && (seen.tag.kind & STREAM_MASK) < STREAMS)
+	    (seen.tag.kind & STREAM_MASK) < STREAMS && marked(&seen, &t))
 		r->tally[seen.tag.kind & STREAM_MASK].untranslated++;
 	else
 		r->foreign[side]++;
@@ -242,8 +290,9 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct seen seen = {};
 	struct receiver *r;
+	struct tuple t;
 	__u32 zero = 0;
-	bool udp;
+	bool udp, right;
 
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
@@ -255,8 +304,9 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	}
 	if (!udp)
 		return sort_other(ctx, r, side);
-	if (seen.tag.mark == plan.mark)
-		return sort_marked(ctx, r, &seen, side);
+	right = marked_right(&seen, side);
+	if (right || marked(&seen, &t))
+		return sort_marked(ctx, r, &seen, side, right, &t);
 	if (broken_mark(&seen, side))
 		r->damaged_unmarked[side]++;
 	else

@@ -26,15 +26,21 @@ static __always_inline struct address address6(const void *from)
 				 .low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]) };
 }
 
+/* Without a branch: the verifier would follow the address apart for each side of the range. count < 2^63. */
+static __always_inline bool below(__u64 distance, __u64 count)
+{
+	return ((distance - count) & ~distance) >> 63;
+}
+
 static __always_inline bool in_range(const volatile struct addresses *range, struct address a)
 {
 	__u64 distance = a.low - range->low;
 
-	if (a.high != range->high || a.low < range->low)
+	if (a.high != range->high)
 		return false;
 	if (range->step == 1)
-		return distance < range->count;
-	return distance % range->step == 0 && distance / range->step < range->count;
+		return below(distance, range->count);
+	return a.low >= range->low && distance % range->step == 0 && distance / range->step < range->count;
 }
 
 static __always_inline bool same(struct address a, struct address b)

@@ -38,6 +38,8 @@ enum constant {
 	MESSAGE_WORDS = 12,
 	/* Where a message holds the tag, in letters of four bits each. */
 	LETTERS_AT = 13,
+	/* One for each word of a four tuple that varies, and one more. */
+	MARK_KEYS = 6,
 	/* Of a tag's kind: the stream; the rest is the sender. */
 	STREAM_BITS = 2,
 	STREAM_MASK = (1 << STREAM_BITS) - 1,
@@ -66,7 +68,7 @@ enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 
 
 /* In the frame, little-endian, up to TAG_OCTETS. */
 struct tag {
-	__u32 mark;	  /* of this trial */
+	__u32 mark;	  /* of this trial and of the four tuple to arrive with; see mark.h */
 	__u32 connection; /* index, 0 to N-1 */
 	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */
 	__u8 kind;	  /* stream | sender << STREAM_BITS */
@@ -146,6 +148,7 @@ struct plan {
 	__u32 sampled;	 /* 1: only the frames that sampling names are timed */
 	__u32 record_variation;
 	__u32 record_loss_times;
+	__u32 handed_on; /* 1: a question that came as it should goes on to the stack behind the port */
 	__u32 senders;
 	/* Phase 2: frame i of a direction is foreground when i modulo mix_of < mix_foreground (RFC 8219 section 5.3).
 	 */
@@ -153,10 +156,12 @@ struct plan {
 	__u32 mix_of;
 	__u32 mix_foreground;
 	__u32 longest;		/* octets of the longest of all frames */
+	__u32 fetched_ahead;	/* 1: the state table is larger than a core's nearest caches, and read at random */
 	__u64 frame_timeout_ns; /* 0: none */
 	__u64 stall_ns;		/* a sender that did nothing for longer stood still */
 	__u64 connections;
 	__u64 draw_key;
+	__u64 mark_keys[MARK_KEYS];
 	__u32 source_port_first;
 	__u32 destination_port_first;
 	struct divisor pieces; /* connections in a piece of the state table */

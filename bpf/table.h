@@ -19,6 +19,17 @@ static __always_inline __u64 *entry(__u64 connection)
 	return map ? bpf_map_lookup_elem(map, &slot) : NULL;
 }
 
+/* Has these entries come into the caches: what is read is not used. */
+static __always_inline void fetch(volatile __u64 *const *entries, const int number)
+{
+	for (int i = 0; i < number; i++)
+		(void)entries[i][0];
+	/* One of three words may lie in two lines. */
+	if (plan.side[RESPONDER].family == FAMILY_IPV6)
+		for (int i = 0; i < number; i++)
+			(void)entries[i][2];
+}
+
 static __always_inline int learned(__u64 connection, struct outside *outside)
 {
 	__u64 *e = entry(connection);

@@ -11,6 +11,8 @@ use crate::shared::{TAG_OCTETS, TEST_TTL};
 use crate::table;
 use crate::tester::types;
 
+/// Octets of a state table that a core's nearest caches hold beside everything else.
+const NEAR_CACHES: u64 = 1 << 18;
 /// Below this a product with a magic number fits 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
 
@@ -197,6 +199,13 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
     streams
 }
 
+/// Whether entries of the state table are fetched together: they pay where they would be waited for.
+fn fetched_ahead(request: &Request) -> bool {
+    !request.stateless
+        && matches!(reading(request), types::reading::READING_PSEUDORANDOM)
+        && request.connections * u64::from(table::entry(request)) > NEAR_CACHES
+}
+
 /// Everything the programs need to know. `macs`: each side's own and its gateway's.
 pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
@@ -225,6 +234,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         sampled: u32::from(request.delay_samples.is_some()),
         record_variation: u32::from(request.record_variation),
         record_loss_times: u32::from(request.record_loss_times),
+        handed_on: u32::from(request.frame.handed_on),
         senders: request.senders.cpus.len() as u32,
         batch: request.senders.batch,
         stall_ns: request.senders.stall_ns,
@@ -232,10 +242,12 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         mix_of: request.background.as_ref().map_or(1, |background| background.n),
         mix_foreground: request.background.as_ref().map_or(1, |background| background.m),
         longest: request.longest_octets(),
+        fetched_ahead: u32::from(fetched_ahead(request)),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
         connections: request.connections,
         draw_key: keys.next(),
+        mark_keys: std::array::from_fn(|_| keys.next()),
         source_port_first: initiator.source_ports.first,
         destination_port_first: initiator.destination_ports.first,
         source_ports: divisor(initiator.source_ports.count(), largest),

@@ -15,9 +15,12 @@ use crate::port::{why_not_attached, Port};
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
-use crate::{neighbour, netns};
+use crate::{constants, neighbour, netns};
 
 pub mod floor;
+mod received;
+
+pub use received::Received;
 
 /// One word of the programs' shared memory, read and written while they run.
 #[derive(Clone, Copy)]
@@ -65,25 +68,6 @@ impl Control {
         // SAFETY: see Send.
         unsafe { ptr::write_volatile(&raw mut (*self.0).done, [0; MAX_SENDERS]) }
     }
-}
-
-/// Sums over all CPUs.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Received {
-    /// By stream.
-    pub tally: [types::tally; STREAMS],
-    /// By port: frames without this trial's mark.
-    pub foreign: [u64; SIDES],
-    /// By port: frames too broken to name their stream.
-    pub damaged_unmarked: [u64; SIDES],
-    /// By port: ARP and NDP answers.
-    pub neighbour_replies: [u64; SIDES],
-    /// Connections learned.
-    pub stored: u64,
-    /// Frames whose outside source was not the one learned.
-    pub remapped: u64,
-    /// Questions that could not be made into an answer.
-    pub unanswered: u64,
 }
 
 /// What the tracepoints saw, by port.
@@ -142,6 +126,7 @@ impl<'obj> Programs<'obj> {
         senders: usize,
         table: Table,
     ) -> Outcome<Self> {
+        constants::install()?;
         let mut open = TesterSkelBuilder::default().open(place).map_err(|error| loading(&error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.plan = *plan;
@@ -152,19 +137,20 @@ impl<'obj> Programs<'obj> {
         if plan.record_delays == 0 {
             open.maps.delays.set_max_entries(1).map_err(|error| loading(&error))?;
         }
-        let recents = if plan.record_variation == 0 { 1 } else { windows };
-        open.maps.recents.set_max_entries(recents).map_err(|error| loading(&error))?;
         if plan.record_variation == 0 {
             open.maps.variations.set_max_entries(1).map_err(|error| loading(&error))?;
         }
+        let recents = if plan.record_variation == 0 { 1 } else { windows };
+        open.maps.recents.set_max_entries(recents).map_err(|error| loading(&error))?;
         open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| loading(&error))?;
         let mut skel = open.load().map_err(|error| loading(&error))?;
-        table.install(&skel.maps.state_table)?;
-        let Some(bss) = skel.maps.bss_data.as_deref_mut() else {
-            return Err(Failure::Broke("the frame programs have no shared memory".into()));
-        };
-        let control = Control(&raw mut bss.control);
+        // Both wait for all CPUs, so side by side.
+        let installing = table.install(&skel.maps.state_table)?;
         let (idle, links) = Self::attach_idle(&mut skel)?;
+        installing.finish()?;
+        let bss = skel.maps.bss_data.as_deref_mut();
+        let bss = bss.ok_or_else(|| Failure::Broke("the frame programs have no shared memory".into()))?;
+        let control = Control(&raw mut bss.control);
         Ok(Self { skel, _links: links, receiving: Vec::new(), _idle: idle, control })
     }
 
@@ -301,7 +287,7 @@ impl<'obj> Programs<'obj> {
         let mut sum = Received::default();
         for cpu in per_cpu::<types::receiver>(&self.skel.maps.receivers, 0) {
             for (total, part) in sum.tally.iter_mut().zip(&cpu.tally) {
-                add_tally(total, part);
+                received::add(total, part);
             }
             for side in BOTH {
                 sum.foreign[side] += cpu.foreign[side];
@@ -369,31 +355,4 @@ pub fn info(program: RawFd) -> libbpf_sys::bpf_prog_info {
 
 fn histogram_of(map: &impl MapCore, histogram: u32) -> Vec<u64> {
     (0..DELAY_BUCKETS).map(|at| per_cpu::<u64>(map, histogram * DELAY_BUCKETS + at).iter().sum()).collect()
-}
-
-fn add_tally(total: &mut types::tally, part: &types::tally) {
-    if part.delays > 0 {
-        let first = total.delays == 0;
-        total.delay_minimum = if first { part.delay_minimum } else { total.delay_minimum.min(part.delay_minimum) };
-        total.delay_maximum = if first { part.delay_maximum } else { total.delay_maximum.max(part.delay_maximum) };
-    }
-    if part.pairs > 0 {
-        let (first, low, high) = (total.pairs == 0, part.variation_minimum, part.variation_maximum);
-        total.variation_minimum = if first { low } else { total.variation_minimum.min(low) };
-        total.variation_maximum = if first { high } else { total.variation_maximum.max(high) };
-    }
-    total.pairs += part.pairs;
-    total.background += part.background;
-    total.questions += part.questions;
-    total.wrong_answers += part.wrong_answers;
-    total.received += part.received;
-    total.duplicates += part.duplicates;
-    total.reordered += part.reordered;
-    total.late += part.late;
-    total.damaged += part.damaged;
-    total.untranslated += part.untranslated;
-    total.mistranslated += part.mistranslated;
-    total.delays += part.delays;
-    total.negative += part.negative;
-    total.delay_sum += part.delay_sum;
 }

@@ -2,6 +2,8 @@
 //! Sender threads: each pinned to its CPU, running the generator in chunks until its schedule is done.
 
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::failure::{Failure, Outcome};
@@ -126,11 +128,12 @@ pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow], catch
 /// A running sender.
 pub struct Sender {
     cpu: usize,
+    over: Arc<AtomicBool>,
     thread: JoinHandle<Outcome<u64>>,
 }
 
 impl Sender {
-    /// Start sender `number` on `cpu`.
+    /// Start sender `number` on `cpu`; the calling thread is unparked at its end.
     pub fn start(number: usize, cpu: usize, program: RawFd, octets: usize, batch: u32, control: Control) -> Self {
         let work = move || {
             host::pin(cpu)?;
@@ -144,12 +147,20 @@ impl Sender {
             }
             Ok(host::waited_ns())
         };
-        Self { cpu, thread: thread::spawn(work) }
+        let (over, starter) = (Arc::new(AtomicBool::new(false)), thread::current());
+        let seen = Arc::clone(&over);
+        let thread = thread::spawn(move || {
+            let outcome = work();
+            seen.store(true, Ordering::Release);
+            starter.unpark();
+            outcome
+        });
+        Self { cpu, over, thread }
     }
 
-    /// Whether it has ended.
+    /// Whether it has ended, or is about to.
     pub fn finished(&self) -> bool {
-        self.thread.is_finished()
+        self.over.load(Ordering::Acquire) || self.thread.is_finished()
     }
 
     /// Wait for its end; returns its CPU and how long it waited for it.

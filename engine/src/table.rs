@@ -26,6 +26,14 @@ pub struct Table {
     pub octets: u64,
 }
 
+/// Octets one connection takes.
+pub fn entry(request: &Request) -> u32 {
+    match request.responder.family {
+        Family::Ipv4 => ENTRY4_OCTETS,
+        Family::Ipv6 => ENTRY6_OCTETS,
+    }
+}
+
 /// Number of pieces, and connections in each: those that leave the fewest places over.
 pub fn shape(connections: u64) -> (u64, u64) {
     let least = connections.div_ceil(LARGEST_PIECE);
@@ -54,17 +62,9 @@ fn unmakeable(error: &libbpf_rs::Error) -> Failure {
 }
 
 impl Table {
-    /// Octets one connection takes.
-    fn entry(request: &Request) -> u32 {
-        match request.responder.family {
-            Family::Ipv4 => ENTRY4_OCTETS,
-            Family::Ipv6 => ENTRY6_OCTETS,
-        }
-    }
-
     /// Make room for the request's connections, or refuse with the numbers.
     pub fn make(request: &Request) -> Outcome<Self> {
-        let entry = Self::entry(request);
+        let entry = entry(request);
         // A stateless trial learns nothing.
         let connections = if request.stateless { 1 } else { request.connections };
         let (count, entries) = shape(connections);
@@ -104,8 +104,13 @@ impl Table {
         self.first.as_fd()
     }
 
-    /// Hand all pieces to the frame programs, which keep them.
-    pub fn install(self, map: &MapMut) -> Outcome<()> {
+    /// Hand all pieces to the frame programs, which keep them; other work may go on meanwhile.
+    pub fn install(self, map: &MapMut) -> Outcome<Installing> {
+        let map = MapHandle::try_from(map).map_err(|error| unmakeable(&error))?;
+        Ok(Installing(thread::spawn(move || self.put_into(&map))))
+    }
+
+    fn put_into(self, map: &MapHandle) -> Outcome<()> {
         let mut pieces = vec![self.first];
         for maker in self.makers {
             let made = maker.join().unwrap_or_else(|_| Err(libbpf_rs::Error::from_raw_os_error(libc::ENOMEM)));
@@ -117,6 +122,16 @@ impl Table {
         // In one go: the kernel waits for all CPUs (a grace period of RCU, 10 ms) after each update of such a table.
         map.update_batch(&numbers, &pieces, count, MapFlags::ANY, MapFlags::ANY)
             .map_err(|error| Failure::Broke(format!("state table: {count} pieces: {error:#}")))
+    }
+}
+
+/// Pieces on their way to the frame programs.
+pub struct Installing(JoinHandle<Outcome<()>>);
+
+impl Installing {
+    /// Wait until all are there.
+    pub fn finish(self) -> Outcome<()> {
+        self.0.join().unwrap_or_else(|_| Err(Failure::Broke("state table: its pieces were not handed over".into())))
     }
 }
 

@@ -29,7 +29,8 @@ const LEAD_NS: u64 = 5_000_000;
 const AT_ONCE_BATCHES: u32 = 2;
 const LOOK: Duration = Duration::from_millis(5);
 const PROGRESS: Duration = Duration::from_millis(500);
-/// When all frames are back, the rest of the grace would only wait for duplicates; these come soon or never.
+/// When all frames are back, the rest of the grace would only wait for duplicates; these come soon or never. Those of
+/// phase 1 are counted as long as phase 2 lasts, so only the last phase waits for its own.
 const SHORTEST_GRACE: Duration = Duration::from_millis(50);
 
 /// What a phase left behind.
@@ -151,7 +152,9 @@ impl Trial<'_> {
         let senders = self.collect(start, &flows, catch_up);
         let offered = programs.offered();
         let offered = BOTH.map(|side| difference(offered[side], before[side]));
-        self.grace(&flows, &offered, Duration::from_millis(grace_ms))?;
+        let last = matches!(name, PhaseName::Phase2) || self.request.phase2.is_none();
+        let shortest = if last { SHORTEST_GRACE } else { Duration::ZERO };
+        self.grace(&flows, &offered, shortest, Duration::from_millis(grace_ms))?;
         programs.control.open(0);
         Ok(Phase { start_ns: start, flows, senders, offered })
     }
@@ -161,7 +164,7 @@ impl Trial<'_> {
         let mut next = Instant::now() + PROGRESS;
         let mut refused = Ok(());
         while running.iter().any(|sender| !sender.finished()) {
-            thread::sleep(LOOK);
+            thread::park_timeout(LOOK);
             self.steps.look();
             if refused.is_ok() {
                 refused = self.may_go_on();
@@ -228,14 +231,20 @@ impl Trial<'_> {
     }
 
     /// RFC 2544 section 23: the receivers stay open for the last frames.
-    fn grace(&mut self, flows: &[Flow], offered: &[Offered; SIDES], grace: Duration) -> Outcome<()> {
+    fn grace(
+        &mut self,
+        flows: &[Flow],
+        offered: &[Offered; SIDES],
+        shortest: Duration,
+        longest: Duration,
+    ) -> Outcome<()> {
         let began = Instant::now();
-        while began.elapsed() < grace {
+        while began.elapsed() < longest {
             self.may_go_on()?;
             self.steps.look();
             let received = self.programs.received();
             let all = flows.iter().all(|flow| received.tally[flow.stream].received >= offered[flow.side].accepted);
-            if all && began.elapsed() >= SHORTEST_GRACE {
+            if all && began.elapsed() >= shortest {
                 break;
             }
             thread::sleep(LOOK);

@@ -121,8 +121,17 @@ def device_stalled_seconds(result: TrialResult) -> float:
     return sum(stall.to_ns - stall.from_ns for stall in stalls if stall.phase == "phase2") / 1e9
 
 
-def facts_of(port: PortCounters) -> PortFacts:
-    """What went wrong at one of the tester's own ports."""
+def facts_of(port: PortCounters, *, tap: bool = False) -> PortFacts:
+    """What went wrong at one of the tester's own ports.
+
+    Args:
+        port: what the engine counted there.
+        tap: a guest is plugged into it, see `natgauge.labs.contract.Port`.
+    """
+    if tap:
+        # What found no room is among its drops, too.
+        left = max(0, (port.tx_dropped or 0) - port.refused)
+        return PortFacts(redirect_errors=port.redirect_errors, tx_dropped=left, queue_full=port.refused)
     return PortFacts(
         refused=port.refused,
         redirect_errors=port.redirect_errors,

@@ -44,12 +44,21 @@ class CpuStalls:
 
 @dataclass(frozen=True, slots=True)
 class PortFacts:
-    """What went wrong at one of the tester's own ports; frames, all >= 0."""
+    """What went wrong at one of the tester's own ports; frames, all >= 0.
+
+    Attributes:
+        refused: the port did not take.
+        redirect_errors: did not get as far as the port.
+        rx_dropped: were dropped before a receiver saw them.
+        tx_dropped: were dropped behind the sender.
+        queue_full: found the queue before the device full, where that is the port's own (taps).
+    """
 
     refused: int = 0
     redirect_errors: int = 0
     rx_dropped: int = 0
     tx_dropped: int = 0
+    queue_full: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,7 @@ class TrialEvidence:
         forwards: whether single frames came back after the trial; None = that was not tried.
         restarted: the device was restarted during phase 2, so its own count says nothing of phase 1, and what phase 2
             lost is what the trial is for.
+        server_dropped: queries that a real server behind the device did not read in time.
     """
 
     placement: Placement
@@ -103,6 +113,7 @@ class TrialEvidence:
     device_error: str = ""
     forwards: bool | None = None
     restarted: bool = False
+    server_dropped: int = 0
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -62,6 +62,7 @@ class Ability(StrEnum):
     OWN_DELAYS = "the tester's own delay"
     COSTS = "timing the frames of a device that works on the sender's core"
     QUERIES = "DNS queries and their answers"
+    REAL_SERVER = "a place for a real server behind the device (a lab of kind netns has one)"
     BACKGROUND = "native IPv6 beside the frames under test"
 
 
@@ -125,6 +126,7 @@ class TrialPlan:
         lag_share: share of a phase's nominal length by which its sending may be behind at the end; > 0.
         query: the Initiator sends DNS queries of this type in both phases and the Responder answers each, so what is
             received are right answers at the Initiator; None = plain frames (`Ability.QUERIES`).
+        handed_on: a real server answers the queries, to which the Responder hands them on (`Ability.REAL_SERVER`).
     """
 
     connections: int
@@ -145,6 +147,7 @@ class TrialPlan:
     single_frames: bool = False
     lag_share: float = LAG_SHARE
     query: Query | None = None
+    handed_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +272,7 @@ class TrialOutcome:
         excused: True when the trial would have failed, and is INVALID because disturbances explain that.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
         device_stalled_seconds: how long the device's cores stood still since phase 2 began; >= 0.
-        limited_by: for FAIL: "device", "table", "port pool"; for INVALID: "tester" or "host"; else None.
+        limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.
         notes: remarks with figures that a reader of the result should see.
     """

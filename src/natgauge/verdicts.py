@@ -57,10 +57,13 @@ def judge(evidence: TrialEvidence) -> Judgement:
     """Decide how a trial ended; the first rule that applies decides.
 
     The order is: the device is gone; the trial did not start from an empty table; the tester did not offer what was
-    intended; then phase 1 and after it phase 2 (wrong frames, loss, lag), because a phase 2 after a failed phase 1
-    says nothing.
+    intended, or the queue before the device had no room for it; then phase 1 and after it phase 2 (wrong frames, loss,
+    lag), because a phase 2 after a failed phase 1 says nothing.
     """
-    rules = (_gone(evidence), _not_empty(evidence), _refused(evidence), _strayed(evidence), *_streams_judged(evidence))
+    rules = (
+        *(_gone(evidence), _not_empty(evidence), _refused(evidence), _queue_full(evidence), _strayed(evidence)),
+        *_streams_judged(evidence),
+    )
     decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS))
     return Judgement(
         verdict=decided.verdict,
@@ -138,6 +141,23 @@ def _refused(evidence: TrialEvidence) -> Judgement | None:
     return Judgement(Verdict.INVALID, reason, limited_by="tester")
 
 
+def _queue_full(evidence: TrialEvidence) -> Judgement | None:
+    """Frames that waited before the device and found no room; a sender that stood still catches up in bursts."""
+    full = sum(port.queue_full for port in evidence.ports.values())
+    if not full:
+        return None
+    streams = list(_streams(evidence))
+    stream = next((one for one in streams if one.counts.offered < one.counts.intended), streams[-1])
+    reason = f"{stream.name}: {full} of {stream.counts.intended} frames found the queue before the device full"
+    counts = stream.counts
+    rate = counts.intended / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
+    stalled = _stalled(evidence, counts)
+    if full <= rate * stalled:
+        excuse = f"{reason}, which a sender that stood still for {stalled * 1000:.1f} ms can explain"
+        return Judgement(Verdict.INVALID, excuse, limited_by="host", excused=True)
+    return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
+
+
 def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     """A trial whose frames did not all reach the port never passes (RFC 2544 section 26.1 speaks of offered frames)."""
     counts = stream.counts
@@ -205,7 +225,11 @@ def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     late = f", {counts.late} of them late" if counts.late else ""
     share = counts.lost / counts.offered
     tolerance = f", tolerated {evidence.loss_tolerance:.3%}" if evidence.loss_tolerance else ""
-    places = "".join(f", {count} at {place}" for place, count in evidence.dropped.items())
+    dropped = {
+        **evidence.dropped,
+        **({"the server's sockets": evidence.server_dropped} if evidence.server_dropped else {}),
+    }
+    places = "".join(f", {count} at {place}" for place, count in dropped.items())
     table = _table_figures(evidence) if stream.phase == 1 else ""
     return f"{counts.lost} of {counts.offered} frames lost ({share:.3%}{late}{tolerance}{places}){table}"
 
@@ -218,8 +242,15 @@ def _table_figures(evidence: TrialEvidence) -> str:
 
 
 def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
-    """Whether a loss of phase 1 is the table's: it is full, or nothing but the table can have dropped the frames."""
-    count = evidence.established
+    """Whether a loss is the server's, or of phase 1 the table's.
+
+    The server's: what it did not read had come through the device, and what it read late waited with that; without the
+    two the trial had passed. The table's: it is full, or nothing but the table can have dropped the frames.
+    """
+    counts, count = stream.counts, evidence.established
+    behind = evidence.server_dropped + counts.late if evidence.server_dropped else 0
+    if behind and counts.received + behind >= (1 - evidence.loss_tolerance) * counts.offered:
+        return "server"
     if stream.phase != 1 or count is None or count >= evidence.connections:
         return "device"
     if evidence.table_limit is not None:

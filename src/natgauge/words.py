@@ -28,9 +28,12 @@ ReadingOrder = Literal["pseudorandom", "increasing", "once"]
 #: Where the device's work is done: on the sender's core, on cores of its own, or on a machine of its own.
 Placement = Literal["shared", "isolated", "external"]
 
+#: Who answers queries where no real server does.
+TESTER: Final = "tester"
+
 #: What a figure is limited by: the gateway, its connection tracking table, its outside ports, the tester, the machine,
-#: the time that the measurement was given.
-LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time"]
+#: the time that the measurement was given, the real server behind the gateway.
+LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time", "server"]
 
 #: Which frames cost a device something: the first of a connection; those of a standing one from the Initiator, from the
 #: Responder, from either in turn.

@@ -7,7 +7,7 @@ use natgauge_engine::programs::Received;
 use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 use crate::frame::{v4, v6, Udp, MARK};
-use crate::harness::{flow, request, Loaded, DROP, NAT64, REDIRECT};
+use crate::harness::{flow, request, Loaded, DROP, NAT64, PASS, REDIRECT};
 use crate::receiver::risen;
 
 const CONNECTION: u32 = 5;
@@ -145,6 +145,27 @@ fn every_octet_of_an_answer_is_as_the_rfcs_say_and_its_connection_is_learned() {
             println!("{ns:5} ns  {query} answered");
         }
     }
+}
+
+#[test]
+fn a_query_for_a_real_server_goes_on_as_it_came_and_nothing_else_does() {
+    let mut place = MaybeUninit::uninit();
+    let handed_on = [("/frame/handed_on", "true")];
+    let loaded = Loaded::new(&mut place, asking("aaaa", &[], &handed_on));
+    let asked = outside(&sent(&loaded, 20).1);
+    let frame = asked.with(&question(&asked, AAAA));
+    let (verdict, same, after) = loaded.receive(RESPONDER, &frame);
+    assert_eq!((verdict, same), (PASS, frame));
+    assert_eq!(risen(&Received::default(), &after), ["stored", "questions"]);
+    for (sentence, change, _) in UNANSWERED {
+        let mut message = question(&asked, AAAA);
+        change(&mut message);
+        let (verdict, _, _) = loaded.receive(RESPONDER, &asked.with(&message));
+        assert_eq!(verdict, DROP, "{sentence}");
+    }
+    let right = answered(&loaded);
+    let (verdict, _, last) = loaded.receive(INITIATOR, &right.with(&answer(&right, AAAA)));
+    assert_eq!((verdict, last.tally[PHASE1].received), (DROP, 1));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use natgauge_engine::shared::{STREAM_BITS, TAG_OCTETS};
 use natgauge_engine::tester::types::tag;
 
+/// The trial's.
 pub const MARK: u32 = 0x1234_5678;
 
 /// A UDP test frame; change a part, then build.
@@ -35,6 +36,21 @@ pub fn v4(text: &str) -> IpAddr {
 
 pub fn v6(text: &str) -> IpAddr {
     IpAddr::V6(text.parse::<Ipv6Addr>().unwrap())
+}
+
+/// The mark of a frame that is to arrive so, the source where it is known: the trial's and the upper half of a sum of
+/// words times keys.
+pub fn mark(keys: &[u64], source: Option<(IpAddr, u16)>, destination: (IpAddr, u16)) -> u32 {
+    let words = |address: IpAddr| match address {
+        IpAddr::V4(v4) => [u64::from(u32::from(v4)), 0],
+        IpAddr::V6(v6) => [u128::from(v6) as u32, (u128::from(v6) >> 32) as u32].map(u64::from),
+    };
+    let [low, high] = words(destination.0);
+    let [source_low, source_high] = source.map_or([0, 0], |source| words(source.0));
+    let ports = u64::from(source.map_or(0, |source| source.1)) << 16 | u64::from(destination.1);
+    let factors = [1, low, ports, source_low, high, source_high];
+    let sum = factors.iter().zip(keys).fold(0_u64, |sum, (word, key)| sum.wrapping_add(word.wrapping_mul(*key)));
+    MARK.wrapping_add((sum >> 32) as u32)
 }
 
 /// RFC 1071, the slow way.

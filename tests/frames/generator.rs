@@ -3,12 +3,13 @@
 
 use std::collections::HashSet;
 use std::mem::{offset_of, MaybeUninit};
+use std::net::IpAddr;
 
 use natgauge_engine::sender::Flow;
 use natgauge_engine::shared::{PHASE1, PHASE2_RESPONDER, RESPONDER, TAG_OCTETS};
 use natgauge_engine::tester::types;
 
-use crate::frame::{v4, v6, Udp, MARK};
+use crate::frame::{self, v4, v6, Udp};
 use crate::harness::{flow, request, Loaded, INITIATOR_MACS, NAT64, RESPONDER_MACS};
 
 const FIRST: Flow = flow(PHASE1, 1000);
@@ -17,6 +18,17 @@ fn ports(frame: &[u8], header: usize) -> (u16, u16) {
     let at = 14 + header;
     let two = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     (two(at), two(at + 2))
+}
+
+/// The Initiator's frames arrive behind a NAT that chooses the source.
+fn outside_mark(loaded: &Loaded, frame: &[u8], header: usize) -> u32 {
+    frame::mark(&loaded.keys, None, (v4("198.19.0.2"), ports(frame, header).1))
+}
+
+/// The Responder's frames arrive with what the Initiator wrote, the other way round.
+fn inside_mark(loaded: &Loaded, first: &[u8], header: usize, initiator: IpAddr, responder: IpAddr) -> u32 {
+    let (source, destination) = ports(first, header);
+    frame::mark(&loaded.keys, Some((responder, destination)), (initiator, source))
 }
 
 /// The sending time is the clock's; everything else is known.
@@ -36,7 +48,7 @@ fn initiator4(connection: u32) -> Udp {
         source: v4("10.0.0.2"),
         destination: v4("198.19.0.2"),
         ports: (0, 0),
-        mark: MARK,
+        mark: 0,
         connection,
         sequence: connection,
         stream: PHASE1,
@@ -56,7 +68,8 @@ fn every_octet_of_an_ipv4_frame_is_as_the_rfcs_say() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[mark()]));
     for (connection, frame) in loaded.generate(&[FIRST]).iter().enumerate() {
-        assert_eq!(frame, &expected(frame, 20, initiator4(connection as u32)), "connection {connection}");
+        let udp = Udp { mark: outside_mark(&loaded, frame, 20), ..initiator4(connection as u32) };
+        assert_eq!(frame, &expected(frame, 20, udp), "connection {connection}");
     }
 }
 
@@ -69,6 +82,7 @@ fn every_octet_of_an_ipv6_frame_is_as_the_rfcs_say() {
         udp.source = v6("2001:2::2");
         udp.destination = v6("2001:2:0:1::c613:2");
         udp.octets = 80;
+        udp.mark = outside_mark(&loaded, frame, 40);
         assert_eq!(frame, &expected(frame, 40, udp), "connection {connection}");
     }
 }
@@ -80,7 +94,12 @@ fn the_shorter_side_of_a_nat64_gets_shorter_frames() {
     let changes = [NAT64, &[("/connections", "1"), ("/phase2/responder", once)]].concat();
     let loaded = Loaded::new(&mut place, request(&changes));
     let inside = loaded.generate(&[Flow { frames: 1, ..FIRST }]).remove(0);
-    let seen = Udp { source: v4("198.19.0.1"), ports: (4242, ports(&inside, 40).1), ..initiator4(0) };
+    let seen = Udp {
+        source: v4("198.19.0.1"),
+        ports: (4242, ports(&inside, 40).1),
+        mark: outside_mark(&loaded, &inside, 40),
+        ..initiator4(0)
+    };
     loaded.receive(RESPONDER, &seen.build());
     let back = loaded.generate(&[flow(PHASE2_RESPONDER, 1)]).remove(0);
     let udp = Udp {
@@ -89,6 +108,7 @@ fn the_shorter_side_of_a_nat64_gets_shorter_frames() {
         source: v4("198.19.0.2"),
         destination: v4("198.19.0.1"),
         stream: PHASE2_RESPONDER,
+        mark: inside_mark(&loaded, &inside, 40, v6("2001:2::2"), v6("2001:2:0:1::c613:2")),
         ..initiator4(0)
     };
     assert_eq!(back, expected(&back, 20, udp));
@@ -102,7 +122,8 @@ fn long_frames_carry_counting_octets_with_right_checksums() {
         let size_text = format!(r#"{{"size":{size},"side":"initiator"}}"#);
         let loaded = Loaded::new(&mut place, request(&[("/frame", &size_text)]));
         for (connection, frame) in loaded.generate(&[Flow { frames: 10, ..FIRST }]).iter().enumerate() {
-            let udp = Udp { octets: size - 4, ..initiator4(connection as u32) };
+            let mark = outside_mark(&loaded, frame, 20);
+            let udp = Udp { octets: size - 4, mark, ..initiator4(connection as u32) };
             assert_eq!(frame, &expected(frame, 20, udp), "{size} octets");
         }
     }
@@ -178,11 +199,13 @@ fn the_responder_sends_only_what_it_learned_each_once_when_asked() {
     let mut place = MaybeUninit::uninit();
     let once = r#"{"rate":1000000.0,"frames":1000,"reading_order":"once"}"#;
     let loaded = Loaded::new(&mut place, request(&[("/phase2/responder", once)]));
-    for (connection, frame) in loaded.generate(&[FIRST]).iter().enumerate() {
+    let first = loaded.generate(&[FIRST]);
+    for (connection, frame) in first.iter().enumerate() {
         let (_, destination) = ports(frame, 20);
         let seen = Udp {
             source: v4("198.19.0.1"),
             ports: (20_000 + connection as u16, destination),
+            mark: outside_mark(&loaded, frame, 20),
             ..initiator4(connection as u32)
         };
         loaded.receive(RESPONDER, &seen.build());
@@ -199,6 +222,7 @@ fn the_responder_sends_only_what_it_learned_each_once_when_asked() {
             destination: v4("198.19.0.1"),
             sequence: turn as u32,
             stream: PHASE2_RESPONDER,
+            mark: inside_mark(&loaded, &first[connection as usize], 20, v4("10.0.0.2"), v4("198.19.0.2")),
             ..initiator4(connection)
         };
         assert_eq!(frame, &expected(frame, 20, udp));

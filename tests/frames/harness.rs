@@ -16,6 +16,7 @@ pub const INITIATOR_MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0,
 pub const RESPONDER_MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 1, 2]);
 
 pub const DROP: u32 = 1;
+pub const PASS: u32 = 2;
 pub const REDIRECT: u32 = 4;
 
 /// A NAT44 request as text; `changes` are JSON pointers and their new values.
@@ -73,6 +74,8 @@ pub fn run(program: RawFd, frame: &[u8], repeat: i32) -> (u32, Vec<u8>, u32) {
 pub struct Loaded<'a> {
     pub programs: Programs<'a>,
     pub request: Request,
+    /// Of the sums in marks.
+    pub keys: Vec<u64>,
 }
 
 impl<'a> Loaded<'a> {
@@ -83,7 +86,7 @@ impl<'a> Loaded<'a> {
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open((1 << STREAMS) - 1);
         programs.aim_at_loopback(&BOTH).unwrap();
-        Self { programs, request }
+        Self { programs, request, keys: plan.mark_keys.to_vec() }
     }
 
     /// One frame in; verdict, frame out and ns per run.

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use natgauge_engine::programs::Received;
 use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
 
-use crate::frame::{ones_complement, v4, v6, Udp, MARK};
+use crate::frame::{self, ones_complement, v4, v6, Udp};
 use crate::harness::{flow, request, Loaded, DROP, NAT64, REDIRECT};
 
 const CONNECTION: u32 = 5;
@@ -21,7 +21,7 @@ pub fn outside_frame(loaded: &Loaded, header: usize) -> (Udp, u16) {
         source: v4("198.19.0.1"),
         destination: v4("198.19.0.2"),
         ports: (33_333, two(14 + header + 2)),
-        mark: MARK,
+        mark: u32::from_le_bytes(sent[14 + header + 8..][..4].try_into().unwrap()),
         connection: CONNECTION,
         sequence: 5,
         stream: PHASE1,
@@ -248,6 +248,7 @@ fn back_at_the_initiator_everything_must_be_as_it_was() {
         destination: v4("10.0.0.2"),
         ports: (outside.ports.1, inside_port),
         stream: PHASE2_RESPONDER,
+        mark: frame::mark(&loaded.keys, Some((v4("198.19.0.2"), outside.ports.1)), (v4("10.0.0.2"), inside_port)),
         ..outside.clone()
     };
     let leak = Udp { destination: v4("198.19.0.1"), ports: (outside.ports.1, 33_333), sequence: 6, ..right.clone() };

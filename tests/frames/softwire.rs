@@ -12,6 +12,7 @@ use natgauge_engine::softwire::types::softwire_counts;
 use natgauge_engine::softwire::{Binding, Role, Softwire, Technology};
 
 use crate::frame::ones_complement;
+use crate::harness;
 
 const PASS: u32 = 0;
 const SHOT: u32 = 2;
@@ -71,21 +72,8 @@ impl<'a> End<'a> {
     }
 
     fn run(program: &impl AsFd, frame: &[u8]) -> (u32, Vec<u8>) {
-        let mut out = vec![0_u8; 4096];
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-            data_in: frame.as_ptr().cast(),
-            data_size_in: frame.len() as u32,
-            data_out: out.as_mut_ptr().cast(),
-            data_size_out: out.len() as u32,
-            ..Default::default()
-        };
-        let program = program.as_fd().as_raw_fd();
-        // SAFETY: both buffers outlive the call and their lengths are given.
-        let status = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) };
-        assert_eq!(status, 0, "BPF_PROG_RUN");
-        out.truncate(options.data_size_out as usize);
-        (options.retval, out)
+        let (verdict, out, _) = harness::run(program.as_fd().as_raw_fd(), frame, 1);
+        (verdict, out)
     }
 
     /// What leaves.

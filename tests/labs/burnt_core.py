@@ -10,8 +10,6 @@ both have to agree within the doubt they tell.
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
 import tempfile
 import time
@@ -24,6 +22,7 @@ from unittest import mock
 import click
 from tests.labs.burner import burning
 from tests.labs.known_answers.devices import RECIPES
+from tests.labs.program import begins
 
 import natgauge
 from natgauge.bench import bench
@@ -105,11 +104,8 @@ def main() -> int:
     parser.add_argument("--most-seconds", type=float, default=600.0, help="for each answer (default %(default)s)")
     most_seconds = parser.parse_args().most_seconds
     cpus = usable_cpus()[:2]
-    if os.geteuid() != 0 or len(cpus) < 2:
-        click.echo("burnt core: network namespaces and BPF need root, and the device a core of its own", err=True)
+    if not begins("burnt core", cores=2):
         return 3
-    # Ended from outside, it undoes what it made.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     answers = []
     with (
         tempfile.TemporaryDirectory(prefix="natgauge-burnt-core-") as folder,

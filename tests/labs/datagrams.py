@@ -76,7 +76,9 @@ def parse(frame: bytes, arrived: int = 0) -> Datagram | None:
     else:
         return None
     segment, half = packet[begin:end], len(addresses) // 2
-    right = right and checksum(addresses + struct.pack("!HH", _UDP, len(segment)) + segment) == 0
+    # Over IPv4 a sender may give none (RFC 768); VPP's NAT64 does so.
+    given = frame[12:14] == _ETHERTYPES[6] or segment[6:8] != b"\0\0"
+    right = right and (not given or checksum(addresses + struct.pack("!HH", _UDP, len(segment)) + segment) == 0)
     source_port, destination_port = struct.unpack("!HH", segment[:4])
     return Datagram(
         ip_address(addresses[:half]),

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +31,8 @@ class FarMachine:
         name: of its namespace.
         tester: namespace of the tester's ports.
         folder: keys, settings and logs.
+        holder: what stays of it when its sshd is gone: a process that does nothing in its namespaces, that of mounts
+            among them, where namespaces made over there have their names.
         sshd: the server.
         chosen: what a user gives for it, as keywords of `natgauge.measure`.
     """
@@ -36,6 +40,7 @@ class FarMachine:
     name: str
     tester: str
     folder: Path
+    holder: subprocess.Popen[bytes]
     sshd: subprocess.Popen[bytes]
     chosen: dict[str, Any]
 
@@ -66,7 +71,7 @@ class FarMachine:
 
     def listen(self) -> None:
         """Let it be reached again after `cut`."""
-        self.sshd = _serve(self.name, self.folder)
+        self.sshd = _serve(self.name, self.holder, self.folder)
 
     def left(self) -> list[str]:
         """What a lab left there: namespaces, files, interfaces that are gone."""
@@ -77,10 +82,20 @@ class FarMachine:
 
 @contextmanager
 def far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
-    """Its namespace is <name>-far, its interfaces far0 (Initiator) and far1, the tester's ports port0 and port1."""
+    """Its namespace is <name>-far, its interfaces far0 (Initiator) and far1, the tester's ports port0 and port1.
+
+    It waits for one that another test process has: a machine is used by one natgauge at a time, as a file there says,
+    and all of these have the files of this machine.
+    """
+    with (Path(tempfile.gettempdir()) / "natgauge-far-machine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield from _far_machine(name, folder)
+
+
+def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
     # Not ours by name: `natgauge lab clean` must leave them alone.
     far, tester = f"{name}-far", f"{name}-here"
-    sshd = None
+    sshd = holder = None
     try:
         for netns in (far, tester):
             namespaces.create(netns)
@@ -89,7 +104,9 @@ def far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
             ends = (End(tester, f"port{at}", f"02:00:00:00:0{at}:01"), End(far, f"far{at}", f"02:00:00:00:0{at}:02"))
             make(Cable(ends, 100 + at))
         _keys(folder)
-        sshd = _serve(far, folder)
+        # `ip netns exec` makes a namespace of mounts, which goes with the last process in it.
+        holder = subprocess.Popen(["ip", "netns", "exec", far, "sleep", "infinity"], start_new_session=True)
+        sshd = _serve(far, holder, folder)
         chosen = {
             "lab": "ssh",
             "ssh_host": "far",
@@ -102,13 +119,14 @@ def far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
             "responder_port": "port1",
             "responder_netns": tester,
         }
-        machine = FarMachine(far, tester, folder, sshd, chosen)
+        machine = FarMachine(far, tester, folder, holder, sshd, chosen)
         yield machine
         sshd = machine.sshd
     finally:
-        if sshd is not None:
-            sshd.kill()
-            sshd.wait()
+        for process in (sshd, holder):
+            if process is not None:
+                process.kill()
+                process.wait()
         namespaces.delete([tester, far])
 
 
@@ -135,12 +153,16 @@ def _keys(folder: Path) -> None:
     )
 
 
-def _serve(netns: str, folder: Path) -> subprocess.Popen[bytes]:
+def _serve(netns: str, holder: subprocess.Popen[bytes], folder: Path) -> subprocess.Popen[bytes]:
     # sshd wants it for the separation of privileges, and no service has made it here.
     Path("/run/sshd").mkdir(exist_ok=True, mode=0o755)
+    # Before `ip` has become `sleep`, its namespaces are not yet those.
+    while Path(f"/proc/{holder.pid}/comm").read_text() != "sleep\n":
+        time.sleep(0.02)
+    enter = ["nsenter", f"--target={holder.pid}", "--mount", "--net"]
     with (folder / "log").open("ab") as log:
         sshd = subprocess.Popen(
-            ["ip", "netns", "exec", netns, SSHD, "-D", "-e", "-f", str(folder / "sshd_config")],
+            [*enter, SSHD, "-D", "-e", "-f", str(folder / "sshd_config")],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

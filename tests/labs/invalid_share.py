@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -25,6 +23,7 @@ from typing import Any
 
 import click
 from tests.labs.known_answers.devices import RECIPES
+from tests.labs.program import begins
 
 import natgauge
 from natgauge.campaigns.measure import Answer
@@ -122,12 +121,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="How many trials this machine spoils, as it is.")
     parser.add_argument("--runs", type=int, default=3, help="of all four measurements (default %(default)s)")
     runs = parser.parse_args().runs
-    if os.geteuid() != 0:
-        click.echo("invalid share: network namespaces and BPF need root", err=True)
+    if not begins("invalid share"):
         return 3
     good = True
-    # Ended from outside, it undoes what it made.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="natgauge-invalid-share-") as folder:
         for run in range(1, runs + 1):
             click.echo(f"Run {run}")

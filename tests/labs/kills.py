@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from tests.labs.program import command_line
+from tests.labs.program import begins, command_line, small_plan
 
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.spread.offers import Offer
@@ -37,28 +37,7 @@ from natgauge.labs import namespaces, upkeep
 from natgauge.tester.highest import cable_name
 
 NAME: Final = "kills"
-PLAN: Final = f"""
-name = "kills"
-devices = ["nftables-nat44", "linux-ipv4"]
-profile = "quick"
-repetitions = 2
-
-[lab]
-lab_name = "{NAME}"
-placement = "shared"
-
-[traffic]
-connections = 2_000
-
-[[measure]]
-metric = "connection-rate"
-error = "50%"
-
-[[measure]]
-metric = "throughput"
-error = "50%"
-trial_seconds = 0.2
-"""
+PLAN: Final = small_plan("kills", NAME, ["nftables-nat44", "linux-ipv4"], 2_000)
 #: A session is killed so many seconds after its beginning at the latest, or a worker after the kill before.
 LATEST_SECONDS: Final = 4.0
 #: Nobody waits longer for the end of a session that is killed no more.
@@ -341,10 +320,8 @@ def main() -> int:
         "--workers", type=int, default=0, help="spread over so many, and kill these (default: not spread)"
     )
     asked = parser.parse_args()
-    if os.geteuid() != 0:
-        click.echo("kills: network namespaces and BPF need root", err=True)
+    if not begins("kills"):
         return 3
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     seed = random.randrange(2**32) if asked.seed is None else asked.seed  # noqa: S311 - any moment will do
     began = time.monotonic()
     moments = random.Random(seed)  # noqa: S311 - any moment will do

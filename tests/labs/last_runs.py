@@ -13,6 +13,7 @@ from pathlib import Path
 
 from natgauge.duts.recipe import Recipe
 from natgauge.duts.whereabouts import RUNS, Place, places
+from natgauge.host.programs import search_path
 
 #: Set by `make record-runs`.
 VARIABLE = "NATGAUGE_RECORD_RUNS"
@@ -25,7 +26,7 @@ _HEAD = """\
 def playable(recipe: Recipe) -> bool:
     """Whether this machine can play it; what a package has is installed before the tests run."""
     programs = [one for need in recipe.needs if need.package is None for one in need.programs]
-    return "here" in places(recipe) and all(shutil.which(one) for one in programs)
+    return "here" in places(recipe) and all(shutil.which(one, path=search_path()) for one in programs)
 
 
 def record(name: str, place: Place, version: Iterable[str], file: Path = RUNS) -> None:

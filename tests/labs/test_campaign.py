@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.labs.kills import Killed, clean, faults
-from tests.labs.program import command_line
+from tests.labs.program import command_line, small_plan
 
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.status import status
@@ -25,28 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 NAME = "e2e-campaign"
 KILLS = 3
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
-PLAN = f"""
-name = "killed"
-devices = ["nftables-nat44", "linux-ipv4"]
-profile = "quick"
-repetitions = 2
-
-[lab]
-lab_name = "{NAME}"
-placement = "shared"
-
-[traffic]
-connections = 10_000
-
-[[measure]]
-metric = "connection-rate"
-error = "50%"
-
-[[measure]]
-metric = "throughput"
-error = "50%"
-trial_seconds = 0.2
-"""
+PLAN = small_plan("killed", NAME, ["nftables-nat44", "linux-ipv4"], 10_000)
 
 
 def run(folder: Path, *options: str) -> subprocess.Popen[str]:

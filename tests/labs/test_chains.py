@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
+from pathlib import Path
 
 import pytest
 from tests.labs.datagrams import Datagram, parse
@@ -159,6 +162,101 @@ def test_it_translates_both_ways_and_only_one_device_holds_the_state(stand: Stan
     stand.chain.empty()
     assert stand.chain.count() == 0
     record(stand.recipe.name, "here", [line for one in stand.chain.gateways for line in one.version()])
+
+
+class Shark:
+    """What tshark makes of the frames on one interface, which is nobody's of this project."""
+
+    #: Unless told so it does not look at checksums, for a card may fill them in later.
+    CHECKS = ("-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE")
+    GOOD = "1"
+    FIELDS = (
+        "ipv6.src", "ipv6.dst", "ipv6.nxt", "ipv6.plen", "ip.src", "ip.dst", "ip.len", "ip.checksum.status",
+        "udp.srcport", "udp.dstport", "udp.checksum.status", "ipv6.routing.type",
+    )  # fmt: skip
+
+    def __init__(self, netns: str, interface: str, file: Path) -> None:
+        self._file = file
+        # tshark says that it captures before it does; tcpdump says so when its socket stands.
+        capture = ["tcpdump", "-U", "--immediate-mode", "-i", interface, "-w", str(file), "ip or ip6"]
+        command = ["ip", "netns", "exec", netns, *capture]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        assert self._process.stderr is not None
+        # It says so once it captures.
+        while b"listening on" not in (line := self._process.stderr.readline()):
+            assert line, "tcpdump ended"
+
+    def datagrams(self) -> list[dict[str, list[str]]]:
+        """Every UDP datagram from or to port 7 that it saw: all values of each field, outermost first."""
+        time.sleep(0.5)
+        self._process.send_signal(signal.SIGINT)
+        self._process.communicate(timeout=30)
+        fields = [word for field in self.FIELDS for word in ("-e", field)]
+        command = ["tshark", "-r", str(self._file), *self.CHECKS, "-Y", "udp.port == 7", "-T", "fields", *fields]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        rows = [line.split("\t") for line in printed.splitlines()]
+        return [
+            {name: value.split(",") if value else [] for name, value in zip(self.FIELDS, row, strict=True)}
+            for row in rows
+        ]
+
+
+def embedded(prefix: str, address: str) -> str:
+    """An IPv4 address behind a prefix of 96 bits (RFC 6052 section 2.2)."""
+    return str(IPv6Network(prefix).network_address + int(IPv4Address(address)))
+
+
+def test_tshark_sees_the_standards_format_inside_and_right_checksums_at_both_ends(stand: Stand, tmp_path: Path) -> None:
+    host, server = str(INSIDE["ipv4"].host(0)), str(OUTSIDE["ipv4"].host(0))
+    first, middle, last = stand.lab.devices[0], stand.lab.devices[stand.encapsulated], stand.lab.devices[-1]
+    with Tap(stand.lab.initiator) as initiator, Tap(stand.lab.responder) as responder:
+        stand.chain.start(stand.plan)
+        stand.introduce(initiator, responder)
+        initiator.send(sent()[:1])
+        assert len(responder.receive(1)) == 1
+        places = ((first, first.inside), (middle, middle.outside), (last, last.outside))
+        sharks = []
+        for number, (device, interface) in enumerate(places):
+            assert isinstance(device, NamespaceDevice)
+            sharks.append(Shark(device.netns, interface, tmp_path / f"{number}.pcapng"))
+        initiator.send(sent()[1:11])
+        seen = responder.receive(10)
+        responder.send(one.reply() for one in seen)
+        assert len(initiator.receive(10)) == 10
+    near, inner, far = (shark.datagrams() for shark in sharks)
+    outside = {one.source_port: str(one.source) for one in seen}
+    for end in (near, inner, far):
+        assert len(end) == 20
+        assert {one["udp.checksum.status"][0] for one in end} == {Shark.GOOD}
+    for end in (near, far):
+        assert all((one["ipv6.nxt"], one["ip.checksum.status"]) == ([], [Shark.GOOD]) for one in end)
+    assert {one["ip.src"][0] for one in near if one["udp.dstport"] == ["7"]} == {host}
+    assert {(one["ip.src"][0], int(one["udp.srcport"][0])) for one in far if one["udp.dstport"] == ["7"]} == {
+        (address, port) for port, address in outside.items()
+    }
+    up = [one for one in inner if one["udp.dstport"] == ["7"]]
+    down = [one for one in inner if one["udp.srcport"] == ["7"]]
+    assert (len(up), len(down)) == (10, 10)
+    # The reduced form of SRv6 has no routing header: next header 4, as ip6tnl has it.
+    assert all(one["ipv6.routing.type"] == [] for one in inner)
+    if stand.recipe.kind in TUNNELS:
+        edge, relay = TUNNELS[stand.recipe.kind]
+        assert all(one["ipv6.nxt"] == [str(IPV4_IN_IPV6)] for one in inner)
+        assert all(one["ip.checksum.status"] == [Shark.GOOD] for one in inner)
+        # Nothing but the IPv4 packet is behind the outer header (RFC 2473 section 3).
+        assert all(one["ipv6.plen"] == one["ip.len"] for one in inner)
+        carried = host if stand.recipe.port_sets is None else "198.18.0.1"
+        assert {(*one["ip.src"], *one["ip.dst"]) for one in up} == {(carried, server)}
+        assert {(*one["ip.src"], *one["ip.dst"]) for one in down} == {(server, carried)}
+    else:
+        relay = embedded(str(NAT64_PREFIX), server)
+        # RFC 7757 section 3.1 for a CLAT's hosts; MAP's is computed beside its definition.
+        edge = "2001:2:0:c::2" if stand.recipe.kind == "464xlat" else MAP_ADDRESS
+        assert all((one["ipv6.nxt"], one["ip.src"]) == ([str(UDP)], []) for one in inner)
+    ends = {(IPv6Address(one["ipv6.src"][0]), IPv6Address(one["ipv6.dst"][0])) for one in up}
+    assert ends == {(IPv6Address(edge), IPv6Address(relay))}
+    back = {(IPv6Address(one["ipv6.src"][0]), IPv6Address(one["ipv6.dst"][0])) for one in down}
+    assert back == {(IPv6Address(relay), IPv6Address(edge))}
 
 
 def test_stop_leaves_nothing_and_a_second_start_works(stand: Stand) -> None:

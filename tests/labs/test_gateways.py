@@ -16,7 +16,7 @@ from tests.labs.datagrams import Datagram
 from tests.labs.last_runs import playable, record
 from tests.labs.wire import Tap
 
-from natgauge.bench.traffic import as_initiator_writes
+from natgauge.bench.traffic import behind_prefix
 from natgauge.duts.fitness import PlanFacts, Wishes
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
@@ -27,6 +27,7 @@ from natgauge.labs.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import Addresses, Device
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
+from natgauge.words import Address
 
 HERE = Path(__file__).parent
 FILES = (HERE.parents[1] / "src" / "natgauge" / "duts").glob("*.toml")
@@ -57,19 +58,32 @@ class Bench:
 
     def introduce(self, initiator: Tap, responder: Tap) -> None:
         """Tell the device the tester's hosts; with the engine they answer for themselves."""
-        for tap, side, count, interface in (
-            (initiator, INSIDE[self.recipe.initiator_family], SOURCES, self.device.inside),
-            (responder, OUTSIDE[self.recipe.responder_family], 1, self.device.outside),
+        side = INSIDE[self.recipe.initiator_family]
+        for tap, hosts, interface in (
+            (initiator, [side.host(index) for index in range(SOURCES)], self.device.inside),
+            (responder, [self.responders()[1]], self.device.outside),
         ):
-            for index in range(count):
-                host = f"{side.host(index)} lladdr {tap.mac.hex(':')}"
-                assert self.device.run(f"ip neigh replace {host} dev {interface} nud permanent").status == 0
+            for host in hosts:
+                mac = tap.mac.hex(":")
+                tell = f"ip neigh replace {host} lladdr {mac} dev {interface} nud permanent"
+                if self.recipe.process:
+                    # VPP has neighbours of its own.
+                    tell = f'vppctl -s "$NG_WORK/cli.sock" set ip neighbor host-{interface} {host} {mac} static'
+                assert self.device.run(tell).status == 0
+
+    def responders(self) -> tuple[Address, Address]:
+        """The Responder's address as the Initiator writes it, and its own."""
+        families = (self.recipe.initiator_family, self.recipe.responder_family)
+        if families[0] == families[1]:
+            own = OUTSIDE[families[1]].host(0)
+            return own, own
+        host = OUTSIDE["ipv4"].host(0)
+        behind = behind_prefix(Addresses(host, host), NAT64_PREFIX).first
+        return (behind, host) if families[1] == "ipv4" else (host, behind)
 
     def datagrams(self) -> list[Datagram]:
         """One for each connection: four sources, 25 source ports, two destination ports."""
-        own = OUTSIDE[self.recipe.responder_family].host(0)
-        crosses = self.recipe.initiator_family != self.recipe.responder_family
-        destination = as_initiator_writes(Addresses(own, own), NAT64_PREFIX if crosses else None).first
+        destination, _ = self.responders()
         side = INSIDE[self.recipe.initiator_family]
         return [
             Datagram(side.host(i % SOURCES), 2000 + i // 8, destination, 7 + (i // SOURCES) % 2, b"connection %04d" % i)
@@ -192,14 +206,17 @@ def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
         gateway.prepare(PLAN)
         gateway.start()
         settings = gateway.settings().as_dict()
-    assert settings["version"][0].startswith("Linux ")
+    assert settings["version"][0].startswith("vpp v" if bench.recipe.process else "Linux ")
     if not bench.recipe.stateful:
         cores = bench.recipe.knobs.cores
         assert settings["knobs"] == ({"cores": 1} if cores and cores.scope == "device" else {})
         return
-    assert len(settings["version"]) > 1
+    assert len(settings["version"]) > 1 or bench.recipe.process
     assert settings["knobs"]["table_size"] >= FLOWS
-    assert settings["knobs"]["udp_timeout"] > PLAN.needed_seconds
+    if bench.recipe.knobs.udp_timeout:
+        assert settings["knobs"]["udp_timeout"] > PLAN.needed_seconds
+    if bench.recipe.process:
+        return
     assert settings["connections_per_bucket"] == FLOWS / settings["knobs"]["hash_size"]
     assert settings["files"]["nf_conntrack_udp_timeout_stream"] >= settings["files"]["nf_conntrack_udp_timeout"]
 

@@ -120,6 +120,26 @@ def test_a_stateless_translator_is_measured_without_a_phase_1_and_maps_every_add
             assert counts.received_frames == counts.offered_frames
 
 
+def test_a_clat_is_measured_alone_from_ipv4_to_ipv6() -> None:
+    sources = {"source_addresses": "10.0.0.2-10.0.2.1", "connections": CONNECTIONS, "lab_name": "e2e-clat"}
+    with Bench(ask("throughput", "tayga-clat", sources).cell) as made:
+        _, passed = measured(made, "throughput", stateless=True, trial_seconds=0.2, **QUICK)
+        _, opening = measured(made, "connection-rate", **QUICK)
+    for trial in passed:
+        request = trial["request"]
+        assert (request.initiator.destination_addresses.first, request.responder.addresses.first) == (
+            "198.19.0.2",
+            "2001:2:0:1::c613:2",
+        )
+        mapped = request.responder.destination_addresses
+        assert (mapped.first, mapped.last) == ("2001:2:0:9::2", "2001:2:0:9::201")
+        for counts in phase2_of(trial).values():
+            assert (counts.untranslated, counts.mistranslated) == (0, 0)
+            assert counts.received_frames == counts.offered_frames
+    for trial in opening:
+        assert trial["result"].state_table.stored == CONNECTIONS
+
+
 @on(*ROUTES_IPV6_TOO)
 def test_native_ipv6_goes_by_beside_the_frames_under_test(bench: Bench) -> None:
     _, passed = measured(bench, "throughput", foreground_share=0.9, **PHASE2)

@@ -190,6 +190,30 @@ def test_a_connection_lost_in_mid_trial_is_made_again(far: FarMachine, tmp_path:
     assert all(trial["device_count_after"] == CONNECTIONS for trial in trials if trial["verdict"] == "PASS")
 
 
+def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_cleans_up(
+    far: FarMachine, tmp_path: Path
+) -> None:
+    """Its sshd is killed while frames flow, with every connection to it, and comes back later."""
+    watch = Cutting(far.cut)
+    try:
+        with pytest.raises(NatgaugeError) as caught:
+            natgauge.measure("connection-rate", NAT, results=tmp_path, observe=watch, **far.chosen, **QUICK)
+        assert watch.acted.is_set()
+        assert "\n" not in str(caught.value)
+        told = [f"{trial['verdict']}: {trial['reason']}" for trial in trials_of(next(tmp_path.glob("*")))]
+        collapsed = [one for one in told if one.startswith("COLLAPSED")]
+        assert collapsed or "ssh" in str(caught.value), (told, caught.value)
+        # Nothing can be undone over there, so it stays written down here.
+        assert [(lab.name, lab.state) for lab in own_labs()] == [("sshlab", "left behind")]
+        assert far.left() != []
+    finally:
+        far.listen()
+    trials = measured(far, tmp_path / "again")
+    assert "PASS" in {trial["verdict"] for trial in trials}
+    assert far.left() == []
+    assert own_labs() == []
+
+
 def test_nothing_is_left_after_a_kill_at_any_moment(far: FarMachine, tmp_path: Path) -> None:
     """The moments are random, from a seed, over making the lab, measuring and giving it back."""
     moments = random.Random(20261122)  # noqa: S311 - nothing secret

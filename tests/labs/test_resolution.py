@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -45,11 +45,12 @@ MOST_TRIALS = 10
 
 
 @contextmanager
-def asking(dut: str | Path, connections: int = N) -> Iterator[tuple[Bench, LabMeasurer]]:
+def asking(dut: str | Path, connections: int = N, **choices: object) -> Iterator[tuple[Bench, LabMeasurer]]:
     """A device that is ready for queries."""
-    question = ask("resolution-rate", dut, {"lab_name": "resolution", "connections": connections})
+    asked = {"lab_name": "resolution", "connections": connections, "connection_rate": 10_000.0, **choices}
+    question = ask("resolution-rate", dut, asked)
     bench = Bench(question.cell)
-    planned = bench.plan("resolution-rate", {"connection_rate": 10_000.0})
+    planned = bench.plan("resolution-rate", question.settings)
     with bench:
         yield bench, bench.ready(planned, Memory()).measurer
 
@@ -67,17 +68,22 @@ def queries_of(outcome: TrialOutcome) -> Counts:
     return outcome.phase2[Direction.INITIATOR]
 
 
+def every_one_answered(outcome: TrialOutcome, queries: int) -> None:
+    """All of phase 1 and so many of phase 2, each once and right."""
+    assert outcome.verdict is Verdict.PASS, outcome.reason
+    counts = queries_of(outcome)
+    assert (counts.offered, counts.received, counts.questions) == (queries, queries, queries)
+    assert (counts.wrong_answers, counts.duplicates, counts.late, counts.damaged) == (0, 0, 0, 0)
+    assert (outcome.phase1.received, outcome.phase1.questions, outcome.stored) == (N, N, N)
+    assert outcome.table_count in {None, N}
+
+
 @pytest.mark.parametrize("dut", ["linux-ipv4", "linux-ipv6", "nftables-nat44", "nftables-nat66", "map-t"])
 def test_every_query_is_answered_once_and_counted_exactly(dut: str) -> None:
     with asking(dut) as (_, measurer):
         for query in ("aaaa", "a"):
             outcome = decided(measurer, replace(PLAN, query=query))
-            assert outcome.verdict is Verdict.PASS, outcome.reason
-            counts = queries_of(outcome)
-            assert (counts.offered, counts.received, counts.questions) == (QUERIES, QUERIES, QUERIES)
-            assert (counts.wrong_answers, counts.duplicates, counts.late, counts.damaged) == (0, 0, 0, 0)
-            assert (outcome.phase1.received, outcome.phase1.questions, outcome.stored) == (N, N, N)
-            assert outcome.table_count in {None, N}
+            every_one_answered(outcome, QUERIES)
 
 
 @pytest.mark.parametrize(("port", "back"), [("NG_OUTSIDE", False), ("NG_INSIDE", True)])
@@ -120,14 +126,14 @@ def test_the_highest_rate_is_found_by_trials_whose_counts_are_exact(tmp_path: Pa
         assert counts["wrong_answers"] == 0
 
 
-def captured(device: NamespaceDevice, measurer: LabMeasurer, plan: TrialPlan) -> list[Datagram]:
+def captured(device: NamespaceDevice, trial: Callable[[], TrialOutcome]) -> list[Datagram]:
     """What crosses the device's link towards the Initiator in a trial, both ways."""
     everything = socket.htons(0x0003)
     with inside(device.netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, everything)) as handle:
         handle.bind((device.inside, 0x0003))
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
         handle.settimeout(0)
-        assert decided(measurer, plan).verdict is Verdict.PASS
+        assert trial().verdict is Verdict.PASS
         found: list[Datagram] = []
         while True:
             try:
@@ -144,7 +150,7 @@ def test_a_library_of_others_writes_the_same_queries_and_answers_octet_by_octet(
     with asking("nftables-nat44", 50) as (bench, measurer):
         device = bench.lab.devices[0]
         assert isinstance(device, NamespaceDevice)
-        seen = captured(device, measurer, plan)
+        seen = captured(device, lambda: decided(measurer, plan))
     asked = [one for one in seen if one.destination_port == 53]
     answered = {one.payload: one for one in seen if one.source_port == 53}
     names = set()

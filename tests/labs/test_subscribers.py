@@ -144,9 +144,16 @@ def test_a_hundred_thousand_connections_of_a_thousand_subscribers_stay_in_their_
     assert violations == 0
 
 
-def foreign_edge(tmp_path: Path, kind: str) -> Path:
-    """One whose NAT gives out the ports of the next set, behind the tunnel of its own."""
-    text = load(f"{kind}-kernel").origin.read_text()
+def map_t_before_the_reference() -> str:
+    """A chain whose customer edge looks at no ports, before the reference as BR."""
+    before, br, _ = load("map-t-tayga").origin.read_text().partition('recipe = "tayga-map-br"')
+    assert br
+    return f'{before}recipe = "reference-br"\nenvironment.REFERENCE_TECHNOLOGY = "map-t"\n'
+
+
+def foreign_edge(tmp_path: Path, name: str) -> Path:
+    """One whose NAT gives out the ports of the next set, behind the tunnel or translator of its own."""
+    text = map_t_before_the_reference() if name == "map-t-tayga" else load(name).origin.read_text()
     good = 'verbs.start = \'ip route replace "$NG_RESPONDER_NETWORK4" via "$NG_OUTSIDE_PEER4"\''
     assert good in text
     bad = good.replace(
@@ -154,24 +161,34 @@ def foreign_edge(tmp_path: Path, kind: str) -> Path:
         '4"; nft flush map ip natgauge sets; '
         'nft add element ip natgauge sets "{ 10.0.0.2 : 198.18.0.1 . 2048-3071 }"\'',
     )
-    path = tmp_path / f"{kind}-foreign.toml"
-    path.write_text(text.replace(good, bad).replace(f'name = "{kind}-kernel"', f'name = "{kind}-foreign"'))
+    path = tmp_path / f"{name}-foreign.toml"
+    path.write_text(text.replace(good, bad).replace(f'name = "{name}"', f'name = "{name}-foreign"'))
     return path
 
 
 @pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.parametrize("kind", ["lw4o6", "map-e"])
-def test_a_customer_edge_that_sends_from_anothers_ports_is_dropped_and_named(kind: str, tmp_path: Path) -> None:
-    path = foreign_edge(tmp_path, kind)
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        # RFC 7596 section 6.2: without a binding of its own the next set is nobody's; a MAP rule knows its owner.
+        ("lw4o6-kernel", "no_subscriber"),
+        ("map-e-kernel", "wrong_port_set"),
+        ("map-t-tayga", "wrong_port_set"),
+        ("lw4o6-tunnels", "wrong_port_set"),
+        ("map-e-tunnels", "wrong_port_set"),
+    ],
+)
+def test_a_customer_edge_that_sends_from_anothers_ports_is_dropped_and_named(
+    name: str, cause: str, tmp_path: Path
+) -> None:
+    path = foreign_edge(tmp_path, name)
     question = ask("connection-rate", str(path), {"lab_name": "e2e-subs", "connections": 100})
     bench = Bench(question.cell)
     with bench, pytest.raises(BrokenError) as error:
         bench.ready(bench.plan("connection-rate", question.settings), Memory())
     said = str(error.value)
     assert "device does not forward: phase 1, Initiator to Responder: 0 of 8 frames came back" in said
-    # RFC 7596 section 6.2: without a binding of its own the next set is nobody's; a MAP rule knows its owner.
-    cause = "no_subscriber" if kind == "lw4o6" else "wrong_port_set"
     assert re.search(rf"the device counted \d+ x (br|lwaftr) {cause}", said)
     assert "\n" not in said
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import distributed
 import pytest
 from tests.labs.kills import children, faults
-from tests.labs.program import command_line
+from tests.labs.program import command_line, small_plan
 
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.status import status
@@ -23,23 +23,7 @@ from natgauge.labs import namespaces, upkeep
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 NAME = "e2e-worker"
-PLAN = f"""
-name = "worker"
-devices = ["linux-ipv4"]
-profile = "quick"
-repetitions = 2
-
-[lab]
-lab_name = "{NAME}"
-placement = "shared"
-
-[traffic]
-connections = 2_000
-
-[[measure]]
-metric = "connection-rate"
-error = "50%"
-"""
+PLAN = small_plan("worker", NAME, ["linux-ipv4"], 2_000, throughput=False)
 PATIENCE_SECONDS = 120.0
 
 

@@ -9,8 +9,6 @@ speed wanders, so the ratio of each pair counts, and the median of these must be
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import statistics
 import sys
 import tempfile
@@ -19,9 +17,9 @@ from typing import Any
 
 import click
 from tests.labs.foreign import foreign_nat
+from tests.labs.program import begins
 
 import natgauge
-from natgauge.host.cpus import usable_cpus
 
 NAT = "nftables-nat44"
 CONNECTIONS = 50_000
@@ -49,11 +47,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Connection rate on a wire beside that of an isolated lab.")
     parser.add_argument("--pairs", type=int, default=4, help="(default %(default)s)")
     pairs = parser.parse_args().pairs
-    if os.geteuid() != 0 or len(usable_cpus()) < 2:
-        click.echo("wire: network namespaces and BPF need root, and the device a core of its own", err=True)
+    if not begins("wire", cores=2):
         return 3
-    # Ended from outside, it undoes what it made.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     ratios = []
     with (
         tempfile.TemporaryDirectory(prefix="natgauge-wire-") as name,

@@ -21,6 +21,7 @@ class FakeEngine:
     Attributes:
         capacity: frames beyond this rate are lost; the tester itself sends what it is asked for.
         fastest: the tester sends no faster than this.
+        port: what it counted at each of the ports, beside zeros.
         lost: frames lost in each stream, whatever the rate; the last one of them at the very end.
         lost_in_stalls: those of them that a stall of 20 ms on CPU 1 may have lost; None = it cannot tell, and saw none.
         delays_ns: of the frames of a stream, the even ones' and the odd ones'; None = it cannot tell.
@@ -33,6 +34,7 @@ class FakeEngine:
 
     capacity: float = 1e12
     fastest: float = 1e12
+    port: dict[str, int] = field(default_factory=dict)
     lost: int = 0
     lost_in_stalls: int | None = None
     delays_ns: tuple[int, int] | None = None
@@ -74,7 +76,7 @@ class FakeEngine:
                 "stored": phase1["received_frames"] if phase1 else 0,
                 "octets": 8 * request.connections,
             },
-            "ports": {"initiator": PORT, "responder": PORT},
+            "ports": {"initiator": {**PORT, **self.port}, "responder": {**PORT, **self.port}},
             "cpus": [] if self.lost_in_stalls is None else [STALLED],
             "clock": {"source": "tsc"},
         }

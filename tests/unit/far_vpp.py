@@ -59,6 +59,8 @@ def vpp(arguments: list[str]) -> NoReturn:
     say("vpp[1]: dpdk not loaded")
     time.sleep(READY_SECONDS)
     plugins = re.findall(r"plugin (\w+)_plugin.so \{ enable \}", text)
+    if twice := [one for one in plugins if plugins.count(one) > 1]:
+        die(f"config_one_plugin: plugin '{twice[0]}_plugin.so' already configured")
     state: dict[str, Any] = {
         "pid": os.getpid(),
         "plugins": plugins,
@@ -75,7 +77,10 @@ def vpp(arguments: list[str]) -> NoReturn:
         time.sleep(0.05)
         state = json.loads(Path(told["cli-listen"]).read_text())
         if state["limit"] > (state["heap"] - 120) * 2600:
-            sys.stderr.write("vpp: os_out_of_memory: cannot allocate 1073741824 bytes\n")
+            # What the real one writes (v26.10-rc0: vppinfra/unix-misc.c, vlib/unix/main.c).
+            sys.stderr.write("Out-of-memory, calling os_panic().\nos_panic() called, aborting.\n")
+            sys.stderr.write("received signal SIGABRT, PC 0x7fb6d90a9e3c\n")
+            sys.stderr.write("Code:  41 89 c5\n#0  0x00007fb6d905afb2 gsignal + 0x12\n     from /lib/libc.so.6\n")
             sys.stderr.flush()
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if os.environ.get("FAR_CORE"):
@@ -183,7 +188,8 @@ def ip(arguments: list[str]) -> None:
         case ["address", "flush", "dev", name]:
             links[name]["addresses"] = []
         case ["address", "replace", one, "dev", name]:
-            links[name]["addresses"] = [*links[name]["addresses"], one]
+            # The one of the link itself is there in any case.
+            links[name]["addresses"] += [] if one == "fe80::1/64" else [one]
         case ["link", "set", "dev", name, "address", mac, "promisc", "on" | "off" as promisc]:
             links[name] |= {"mac": mac, "promisc": promisc}
         case _:

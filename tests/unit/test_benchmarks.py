@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import report, side_by_side, tester
+from benchmarks import report, side_by_side, targets, tester
 from benchmarks.compare import Row, ratios
 from benchmarks.place import Ends
 from benchmarks.required import RATES, Figure
@@ -70,7 +70,7 @@ class FakePlace:
     ids=str,
 )
 def test_every_load_becomes_a_request_that_the_agreement_allows_and_that_holds_n(load: Load) -> None:
-    request = json.loads(tester.request(FakePlace(), load, cpu=1).to_json())  # type: ignore[arg-type]
+    request = json.loads(tester.request(FakePlace(), load, 1).to_json())  # type: ignore[arg-type]
     schema = json.loads((ROOT / "trial" / "request-1.schema.json").read_text())
     assert [error.message for error in Draft202012Validator(schema).iter_errors(request)] == []
     side = request["initiator"]
@@ -97,3 +97,18 @@ def test_page_of_shares_tells_targets_and_what_could_not_be_measured() -> None:
     page = side_by_side.page({"date": "2026-11-22", "cpu": "Some CPU"}, lines)
     assert "| natgauge | 3,500,000 | 0.500 | 0.490 to 0.510 | 0.75 | judged |" in page
     assert "| trafgen | not measured |  | is not installed |  | one fixed frame |" in page
+
+
+def test_a_target_is_reached_by_its_median_on_the_right_side_of_its_bound() -> None:
+    share = targets.Target("share", 0.75, "at least", 0.76, 0.74, 0.78, 240, "")
+    cost = targets.Target("cost", 1.25, "at most", 1.3, 1.2, 1.4, 240, "two cables")
+    few = targets.Target("senders", 1.8, "at least", 1.8, None, None, 3, "")
+    assert [one.reached for one in (share, cost, few)] == [True, False, True]
+    page = targets.page({"date": "2026-11-22", "cpu": "Some CPU"}, [share, cost, few])
+    assert "| share | at least 0.75 | 0.760 | 0.740 to 0.780 | 240 | yes |  |" in page
+    assert "| cost | at most 1.25 | 1.300 | 1.200 to 1.400 | 240 | no | two cables |" in page
+    assert "| senders | at least 1.8 | 1.800 | too few | 3 | yes |  |" in page
+
+
+def test_trials_of_a_target_are_sent_from_as_many_cores_as_are_named() -> None:
+    assert tester.request(FakePlace(), targets.SHORT, 0, 1).senders.cpus == (0, 1)  # type: ignore[arg-type]

@@ -100,15 +100,15 @@ def test_a_device_that_fails_for_a_moment_is_not_broken(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_measured_leaves_the_other_measurements_of_its_cell(tmp_path: Path) -> None:
-    """A device that forwards nothing has a connection rate of 0; nothing can be said of its latency."""
+    """A device that forwards first frames only has a connection rate; nothing can be said of its latency."""
     plan = PLAN.replace('metric = "throughput"\nerror = "30%"', 'metric = "latency"')
-    benches = Benches(gateway=lambda cell: Gateway(establishes=30_000 if cell.dut == "linux-ipv4" else 0.5))
+    benches = Benches(gateway=lambda cell: Gateway(establishes=3e4, forwards=3e4 if cell.dut == "linux-ipv4" else 0.5))
     campaign(tmp_path, benches, plan=plan)
     found = {(one.cell, one.measurement): one for one in status(tmp_path / "out").measurements}
     rate = found["nftables-nat44-connections-1000", "connection-rate"]
     assert rate.folder
     assert not rate.broken
-    assert "connection-rate that it needs first" in found["nftables-nat44-connections-1000", "latency"].broken
+    assert "forwards at no rate" in found["nftables-nat44-connections-1000", "latency"].broken
     assert found["linux-ipv4-connections-1000", "latency"].folder
 
 

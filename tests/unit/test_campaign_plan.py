@@ -169,6 +169,10 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
             "x.toml: measure[0].devices[0]: 'linux-ipv5' is none of the devices of this plan; did you mean linux-ipv4?",
         ),
         (
+            {"measure": [{"metric": "throughput", "devices": 5}]},
+            "x.toml: measure[0].devices: 5 is no list of devices",
+        ),
+        (
             {"measure": [{"metric": "throughput", "devices": ["linux-ipv4"]}]},
             "x.toml: devices[0]: no measurement is of 'nftables-nat44'",
         ),
@@ -251,6 +255,40 @@ def test_a_measurement_may_be_of_some_devices_only() -> None:
     found = cells(measure=[{"metric": "throughput"}, {"metric": "connection-rate", "devices": ["nftables-nat44"]}])
     of_device = {point.device: {asked.metric for asked in point.asked} for point in found}
     assert of_device == {"nftables-nat44": {"throughput", "connection-rate"}, "linux-ipv4": {"throughput"}}
+
+
+FEW_AND_MANY: dict[str, Any] = {
+    "series": {},
+    "traffic": {},
+    "point": [{"name": "few", "connections": 1000}, {"name": "many", "connections": 9000}],
+}
+
+
+def test_a_measurement_may_be_of_some_points_only() -> None:
+    found = cells(
+        **FEW_AND_MANY,
+        devices=["nftables-nat44"],
+        measure=[{"metric": "connection-rate"}, {"metric": "throughput", "points": ["few"]}],
+    )
+    of_point = {point.connections: {asked.metric for asked in point.asked} for point in found}
+    assert of_point == {1000: {"throughput", "connection-rate"}, 9000: {"connection-rate"}}
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        (
+            ["few", "mani"],
+            "x.toml: measure[0].points[1]: 'mani' is none of the points of this plan; did you mean many?",
+        ),
+        ("few", "x.toml: measure[0].points: 'few' is no list of points; leave it out for all of them"),
+        (7, "x.toml: measure[0].points: 7 is no list of points; leave it out for all of them"),
+        (["few"], "x.toml: point[1]: no measurement of 'nftables-nat44' is of it; leave it out, or add it to measure"),
+    ],
+)
+def test_points_that_are_none_or_that_nobody_measures_are_refused(named: object, words: str) -> None:
+    found = faults(**FEW_AND_MANY, devices=["nftables-nat44"], measure=[{"metric": "throughput", "points": named}])
+    assert any(fault.startswith(words) for fault in found), found
 
 
 def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(

@@ -11,6 +11,7 @@ from natgauge.cli import run
 
 MEASURE = ["measure", "throughput", "--dut", "nftables-nat44"]
 RATE = ["measure", "connection-rate", "--dut", "nftables-nat44"]
+QUERIES = ["measure", "resolution-rate", "--dut", "nftables-nat44"]
 WIRE = ["measure", "throughput", "--dut", "linux-ipv4", "--lab", "wire"]
 PORTS = [
     *("--initiator-port", "ngnone0", "--initiator-gateway", "02:00:00:00:00:01"),
@@ -53,6 +54,12 @@ WRONG = [
     (["measure", "throughput", "--dut", "./nothing.toml"], "nothing.toml"),
     (["nonsense"], "nonsense"),
     ([*MEASURE, "--nonsense"], "--nonsense"),
+    # Real servers.
+    ([*QUERIES, "--far-side", "unbound"], 'far side "unbound": unknown'),
+    ([*QUERIES, "--far-side", "./nothing.toml"], "nothing.toml: cannot be read"),
+    ([*QUERIES, "--far-side", "knot", "--lab", "wire", *PORTS, "--device-timeout", "9"], "a place for a real server"),
+    ([*QUERIES, "--far-side", "knot", "--server-cores", "9999"], "server cores: core 9999 cannot be used here"),
+    ([*QUERIES, "--far-side", "knot", "--lab", "vm", "--server-cores", "0"], "lab vm has no such option"),
     (["duts", "show", "nothing"], "nothing"),
     (["lab", "down", "ng-none-such"], "ng-none-such"),
     (["lab", "down", "Not A Name"], "Not A Name"),
@@ -151,6 +158,58 @@ def test_a_wrong_question_is_refused_in_one_line(
     assert words in shown.err
     assert "Traceback" not in shown.err
     assert list(tmp_path.iterdir()) == []
+
+
+CHAIN = """
+name = "mine"
+title = "two devices"
+kind = "464xlat"
+initiator_family = "ipv4"
+responder_family = "ipv4"
+stateful = true
+source = "translated"
+[[chain]]
+device = "ce"
+recipe = "{}"
+[[chain]]
+device = "pe"
+recipe = "{}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("recipes", "words"),
+    [
+        (
+            ("./mine.toml", "tayga-nat64"),
+            "chain.0: recipe: './mine.toml' is a chain itself; name its devices one by one",
+        ),
+        (("mine", "tayga-nat64"), "chain.0: recipe: 'mine' is a chain itself; name its devices one by one"),
+        (("tayga-clat", "464xlat-tayga"), "chain.1: recipe: '464xlat-tayga' is a chain itself"),
+        (("tayga-clat", "nftables-nat44"), "pe takes ipv4, but ce sends ipv6"),
+        (("tayga-siit", "nftables-nat44"), "ce takes ipv6, but the Initiator sends ipv4"),
+        (("linux-ipv4", "tayga-clat"), "pe sends ipv6, but the Responder takes ipv4"),
+        (("tayga-clat", "tayga-nat46"), 'recipe "tayga-nat46": unknown; did you mean tayga-nat64'),
+        (("tayga-clat", "./nothing.toml"), "nothing.toml: cannot be read"),
+    ],
+)
+def test_a_chain_that_cannot_be_is_refused_in_one_line(
+    recipes: tuple[str, str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "duts").mkdir()
+    (tmp_path / "duts" / "mine.toml").write_text(CHAIN.format(*recipes))
+    for named in ("mine", "duts/mine.toml"):
+        assert run(["measure", "throughput", "--dut", named]) == 2
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err.count("\n")) == ("", 1)
+        assert shown.err.startswith("natgauge: ")
+        assert words in shown.err
+    assert [path.name for path in tmp_path.iterdir()] == ["duts"]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from natgauge.bench.lab_measurer import Recorder
 from natgauge.cli import run
 from natgauge.comparisons import running
 from natgauge.errors import BrokenError, UsageError
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.time_budget import TimeUpError
 
 ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
 
@@ -123,6 +125,19 @@ def test_a_gateway_without_any_rate_ends_it_in_one_line(world: World) -> None:
     world.gateways[1] = {"passes": lambda _load: False}
     with pytest.raises(BrokenError, match=r"compare: tayga-nat64:udp_timeout=300: no rate passed, in 3 searches"):
         natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new")
+
+
+def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def once(procedure: Procedure[Any], *_arguments: object) -> None:
+        raise TimeUpError(f"{procedure.metric}: 60 s are over")
+
+    monkeypatch.setattr(Procedure, "once", once)
+    # Throughput needs the rate of phase 1, which is searched for first.
+    with pytest.raises(BrokenError, match=r"compare: tayga-nat64.*: connection-rate: 60 s are over, in 3 searches"):
+        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="both")
+    assert len(world.started) == 3
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.bench.traffic import as_initiator_writes
+from natgauge.bench.traffic import behind_prefix
 from natgauge.errors import UsageError
 from natgauge.labs.addresses import (
     INNER_LINKS,
@@ -72,13 +72,13 @@ def test_the_first_inner_link_is_the_documented_one() -> None:
 
 def test_embedding_as_in_rfc6052_section_2_4() -> None:
     address = IPv4Address("192.0.2.33")
-    written = as_initiator_writes(Addresses(address, address), IPv6Network("2001:db8:122:344::/96"))
+    written = behind_prefix(Addresses(address, address), IPv6Network("2001:db8:122:344::/96"))
     assert written.first == written.last == IPv6Address("2001:db8:122:344::192.0.2.33")
 
 
 @given(st.integers(1, OUTSIDE["ipv4"].hosts))
 def test_nat64_destinations_stand_for_the_responders_addresses(count: int) -> None:
-    written = as_initiator_writes(Addresses(*OUTSIDE["ipv4"].range(count)), NAT64_PREFIX)
+    written = behind_prefix(Addresses(*OUTSIDE["ipv4"].range(count)), NAT64_PREFIX)
     assert written.count == count
     assert written.first in NAT64_PREFIX
     assert int(written.last) & 0xFFFFFFFF == int(OUTSIDE["ipv4"].range(count)[1])
@@ -86,7 +86,7 @@ def test_nat64_destinations_stand_for_the_responders_addresses(count: int) -> No
 
 def test_destinations_of_one_family_are_the_responders_own() -> None:
     own = Addresses(*OUTSIDE["ipv6"].range(3))
-    assert as_initiator_writes(own, None) == own
+    assert behind_prefix(own, None) == own
 
 
 def test_outside_networks_are_for_benchmarking_only() -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from natgauge.bench.bench import Bench, need_of
 from natgauge.bench.question import ask
-from natgauge.bench.traffic import Surroundings
+from natgauge.bench.surroundings import Surroundings
+from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.duts.layers import BUILT_IN
 from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.host import cpus
@@ -128,6 +130,26 @@ def test_a_stateless_translator_maps_host_for_host() -> None:
     found = around("tayga-siit")
     assert (found.translated, found.pool, str(found.mapped)) == (False, None, "198.18.0.2-198.18.255.254")
     assert str(found.prefix) == "2001:2:0:1::/96"
+
+
+def test_a_clat_alone_has_its_responder_behind_the_prefix_and_maps_its_customers() -> None:
+    found = around("tayga-clat")
+    assert (found.inside.family, found.outside.family, str(found.prefix)) == ("ipv4", "ipv6", "2001:2:0:1::/96")
+    assert str(found.mapped).startswith("2001:2:0:9::2-")
+    plan = make_plan(TrafficOptions(destination_addresses="198.19.0.9-198.19.0.10", connections=10), found)
+    assert str(plan.destination_addresses) == "198.19.0.9-198.19.0.10"
+    assert str(plan.responder_addresses) == "2001:2:0:1::c613:9-2001:2:0:1::c613:a"
+    assert str(plan.mapped_addresses) == "2001:2:0:9::2"
+    wire = {**WIRE, "initiator_gateway": "10.0.0.1", "responder_gateway": "2001:2:0:8000::1"}
+    with pytest.raises(UsageError, match=r"tayga-clat: goes from ipv4 to ipv6, .* choose --lab netns, vm or ssh"):
+        around("tayga-clat", **wire)
+
+
+@pytest.mark.parametrize("part", ["reference-ce", "reference-br", "softwire-ce", "softwire-pe", "tayga-map-br"])
+def test_one_end_of_a_softwire_is_no_gateway_alone(part: str) -> None:
+    path = BUILT_IN / "parts" / f"{part}.toml"
+    with pytest.raises(UsageError, match=f"^{part}: is one end of a softwire and does nothing without the other one"):
+        around(str(path))
 
 
 def test_what_a_foreign_translator_maps_to_is_not_known_so_any_source_is_right() -> None:

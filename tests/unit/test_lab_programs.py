@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -45,3 +46,15 @@ def test_a_file_that_cannot_be_run_is_passed_over(places: tuple[Path, Path, Path
 def test_a_missing_program_names_what_mends_it() -> None:
     with pytest.raises(HostError, match=r"program natgauge-test-program: not found .*make setup"):
         programs.find("natgauge-test-program")
+
+
+@pytest.mark.usefixtures("places")
+def test_devices_find_what_a_user_built_before_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = _program(tmp_path / "own", "sh"), _program(tmp_path / "other", "natgauge-test-program")
+    assert shutil.which("sh", path=programs.search_path()) not in (None, str(own))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(programs.PATH_VARIABLE, f"own::{other.parent}")
+    path = programs.search_path()
+    assert shutil.which("sh", path=path) == str(own)
+    assert shutil.which("natgauge-test-program", path=path) == str(other)
+    assert all(Path(folder).is_absolute() for folder in path.split(":")), "snippets run in another folder"

@@ -13,7 +13,8 @@ from tests.unit.fake_engine import FakeEngine
 
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.requests import TrialConstants
-from natgauge.bench.traffic import Surroundings, TrafficOptions, make_plan
+from natgauge.bench.surroundings import Surroundings
+from natgauge.bench.traffic import TrafficOptions, make_plan
 from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, UsageError
 from natgauge.labs.contract import Link, Port
@@ -41,6 +42,14 @@ class Isolated(FakeLab):
     """The same with queues before the device."""
 
     placement: Placement = "isolated"
+
+
+class Guest(FakeLab):
+    """A guest plugged into taps."""
+
+    placement: Placement = "external"
+    initiator = replace(FakeLab.initiator, tap=True)
+    responder = replace(FakeLab.responder, tap=True)
 
 
 class FakeTable:
@@ -380,3 +389,24 @@ def test_batches_of_an_overloaded_device_get_smaller_in_shared_placement() -> No
     # 20 us a frame: 64 frames would look like a stall. What phase 1 takes says nothing of phase 2.
     assert [request.senders.batch for request in engine.requests] == [64, 5, 64]
     assert [request.senders.stall_ns for request in engine.requests] == [1_000_000] * 3
+
+
+@pytest.mark.parametrize(
+    ("port", "on_taps", "elsewhere"),
+    [
+        # Whatever a receiver took, the tap's driver counts as dropped: that explains no loss.
+        ({"rx_dropped": 900}, Verdict.FAIL, Verdict.INVALID),
+        ({"tx_dropped": 900}, Verdict.INVALID, Verdict.INVALID),
+        # What a tap refuses it also counts as dropped; the queue is the one before the guest.
+        ({"refused": 900, "tx_dropped": 900}, Verdict.FAIL, Verdict.INVALID),
+        ({"redirect_errors": 1}, Verdict.INVALID, Verdict.INVALID),
+    ],
+)
+def test_what_taps_count_is_the_guests_doing(port: dict[str, int], on_taps: Verdict, elsewhere: Verdict) -> None:
+    found = {}
+    for place in (Guest(), Isolated()):
+        engine = FakeEngine(lost=100, port=port)
+        meter = measurer(engine)
+        meter.place = place
+        found[place.placement] = meter.measure(TrialPlan(connections=1000, phase1_rate=1e4)).verdict
+    assert found == {"external": on_taps, "isolated": elsewhere}

@@ -65,6 +65,7 @@ def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_the_teste
         Ability.OWN_DELAYS,
         Ability.BACKGROUND,
         Ability.COSTS,
+        Ability.REAL_SERVER,
     }
     assert measurer(Played).abilities == TESTER_ABILITIES | DEVICE_ABILITIES
     assert measurer(None).abilities == TESTER_ABILITIES

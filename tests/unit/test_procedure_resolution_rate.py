@@ -21,7 +21,7 @@ from natgauge.errors import UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.measurer import Ability, Counts, Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.procedures.resolution_rate import PROCEDURE, Settings
+from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, Settings
 from natgauge.verdicts import judge
 
 N = 1600
@@ -113,25 +113,59 @@ def test_a_tester_that_cannot_ask_refuses() -> None:
         measure(Gateway())
 
 
+def test_a_real_server_gets_the_queries_no_faster_in_phase_1_than_any_can() -> None:
+    device = Gateway(abilities=ABLE | {Ability.REAL_SERVER}, forwards=300_000)
+    result = measure(device, far_side="knot")
+    assert all(plan.handed_on and plan.phase1_rate <= SERVER_PHASE1_RATE for plan in device.plans)
+    assert any("answered right within 0.25 s by knot" in note for note in result.notes)
+    own = gateway(forwards=300_000)
+    measure(own)
+    assert all(not plan.handed_on and plan.phase1_rate == 50_000 for plan in own.plans)
+
+
+def test_without_a_place_for_a_server_there_is_none() -> None:
+    with pytest.raises(UsageError, match="lacks a place for a real server behind the device"):
+        measure(gateway(), far_side="knot")
+
+
 def test_a_type_that_is_none_of_ours_is_refused() -> None:
     with pytest.raises(UsageError, match="query"):
         Settings(connections=N, placement="shared", query="mx")  # type: ignore[arg-type]
 
 
-def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
-    phase2 = Counts(intended=1000, offered=1000, received=990, wrong_answers=4, questions=996)
-    evidence = TrialEvidence(
-        placement="shared",
+def answered(phase2: Counts, **changed: Any) -> TrialEvidence:
+    """A trial of queries with these counts; one in 10,000 may be lost."""
+    return TrialEvidence(
         connections=0,
         stored=0,
         phase1=Counts(0, 0, 0),
         phase2={Direction.INITIATOR: phase2},
         loss_tolerance=0.0001,
+        **changed,
     )
+
+
+def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
+    phase2 = Counts(intended=1000, offered=1000, received=990, wrong_answers=4, questions=996)
+    evidence = answered(phase2, placement="shared")
     found = judge(evidence)
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, "device")
     assert "4 answered wrong of 1000 frames, 10 lost in all" in found.reason
     assert judge(replace(evidence, loss_tolerance=0.01)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("received", "late", "dropped", "limited_by"),
+    [(900, 0, 100, "server"), (890, 10, 100, "server"), (900, 0, 50, "device"), (900, 100, 0, "device")],
+)
+def test_what_a_server_did_not_read_in_time_is_not_the_devices(
+    received: int, late: int, dropped: int, limited_by: str
+) -> None:
+    phase2 = Counts(intended=1000, offered=1000, received=received, late=late, questions=1000)
+    evidence = answered(phase2, placement="isolated", server_dropped=dropped)
+    found = judge(evidence)
+    assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
+    assert (f"{dropped} at the server's sockets" in found.reason) is (dropped > 0)
 
 
 def test_the_engine_is_asked_for_queries_of_their_own_length() -> None:
@@ -140,6 +174,8 @@ def test_the_engine_is_asked_for_queries_of_their_own_length() -> None:
     request = measurer.request(TrialPlan(100, 500.0, Phase2Plan(2000.0, 0.0, 0.5), query="aaaa"))
     assert (request.frame.size, request.frame.side, request.frame.query) == (114, "initiator", "aaaa")
     assert measurer.request(TrialPlan(100, 500.0)).frame.query is None
+    asked = TrialPlan(100, 500.0, Phase2Plan(2000.0, 0.0, 0.5), query="aaaa", handed_on=True)
+    assert (request.frame.handed_on, measurer.request(asked).frame.handed_on) == (False, True)
 
 
 def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> None:

@@ -60,6 +60,16 @@ def cells(results: list[Result], against: Any = "cores") -> dict[str, dict[str, 
     return blocks
 
 
+def test_a_time_limit_that_only_some_had_is_told_of_these_alone() -> None:
+    """Seen: that of a process's frames stood above the table, as if kernel gateways had one, too."""
+    limit = {"frame_timeout_seconds": 0.02}
+    limits: dict[str, dict[str, float]] = {"tayga": limit, "nat": {}}
+    found = cells([one("throughput", dut, cores, 1e5, parameters=limits[dut]) for dut in limits for cores in (1, 2)])
+    assert "frame time limit (s)" not in found[""]
+    told = {block for block, lines in found.items() if "frame time limit (s)" in lines}
+    assert told == {"throughput of tayga (frames/s)"}
+
+
 def test_it_has_the_shape_and_the_figures_of_figure_2() -> None:
     found = cells(SCALE_UP)
     assert list(found) == [

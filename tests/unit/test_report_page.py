@@ -27,6 +27,7 @@ from natgauge.reports.html import again, charts, delays
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.page import page
+from natgauge.reports.rows import number as printed
 from natgauge.reports.shown import lines_of
 from natgauge.reports.stored import find
 from natgauge.results.making import make
@@ -115,6 +116,16 @@ def test_every_row_of_the_text_is_on_the_page(folder: Path, written: Path) -> No
         assert line.heading in shown
         for cell in line.cells:
             assert cell in shown
+
+
+def test_a_figure_at_a_glance_leads_to_its_result(folder: Path, written: Path) -> None:
+    found = written.read_text()
+    tables = re.findall(r'<table class="glance">.*?</table>', found, re.DOTALL)
+    linked = re.findall(r'<a href="#(result-\d+)">([^<]+)</a>', "".join(tables))
+    results = find([folder]).results
+    assert sorted(linked) == sorted((f"result-{at}", printed(one.median)) for at, one in enumerate(results, start=1))
+    for place, _ in linked:
+        assert found.count(f'id="{place}"') == 1
 
 
 def test_figures_are_those_that_the_results_call_for_each_with_words_and_table(folder: Path, written: Path) -> None:
@@ -351,6 +362,15 @@ def test_a_pointer_is_told_the_value(browser: Browser, written: Path) -> None:
     assert re.fullmatch(r"\d+\. [\w-]+, (repetition \d+|median): [\d,.]+ connections/s", told)
     browser.point_at(5, 5)
     assert browser.ask("document.getElementById('tip').hidden") is True
+
+
+def test_a_figure_at_a_glance_unfolds_its_result(browser: Browser, written: Path) -> None:
+    browser.open(written, 1280)
+    folded = "document.getElementById('result-3').closest('details').open"
+    assert browser.ask(folded) is False
+    browser.ask("document.querySelector('.glance a[href=\"#result-3\"]').click()")
+    # The page hears of its new address a moment later.
+    assert browser.ask(f"new Promise((told) => setTimeout(() => told({folded}), 100))") is True
 
 
 def test_the_page_is_printed_on_paper(browser: Browser, written: Path) -> None:

@@ -228,6 +228,7 @@ BOTH_KNOW = {
         EXAMPLE, ("background", BACKGROUND), ("phase2.responder", ONCE)
     ),
     "phase2.responder: {}: with frame.query it only answers: leave it out": changed(EXAMPLE, ("frame", ASKING)),
+    "frame.handed_on: true: only queries can be: name frame.query": changed(EXAMPLE, ("frame.handed_on", True)),
     "background: {}: is not possible with frame.query: leave it out": changed(
         EXAMPLE, ("frame", ASKING), ("phase2.responder", ABSENT), ("background", BACKGROUND)
     ),

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,8 @@ from natgauge.labs import locks
 from natgauge.version import VERSION
 
 FACTS = {"kernel": "6.18", "cpu": {"model": "Made up"}}
-WIRE = {
+THROUGHPUT: Mapping[str, object] = {"metric": "throughput"}
+WIRE: dict[str, Any] = {
     "lab": "wire", "lab_name": "rack", "initiator_port": "a", "initiator_gateway": "02:00:00:00:00:01",
     "responder_port": "b", "responder_gateway": "02:00:00:00:00:02", "device_timeout": 60,
 }  # fmt: skip
@@ -42,14 +44,14 @@ def use(monkeypatch: pytest.MonkeyPatch, number: int, siblings: int = 1) -> None
     )
 
 
-def wanted(device: str = "linux-ipv4", **lab: object) -> offers.Resources:
+def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPUT, **lab: Any) -> offers.Resources:
     plan = parse(
         {
             "name": "one",
             "devices": [device],
             "lab": lab,
             "traffic": {"connections": 1000},
-            "measure": [{"metric": "throughput"}],
+            "measure": [measure],
             "seed": 1,
         },
         "plan",
@@ -68,6 +70,16 @@ def test_a_cell_needs_its_lab_and_its_cores_and_one_worker_for_itself(monkeypatc
     assert wanted(placement="isolated", cores=2)["cores"] == 3
     assert wanted(placement="shared", cores=3)["cores"] == 3
     assert wanted(lab_name="rack")["lab rack"] == 1
+
+
+def test_a_real_server_wants_a_core_of_its_own_or_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, 4)
+    asking = {"metric": "resolution-rate", "far_side": "knot"}
+    assert wanted(measure=asking)["cores"] == 2
+    assert wanted(measure=asking, placement="isolated", cores=1)["cores"] == 3
+    assert wanted(measure={**asking, "far_side": "tester"})["cores"] == 1
+    shares = wanted(measure=asking, placement="isolated", cores="2", sender_cores="1", server_cores="2")
+    assert (shares["cores"], shares["core 1"], shares["core 2"]) == (2, 1, 1)
 
 
 def test_cores_that_a_plan_names_are_these_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:

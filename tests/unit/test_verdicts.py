@@ -216,6 +216,31 @@ ROWS = [
     # The tester did not offer what was intended
     Row("fewer offered", both_phases(replace(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
     Row("refused by the port", evidence(ports={"initiator": PortFacts(refused=1)}), Verdict.INVALID, "tester"),
+    Row(
+        "queue before the device full",
+        evidence(phase1=replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortFacts(queue_full=9)}),
+        Verdict.FAIL,
+        "device",
+        1,
+        "phase 1: 9 of 100000 frames found the queue before the device full",
+    ),
+    Row(
+        "queue before the device full, phase 2",
+        both_phases(replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortFacts(queue_full=9)}),
+        Verdict.FAIL,
+        "device",
+        2,
+    ),
+    Row(
+        "queue before the device full behind a sender that stood still",
+        evidence(
+            phase1=replace(SECOND, offered=N - 9, received=N - 9),
+            ports={"responder": PortFacts(queue_full=9)},
+            cpus=(stall(),),
+        ),
+        Verdict.INVALID,
+        "host",
+    ),
     Row("redirect error", evidence(ports={"initiator": PortFacts(redirect_errors=1)}), Verdict.INVALID, "tester"),
     # Lag
     Row("late in `shared`", evidence(placement="shared", phase1=LATE), Verdict.FAIL, "device", 1, "50.00 ms behind"),

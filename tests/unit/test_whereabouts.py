@@ -31,6 +31,7 @@ NOT_LINUX = {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw
         ("map-t-jool", (), ("ssh",)),
         ("map-t-jool", ("jool_mapt",), ("here", "ssh")),
         ("map-t", (), ("here",)),
+        ("lw4o6-tunnels", (), ("here", "guest", "ssh")),
         ("openbsd-pf-nat64", ("pf",), ("ssh",)),
     ],
 )

@@ -85,6 +85,9 @@ pub struct Frame {
     /// each at once. What is received then are right answers, each once, at the Initiator, and delays are those of
     /// query and answer together. Absent: plain test frames.
     pub query: Option<Query>,
+    /// The Responder answers no query but hands it on to the stack of its port's namespace, where a server answers.
+    #[serde(default)]
+    pub handed_on: bool,
 }
 
 impl Frame {

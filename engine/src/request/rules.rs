@@ -20,7 +20,7 @@ pub struct Rule {
 }
 
 /// All of them, in the order in which they are checked.
-pub const RULES: [Rule; 17] = [
+pub const RULES: [Rule; 18] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -160,6 +160,15 @@ pub const RULES: [Rule; 17] = [
             let responder = request.phase2.as_ref()?.responder.as_ref();
             (request.frame.query.is_some() && responder.is_some()).then_some("{}")
         },
+    },
+    Rule {
+        field: "frame.handed_on",
+        text: "only queries can be: name frame.query",
+        schema: || {
+            let wanted = json!({"properties": {"handed_on": {"const": true}}, "required": ["handed_on"]});
+            at("frame", json!({"if": wanted, "then": {"required": ["query"]}}))
+        },
+        broken: |request| (request.frame.handed_on && request.frame.query.is_none()).then_some("true"),
     },
     Rule {
         field: "background",

@@ -16,13 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from natgauge import procedures
-from natgauge.bench import costs, foreign, queries
+from natgauge.bench import costs, far_side, foreign, queries
 from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder
 from natgauge.bench.question import Cell
 from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.rounds import Frames
-from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, surroundings, with_pool
+from natgauge.bench.surroundings import surroundings
+from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, with_pool
 from natgauge.bench.watch import Silent, Watch
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
@@ -41,7 +42,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.words import QUERY_OCTETS, Family, Query
+from natgauge.words import QUERY_OCTETS, TESTER, Family, Query
 
 #: Makes what plays a recipe on a device with these wishes.
 Player = Callable[[Recipe, Device, Wishes], Gateway]
@@ -142,6 +143,8 @@ class Bench:
         self._made = ExitStack()
         self._fitted: PlanFacts | None = None
         self._beside: costs.Beside | None = None
+        self._server = ExitStack()
+        self._far_side: far_side.FarSide | None = None
         if not self.lab.devices:
             foreign.refuse_settings(self.lab, self.recipe, cell.wishes)
 
@@ -159,6 +162,7 @@ class Bench:
         found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else foreign.abilities(self.lab.foreign))
         found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
         found |= set() if costs.unable(self.recipe, self.lab) else {Ability.COSTS}
+        found |= set() if self.lab.server is None else {Ability.REAL_SERVER}
         return found | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
@@ -186,6 +190,7 @@ class Bench:
         if settings.query is not None:
             ports = self.traffic.destination_ports
             queries.refuse_unlike(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
+            far_side.refuse(settings.far_side, self.lab, self.traffic)
         if settings.fills_table and not self.recipe.stateful:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
         planned = Planned(procedure, settings, self._facts(settings))
@@ -258,10 +263,12 @@ class Bench:
         check_host()
         self._watch.stage(f"making lab {self.lab.name}")
         self._made.enter_context(self.lab)
+        # What stands in the lab goes before it, also when the lab stays.
+        self._made.enter_context(self._server)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.device, self._fitted, self._beside = None, None, None
+        self.device, self._fitted, self._beside, self._far_side = None, None, None, None
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def ready(self, planned: Planned, recorder: Recorder, *, prove: bool = True) -> Ready:
@@ -307,6 +314,7 @@ class Bench:
             phase1_only=planned.settings.phase2_seconds == 0,
             own=self._own_delays if self.lab.virtual else None,
             beside=self._neighbours(),
+            server=self._real_server(planned.settings.far_side),
         )
         if prove:
             self._watch.stage("checking that the device forwards")
@@ -329,6 +337,18 @@ class Bench:
             frames = Frames(family, self.octets_on(family), self.traffic.connections)
             self._beside = costs.BesideOnCore(frames, self.lab.sender_cpus[0], Bench, self._made)
         return self._beside
+
+    def _real_server(self, name: str) -> far_side.FarSide | None:
+        """The server that is to answer, started; None = the tester answers."""
+        if self._far_side is not None and self._far_side.name != name:
+            self._far_side = None
+            self._server.close()
+        if name != TESTER and self._far_side is None and self.lab.server is not None:
+            self._watch.stage(f"starting {name} as far side")
+            family, addresses = self.around.outside.family, self.traffic.responder_addresses
+            server = far_side.FarSide(name, self.lab.server, family, addresses)
+            self._far_side = self._server.enter_context(server)
+        return self._far_side
 
     def _fit(self, facts: PlanFacts) -> DeviceSettings | None:
         """Start the device, or fit the one that stands; None when it is not ours."""

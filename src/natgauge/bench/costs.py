@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -22,6 +22,7 @@ from natgauge.bench.rounds import (
     perform,
     work,
 )
+from natgauge.bench.watch import Unread
 from natgauge.duts.recipe import Recipe
 from natgauge.host.sampling import Sampling
 from natgauge.labs.cable import CableLab
@@ -142,19 +143,9 @@ class BesideOnCore:
             self._cable = self._made.enter_context(CableLab(_name("cable")))
             place = {"lab_name": _name("plain"), "placement": "shared", "cores": str(self._cpu)}
             bench = self._made.enter_context(self._plan_bench(forwarding_of(self._frames, place), rates=NO_SEARCH))
-            ready = bench.ready(bench.plan("throughput", {}), _Unread(), prove=False)
+            ready = bench.ready(bench.plan("throughput", {}), Unread(), prove=False)
             self._forwarding = ready.measurer
         return self._forwarding, self._cable
-
-
-class _Unread:
-    """Plain forwarding has no trials of its own."""
-
-    def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Forget it."""
-
-    def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Forget it."""
 
 
 def _told(done: Round, plan: CostPlan) -> CostRound:

@@ -22,6 +22,8 @@ from natgauge.trials import TrialRequest, TrialResult, phase1_of
 from natgauge.verdicts import judge
 from natgauge.words import Placement
 
+#: What a server's recipe calls queries that were lost before its sockets (duts/common/far-side.toml).
+SOCKET: Final = "socket"
 #: Stands for phase 1 in trials that have none.
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 
@@ -42,6 +44,7 @@ class Evidence:
         device_error: what the device said instead of answering; empty when it did, None where it is not ours.
         restart: of the device in the middle of the trial.
         forwards: whether single frames came back after it; None = not tried.
+        server_refused: queries that a real server did not answer as it should, by cause; none where there is none.
     """
 
     request: TrialRequest
@@ -55,19 +58,23 @@ class Evidence:
     strays: Mapping[str, int] = field(default_factory=dict)
     restart: Restart | None = None
     forwards: bool | None = None
+    server_refused: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def dropped(self) -> dict[str, int]:
         """Frames dropped during the trial, by place."""
         return {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
 
-    def judged(self, plan: TrialPlan, placement: Placement, table_limit: int | None) -> TrialOutcome:
+    def judged(
+        self, plan: TrialPlan, placement: Placement, table_limit: int | None, *, taps: bool = False
+    ) -> TrialOutcome:
         """How the trial ended.
 
         Args:
             plan: what was tried.
             placement: of the lab.
             table_limit: the most connections the device is set to hold; None where unknown.
+            taps: the tester's ports are taps of a guest.
         """
         result = self.result
         phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
@@ -87,8 +94,8 @@ class Evidence:
                 strays=self.strays,
                 cpus=stalls_of(result),
                 ports={
-                    "Initiator": facts_of(result.ports.initiator),
-                    "Responder": facts_of(result.ports.responder),
+                    "Initiator": facts_of(result.ports.initiator, tap=taps),
+                    "Responder": facts_of(result.ports.responder, tap=taps),
                 },
                 dropped_before=self.dropped_before,
                 dropped_after=self.dropped_after,
@@ -98,6 +105,7 @@ class Evidence:
                 device_error=self.device_error or "",
                 forwards=self.forwards,
                 restarted=plan.restart_at_seconds is not None,
+                server_dropped=self.server_refused.get(SOCKET, 0),
             )
         )
         return TrialOutcome(
@@ -115,7 +123,13 @@ class Evidence:
             device_stalled_seconds=device_stalled_seconds(result),
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
-            notes=(*judgement.notes, *_fault_notes(self.faults), *_background_notes(phase2), *_query_notes(phase2)),
+            notes=(
+                *judgement.notes,
+                *_fault_notes("device", self.faults),
+                *_fault_notes("server", self.server_refused),
+                *_background_notes(phase2),
+                *_query_notes(phase2),
+            ),
         )
 
     def record(
@@ -131,6 +145,7 @@ class Evidence:
             "device_count_before": self.count_before,
             "device_count_after": self.count_after,
             "device_faults": self.faults,
+            "server_refused": self.server_refused,
             "forwards_afterwards": self.forwards,
             "restart": self.restart,
             "dropped": self.dropped,
@@ -171,5 +186,5 @@ def _query_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
     ]
 
 
-def _fault_notes(faults: Mapping[str, int]) -> list[str]:
-    return [f"the device counted {number} x {name}" for name, number in faults.items() if number > 0]
+def _fault_notes(who: str, faults: Mapping[str, int]) -> list[str]:
+    return [f"the {who} counted {number} x {name}" for name, number in faults.items() if number > 0]

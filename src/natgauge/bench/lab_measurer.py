@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from natgauge.bench import forwarding
 from natgauge.bench.costs import Beside
 from natgauge.bench.evidence import Evidence, record_of_none
-from natgauge.bench.needs import DeviceControl, OwnDelays, Place
+from natgauge.bench.needs import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.restart import RestartInTrial
@@ -100,6 +100,7 @@ class LabMeasurer(Measurer):
         passed: the plan of the last trial that passed.
         sleep: waits while a device settles; the tests hand in their own.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
+        server: the real one behind the device, that answers queries; None = the tester itself does.
         known_rates: what the device did when it was asked for more, in `shared` placement, by whether that was phase 1
             alone: opening a connection costs it more than forwarding.
     """
@@ -119,6 +120,7 @@ class LabMeasurer(Measurer):
     passed: TrialPlan | None = None
     sleep: Callable[[float], None] = time.sleep
     own_drops: Mapping[str, int] = field(default_factory=dict)
+    server: ServerControl | None = None
     known_rates: dict[bool, float | None] = field(default_factory=dict)
 
     @property
@@ -128,6 +130,7 @@ class LabMeasurer(Measurer):
         found = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
         found |= set() if self.settings.background is None else {Ability.BACKGROUND}
         found |= set() if self.beside is None else {Ability.COSTS}
+        found |= set() if self.server is None else {Ability.REAL_SERVER}
         if device is None:
             return found
         lacking = (set() if device.empties else {Ability.EMPTY_TIMED}) | (
@@ -190,7 +193,8 @@ class LabMeasurer(Measurer):
         return self._perform(request).result.receiver_time
 
     def _judged(self, evidence: Evidence, plan: TrialPlan) -> TrialOutcome:
-        return evidence.judged(plan, self.place.placement, self.settings.table_limit)
+        taps = self.place.initiator.tap
+        return evidence.judged(plan, self.place.placement, self.settings.table_limit, taps=taps)
 
     def _bring_back(self) -> str:
         """Start a collapsed device anew; what was said when it did not come back, else nothing."""
@@ -341,11 +345,15 @@ class LabMeasurer(Measurer):
             self.sleep(settle)
         faults_before = self._faults()
         dropped_before = self._dropped()
+        refused_before = self._refused()
         if restart_at is None:
             result, restart, error = self._run(request, self.watch.running), None, ""
         else:
             result, restart, error = self._run_restarting(request, restart_at)
         dropped_after = self._dropped()
+        if self.server is not None:
+            self.server.confirm_standing()
+        refused = {cause: number - refused_before.get(cause, 0) for cause, number in self._refused().items()}
         count: int | None = None
         strays: dict[str, int] = {}
         if self.device is not None and not error:
@@ -363,6 +371,7 @@ class LabMeasurer(Measurer):
             },
             dropped_after=dropped_after,
             faults=faults,
+            server_refused=refused,
             device_error=None if self.device is None else error,
             restart=restart,
         )
@@ -393,6 +402,9 @@ class LabMeasurer(Measurer):
 
     def _faults(self, *, alive: bool = True) -> dict[str, int]:
         return dict(self.device.faults()) if self.device is not None and alive else {}
+
+    def _refused(self) -> Mapping[str, int]:
+        return {} if self.server is None else self.server.refused()
 
     def _dropped(self) -> dict[str, int]:
         """Drops at the device's places; those at the tester's own ports are in the engine's result already."""

@@ -78,6 +78,27 @@ class DeviceControl(Protocol):
         """
 
 
+class ServerControl(Protocol):
+    """What the measurer needs of a real server behind the device."""
+
+    name: str
+    cpus: str
+
+    @property
+    def version(self) -> str:
+        """What it says of itself."""
+
+    def refused(self) -> Mapping[str, int]:
+        """Queries it did not answer as it should, so far, by cause."""
+
+    def confirm_standing(self) -> None:
+        """See that it still stands.
+
+        Raises:
+            BrokenError: it does not.
+        """
+
+
 class OwnDelays(Protocol):
     """Measures the tester's own delays."""
 

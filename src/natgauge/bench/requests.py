@@ -123,7 +123,9 @@ class Requests:
             stateless=plan.stateless,
             connections=plan.connections,
             order=plan.order,
-            frame=self.traffic.frame((settings.initiator_family, settings.responder_family), plan.query),
+            frame=self.traffic.frame(
+                (settings.initiator_family, settings.responder_family), plan.query, handed_on=plan.handed_on
+            ),
             phase1=None if plan.stateless else _phase1(plan, pace, grace),
             gap_ms=None if plan.phase2 is None else _GAP_MS,
             phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, pace, grace),

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 from natgauge.bench import subscribers as sharing
 from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
+from natgauge.bench.surroundings import Surroundings
 from natgauge.errors import UsageError
-from natgauge.labs.contract import Addresses, Ground, Link
+from natgauge.labs.contract import Addresses, Link
 from natgauge.options import choice
 from natgauge.words import MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.port_sets import PortSets
-    from natgauge.duts.recipe import Recipe
     from natgauge.trials import Frame
 
 #: RFC 4814 section 4.5: pseudorandom source ports leave the well-known ones out.
@@ -50,51 +50,6 @@ RANGES = ("source_addresses", "source_ports", "destination_addresses", "destinat
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What lab and device fix before any traffic is planned.
-
-    Attributes:
-        inside: the link between Initiator and device.
-        outside: the link between device and Responder.
-        prefix: NAT64 prefix (RFC 6052) in front of the Responder's IPv4 addresses as the Initiator writes them; None
-            when both sides speak the same family.
-        translated: whether the device replaces the Initiator's source by one that only phase 1 can tell.
-        pool: outside addresses the device may use; None = not checked.
-        mtu: of the lab's interfaces, in octets.
-        mapped: addresses a stateless translator has for the Initiator's hosts, from the first one on; None = it is no
-            such device, or they are not known.
-        port_sets: how its subscribers share outside addresses; None = it has none. The pool then follows from them.
-    """
-
-    inside: Link
-    outside: Link
-    prefix: ipaddress.IPv6Network | None = None
-    translated: bool = True
-    pool: Addresses | None = None
-    mtu: int = 1500
-    mapped: Addresses | None = None
-    port_sets: PortSets | None = None
-
-
-def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
-    """What a lab and the gateway in it fix for the traffic."""
-    mapped = ground.mapped if recipe.source == "mapped" else None
-    # A mapping that is not known is judged like any translation; within one family an inside source is a leak.
-    one_family = recipe.initiator_family == recipe.responder_family
-    translated = recipe.source != "unchanged" and (mapped is None or one_family)
-    return Surroundings(
-        inside=ground.inside,
-        outside=ground.outside,
-        prefix=ground.nat64_prefix if recipe.initiator_family != recipe.responder_family else None,
-        translated=translated,
-        pool=ground.pool if translated and mapped is None else None,
-        mtu=ground.mtu,
-        mapped=mapped,
-        port_sets=recipe.port_sets,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class TrafficOptions:
     """What the user may ask for; None = chosen by the plan.
 
@@ -103,7 +58,7 @@ class TrafficOptions:
         subscribers: of a device that shares addresses: how many of the Initiator's addresses, each a subscriber.
         source_addresses: "A" or "A-B", the Initiator's.
         source_ports: "A" or "A-B".
-        destination_addresses: "A" or "A-B", the Responder's own (NAT64: the IPv4 ones).
+        destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
         destination_ports: "A" or "A-B".
         frame_size: octets with FCS on `frame_side`.
         frame_side: the side whose frames have `frame_size`.
@@ -137,12 +92,17 @@ def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
     """
     named = (
         ("source addresses", options.source_addresses, families[0], options.subscribers),
-        ("destination addresses", options.destination_addresses, families[1], None),
+        ("destination addresses", options.destination_addresses, _writes(families), None),
     )
     return sum(
         max(1, number or 1) if text is None else parse_addresses(name, text, family).count
         for name, text, family, number in named
     )
+
+
+def _writes(families: tuple[Family, Family]) -> Family:
+    """Family in which the Responder's addresses are named: IPv4 where either side has it."""
+    return "ipv4" if "ipv4" in families else "ipv6"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +134,20 @@ class TrafficPlan:
     order: Order
     mapped_addresses: Addresses | None = None
 
-    def frame(self, families: tuple[Family, Family], query: Query | None = None) -> Frame:
+    def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
         """The frame as the engine is asked for it.
 
         Args:
             families: of the Initiator's and the Responder's side.
             query: what DNS queries ask for; None = plain frames.
+            handed_on: whether a real server answers them.
         """
         # What may be asked is known without what reads and checks JSON.
         from natgauge.trials import Frame  # noqa: PLC0415
 
         if query is None:
             return Frame(size=self.frame_size, side=self.frame_side)
-        return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query)
+        return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
 
     @property
     def space(self) -> int:
@@ -208,8 +169,10 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
     """
     named = _named_addresses("source addresses", options.source_addresses, around.inside)
     sources = sharing.source_addresses(options.subscribers, named, around.port_sets, around.inside)
-    responders = _named_addresses("destination addresses", options.destination_addresses, around.outside)
-    responders = responders or Addresses(around.outside.tester, around.outside.tester)
+    hosts = around.embedded or around.outside
+    named_hosts = _named_addresses("destination addresses", options.destination_addresses, hosts)
+    responders = named_hosts or Addresses(hosts.tester, hosts.tester)
+    behind = behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
     source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, around.port_sets)
     size = frame_size(options.frame_size, options.frame_side, around)
@@ -217,8 +180,8 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
         connections=0,
         source_addresses=sources,
         source_ports=source_ports,
-        destination_addresses=as_initiator_writes(responders, around.prefix),
-        responder_addresses=responders,
+        destination_addresses=behind if around.embedded is None else responders,
+        responder_addresses=responders if around.embedded is None else behind,
         destination_ports=destination_ports,
         frame_size=size,
         frame_side=options.frame_side,
@@ -320,7 +283,7 @@ def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | Non
     return addresses
 
 
-def as_initiator_writes(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
+def behind_prefix(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
     """IPv4-embedded IPv6 addresses (RFC 6052 section 2.2), or without a prefix the addresses themselves."""
     if prefix is None:
         return responders

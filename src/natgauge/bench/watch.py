@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from natgauge.procedures.kit.events import Event
@@ -33,3 +34,13 @@ class Silent:
 
     def event(self, event: Event) -> None:
         """Shown nowhere."""
+
+
+class Unread:
+    """Forgets what it is given: of those who stand beside a device there are no trials."""
+
+    def add_trial(self, trial: Mapping[str, object]) -> None:
+        """Forget it."""
+
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Forget it."""

@@ -16,7 +16,7 @@ from natgauge.bench.bench import Bench, Planned
 from natgauge.bench.question import Cell, ask
 from natgauge.campaigns import keys
 from natgauge.campaigns.formula import evaluate
-from natgauge.campaigns.plan import Plan, PlanError
+from natgauge.campaigns.plan import Plan, PlanError, is_of
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability
@@ -178,7 +178,7 @@ def _joined(parts: Iterable[str]) -> str:
 def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]) -> Point:
     values = {**_keys(together), **series}
     given = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
-    asked = list(_asked(plan, device, together.get("repetitions", plan.repetitions)))
+    asked = list(_asked(plan, device, together))
     background = next((one for _, _, one, _ in asked if one.get("foreground_share", 1.0) != 1.0), {})
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
     try:
@@ -230,17 +230,18 @@ def _has(recipe: Recipe, name: str) -> bool:
     return knob is not None and knob.settable
 
 
-def _asked(plan: Plan, device: str, repetitions: int | str | None) -> Iterator[tuple[str, str, dict[str, Any], str]]:
-    """Name, metric, settings and path of each measurement; settings in the series make several of one."""
+def _asked(plan: Plan, device: str, together: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], str]]:
+    """Name, metric, settings and path of each measurement of a point; settings in the series make several of one."""
     titles: Counter[str] = Counter()
+    repetitions = together.get("repetitions", plan.repetitions)
     for number, one in enumerate(plan.measure):
         metric = one["metric"]
-        if device not in one.get("devices", plan.devices):
+        if not (is_of(one, "devices", device) and is_of(one, "points", together.get("name"))):
             continue
         known = keys.of_metric(metric)
         whole = {"profile": plan.profile, "repeat": repetitions}
         fixed = {name: value for name, value in whole.items() if value is not None and name in known}
-        fixed |= {name: value for name, value in one.items() if name not in {"metric", "devices"}}
+        fixed |= {name: value for name, value in one.items() if name not in keys.MEASURE}
         own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
         for chosen in itertools.product(*own.values()):
             values = dict(zip(own, chosen, strict=True))

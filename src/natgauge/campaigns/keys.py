@@ -29,6 +29,8 @@ _ELSEWHERE: Final = frozenset({"seed"})
 WHOLE: Final = {"profile": "profile", "repeat": "repetitions"}
 #: Keys of a point that are no options: what its cells are called, and a number of repetitions of their own.
 POINT: Final = ("name", "repetitions")
+#: What a measurement may have beside settings of its metric.
+MEASURE: Final = ("metric", "devices", "points")
 #: Knobs whose value a formula of N may give.
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
 #: A whole number of it is how many cores there are to be, a text names them.

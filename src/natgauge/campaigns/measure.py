@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from natgauge.bench.bench import Bench, Ready, check_host
+from natgauge.bench.far_side import rate_alone
 from natgauge.bench.question import Question, ask
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.recording import Conditions, record, with_receiver
+from natgauge.campaigns.recording import Conditions, record, with_receiver, with_server
 from natgauge.campaigns.store import RESULTS, Store
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
@@ -92,6 +93,7 @@ def answer(
             )
             result = ready.run()
             parameters = with_receiver(parameters, receiver_seconds(ready.measurer))
+            parameters = with_server(parameters, rate_alone(ready.measurer, planned, bench.around.outside.family))
         return keep(result, parameters, store)
 
 
@@ -109,7 +111,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             },
             lab_kind=bench.cell.options.lab,
             lab=lab.name,
-            chosen={**lab.parameters(), **({} if lab.devices else bench.cell.wishes.named())},
+            chosen={**lab.parameters(), **_server(ready), **({} if lab.devices else bench.cell.wishes.named())},
             placement=lab.placement,
             emulated=lab.emulated,
             sender_cpus=lab.sender_cpus,
@@ -121,6 +123,12 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             device=ready.device,
         )
     )
+
+
+def _server(ready: Ready) -> dict[str, object]:
+    """The real server that answers, where one does."""
+    server = ready.measurer.server
+    return {} if server is None else {"server_version": server.version, "server_cpus": server.cpus}
 
 
 def keep(measured: MeasurementResult, parameters: Parameters, store: Store, folder: Path | None = None) -> Answer:

@@ -43,7 +43,7 @@ class Plan(BaseModel):
     Attributes:
         name: of the campaign.
         devices: recipes, by name or path.
-        measure: the metrics, each with settings of its own, and with `devices` where it is not of all of them.
+        measure: the metrics, each with settings of its own, and with `devices` or `points` where it is not of all.
         repetitions: of every measurement that has none of its own; None = the profile's.
         profile: of every measurement that has none of its own; None = "default".
         seed: of all pseudorandom choices, and of the order of the cells; None = drawn when the campaign begins.
@@ -132,10 +132,12 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
         for name, values in plan.series.items()
         if _known(f"series.{name}", name, keys.of_series(), faults)
     }
-    measure = [_measure(number, one, plan.devices, faults) for number, one in enumerate(plan.measure)]
+    named = {"devices": plan.devices, "points": [str(point["name"]) for point in plan.point if "name" in point]}
+    measure = [_measure(number, one, named, faults) for number, one in enumerate(plan.measure)]
     point = [_checked_point(number, one, faults) for number, one in enumerate(plan.point)]
     faults.extend(_contradictions(plan))
     faults.extend(_contradictions_of_points(plan))
+    faults.extend(_unmeasured(plan))
     if faults:
         raise PlanError(where, faults)
     devices = {name: _device(name, folder) for name in plan.devices}
@@ -220,25 +222,30 @@ def _checked_point(number: int, one: Mapping[str, Any], faults: list[str]) -> di
     return {**head, **_checked_all(path, others, keys.of_point(), faults)}
 
 
-def _measure(number: int, one: Mapping[str, Any], devices: Sequence[str], faults: list[str]) -> dict[str, Any]:
+def _measure(
+    number: int, one: Mapping[str, Any], there: Mapping[str, Sequence[str]], faults: list[str]
+) -> dict[str, Any]:
+    """One measurement; what it is restricted to must be among what is `there`."""
     path = f"measure[{number}]"
     metric = one.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
         told = "is missing" if metric is None else f"{metric!r} is unknown"
         faults.append(f"{path}.metric: {told}; {keys.near(str(metric), procedures())}")
         return {}
-    settings = {name: value for name, value in one.items() if name not in {"metric", "devices"}}
+    settings = {name: value for name, value in one.items() if name not in keys.MEASURE}
     found = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
-    if "devices" in one:
-        found["devices"] = named = one["devices"]
+    for what, names in there.items():
+        if what not in one:
+            continue
+        found[what] = named = one[what]
         if not isinstance(named, list) or not named:
-            faults.append(f"{path}.devices: {named!r} is no list of devices; leave it out for all of them")
-        else:
-            faults.extend(
-                f"{path}.devices[{at}]: {name!r} is none of the devices of this plan; {keys.near(str(name), devices)}"
-                for at, name in enumerate(named)
-                if name not in devices
-            )
+            faults.append(f"{path}.{what}: {named!r} is no list of {what}; leave it out for all of them")
+            continue
+        faults.extend(
+            f"{path}.{what}[{at}]: {name!r} is none of the {what} of this plan; {keys.near(str(name), names)}"
+            for at, name in enumerate(named)
+            if name not in names
+        )
     return found
 
 
@@ -261,7 +268,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
 
 
 def _contradictions_of_points(plan: Plan) -> Iterator[str]:
-    """Points that are alike or lack a key of the first one, keys that stand elsewhere, devices that nobody measures."""
+    """Points that are alike or lack a key of the first one, and keys that stand elsewhere."""
     first = set(plan.point[0]) - set(keys.POINT) if plan.point else set()
     for number, point in enumerate(plan.point):
         own = set(point) - set(keys.POINT)
@@ -276,9 +283,23 @@ def _contradictions_of_points(plan: Plan) -> Iterator[str]:
             for part in ("series", *keys.PARTS):
                 if number == 0 and name in getattr(plan, part):
                     yield f"point[{number}].{name}: stands in {part}.{name}, too; leave one out"
+
+
+def _unmeasured(plan: Plan) -> Iterator[str]:
+    """Devices and points that no measurement is of."""
     for number, device in enumerate(plan.devices):
-        if all(device not in one.get("devices", plan.devices) for one in plan.measure):
+        of_device = [one for one in plan.measure if is_of(one, "devices", device)]
+        if not of_device:
             yield f"devices[{number}]: no measurement is of {device!r}; leave it out, or add it to measure.devices"
+        for at, point in enumerate(plan.point):
+            if of_device and not any(is_of(one, "points", point.get("name")) for one in of_device):
+                yield f"point[{at}]: no measurement of {device!r} is of it; leave it out, or add it to measure.points"
+
+
+def is_of(measurement: Mapping[str, Any], what: str, name: object) -> bool:
+    """Whether a measurement is of this one of the plan's devices or points: of all, where it names none."""
+    names = measurement.get(what)
+    return not isinstance(names, list) or name in names
 
 
 def _device(name: str, folder: Path) -> str:

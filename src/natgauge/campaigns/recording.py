@@ -82,6 +82,13 @@ def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:
     return parameters.model_copy(update={"place": {**parameters.place, "receiver_ns": told}})
 
 
+def with_server(parameters: Parameters, alone: float | None) -> Parameters:
+    """The same with what the real server answered without a device, queries/s; None = not known."""
+    if "server_version" not in parameters.place:
+        return parameters
+    return parameters.model_copy(update={"place": {**parameters.place, "server_alone": alone}})
+
+
 def with_beside(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:
     """The same with the number of other workers that may work on other cores of the machine at the same time."""
     beside = 0 if worker is None else worker["beside"]

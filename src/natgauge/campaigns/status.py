@@ -12,6 +12,7 @@ from natgauge.campaigns.campaign import CAMPAIGN, CAMPAIGN_SCHEMA
 from natgauge.campaigns.journal import JOURNAL, entries, is_written
 from natgauge.campaigns.state import State
 from natgauge.campaigns.store import read_document
+from natgauge.procedures.kit.time_budget import TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class MeasurementStatus:
         done: repetitions that have ended.
         asked: repetitions, at most.
         estimated_seconds: of one repetition, before the campaign began.
-        values: of those that have ended.
+        values: of those that have ended, but for those that their time cut off: theirs are bounds.
+        cut_off: how many these are.
         unit: of the values; empty while there is none.
         folder: of the result; empty while there is none.
         broken: why it cannot go on; empty = it can.
@@ -36,6 +38,7 @@ class MeasurementStatus:
     asked: int
     estimated_seconds: float
     values: tuple[float, ...]
+    cut_off: int
     unit: str
     folder: str
     broken: str
@@ -99,13 +102,16 @@ def status(folder: Path) -> Status:
 def _measurement(state: State, cell: Mapping[str, Any], one: Mapping[str, Any]) -> MeasurementStatus:
     course = state.course(cell["name"], one["name"])
     ended = course.ended
+    every = [value for each in ended for value in each.measured["measurements"]]
+    whole = [value for value in every if value["limited_by"] != TIME]
     return MeasurementStatus(
         cell=cell["name"],
         measurement=one["name"],
         done=len(ended),
         asked=one["repetitions"],
         estimated_seconds=one.get("estimated_seconds", 1.0),
-        values=tuple(value["value"] for each in ended for value in each.measured["measurements"]),
+        values=tuple(value["value"] for value in whole),
+        cut_off=len(every) - len(whole),
         unit=ended[0].measured["unit"] if ended else "",
         folder=course.folder,
         broken=state.broken(cell["name"], cell["device"], one["name"]),

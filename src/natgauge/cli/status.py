@@ -65,8 +65,10 @@ def _now(now: Any) -> str:
 
 
 def _measurement(one: MeasurementStatus) -> str:
-    if not one.values:
-        return "broken" if one.broken else f"{one.done} of {one.asked}"
+    if one.broken and not one.done:
+        return "broken"
     values = ", ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in one.values)
-    how = "broken, " if one.broken else ""
-    return f"{how}{one.done} of {one.asked}: {values} {one.unit}"
+    parts = [f"{values} {one.unit}"] if values else []
+    parts += [f"{one.cut_off} cut off by their time"] if one.cut_off else []
+    told = f": {'; '.join(parts)}" if parts else ""
+    return f"{'broken, ' if one.broken else ''}{one.done} of {one.asked}{told}"

@@ -24,6 +24,7 @@ from natgauge.bench.rounds import MOST_VOID
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.store import Store
 from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_knob
+from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Figure, Subject, figure_of
 from natgauge.comparisons.statistics import alpha_of
 from natgauge.errors import BrokenError
@@ -116,15 +117,8 @@ class ByRates:
         # Where ports are given, or a setting of the whole machine differs, only one can stand at a time.
         own_labs = all(one.choices.get("lab", kinds.DEFAULT) == kinds.DEFAULT for one in gateways)
         self._at_once = own_labs and differing_knob(gateways) is None
+        self._sharing = sharing(one.bench for one in self._all) if self._at_once else 1
         self._keepers = {one.label: _Labelled(one.label) for one in self._all}
-
-    @property
-    def _sharing(self) -> int:
-        """Those whose entries share the buckets of a table of the whole machine."""
-        if not self._at_once:
-            return 1
-        knobs = [one.bench.recipe.knobs.hash_size for one in self._all if one.bench.lab.devices]
-        return max(1, sum(knob is not None and knob.scope == "machine" for knob in knobs))
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways, each fit for all that is measured of it."""
@@ -225,11 +219,11 @@ class ByRates:
     def _search(self, one: Standing, quantity: Quantity) -> Measurement | TimeUpError:
         ready = one.ready[quantity]
         settings = ready.planned.settings
-        if quantity != "new":
-            if "new" not in one.known:
-                one.known["new"] = self._establishing(one, quantity)
-            settings = replace(settings, connection_rate=one.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
         try:
+            if quantity != "new":
+                if "new" not in one.known:
+                    one.known["new"] = self._establishing(one, quantity)
+                settings = replace(settings, connection_rate=one.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
             return ready.planned.procedure.once(ready.measurer, settings, one.known.get(quantity), self._watch.event)
         except TimeUpError as error:
             return error
@@ -239,6 +233,7 @@ class ByRates:
 
         Raises:
             BrokenError: none are.
+            TimeUpError: as `Procedure.once`.
         """
         ready = one.ready[quantity]
         planned = one.bench.plan(*_asked("new"))

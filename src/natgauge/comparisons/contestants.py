@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -117,25 +117,20 @@ class Contestants:
         every = [*self.gateways, self.twin, *self.forwarding.values()]
         return list({id(one): one for one in every}.values())
 
-    @property
-    def _sharing(self) -> int:
-        """Those whose entries share the buckets of a table of the whole machine: each is to have as many as alone."""
-        knobs = [one.bench.recipe.knobs.hash_size for one in self.devices]
-        return max(1, sum(knob is not None and knob.scope == "machine" for knob in knobs))
-
     def __enter__(self) -> Self:
         """Make all labs and start all gateways.
 
         Raises:
             NatgaugeError: as `Bench`.
         """
+        shared_by = sharing(one.bench for one in self.devices)
         try:
             for cable in self.cables.values():
                 self._made.enter_context(cable)
             for one in self.devices:
                 self._made.enter_context(one.bench)
                 planned = one.bench.plan("throughput", {})
-                facts = replace(planned.facts, sharing=self._sharing)
+                facts = replace(planned.facts, sharing=shared_by)
                 one.ready = one.bench.ready(replace(planned, facts=facts), Memory(), prove=False)
         except BaseException:
             self._made.close()
@@ -172,6 +167,12 @@ class Contestants:
                 return standing
         cell = forwarding_of(frames, self._place(f"plain{number}"))
         return self._on(f"plain forwarding (linux-{frames.family})", cell)
+
+
+def sharing(benches: Iterable[Bench]) -> int:
+    """How many share the buckets of a table of the whole machine, at least 1: each is to have as many as alone."""
+    knobs = [bench.recipe.knobs.hash_size for bench in benches]
+    return max(1, sum(knob is not None and knob.scope == "machine" for knob in knobs))
 
 
 def _name(what: str) -> str:

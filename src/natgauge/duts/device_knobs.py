@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from natgauge.duts.ingredients import Knob
-from natgauge.duts.recipe import Recipe
+from natgauge.duts.playable import Playable
 from natgauge.labs.contract import CommandResult
 
 #: What a snippet is run for: its success, its status whatever that is, or the undoing also of a broken gateway.
@@ -28,7 +28,7 @@ class Run(Protocol):
 class DeviceKnobs:
     """Those of one gateway."""
 
-    def __init__(self, recipe: Recipe, run: Run, number: Callable[[str, str], int]) -> None:
+    def __init__(self, recipe: Playable, run: Run, number: Callable[[str, str], int]) -> None:
         """Nothing is read yet.
 
         Args:

@@ -17,8 +17,8 @@ from natgauge.options import choice
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.duts.ingredients import Knob
+    from natgauge.duts.playable import Playable
     from natgauge.duts.port_sets import PortSets
-    from natgauge.duts.recipe import Recipe
 
 #: What is left to the rest of the machine when a table is filled.
 RESERVED_OCTETS: Final = 256 * 1024 * 1024
@@ -84,7 +84,7 @@ class Wishes:
         return {name: value for name, value in every.items() if value is not None}
 
 
-def choose(recipe: Recipe, plan: PlanFacts, wishes: Wishes, present: Mapping[str, int]) -> dict[str, int]:
+def choose(recipe: Playable, plan: PlanFacts, wishes: Wishes, present: Mapping[str, int]) -> dict[str, int]:
     """Values for the knobs, as an operator who expects this many connections would set them.
 
     What is not asked for is never lowered: the table holds the connections and some spare ones, the hash table has at
@@ -113,7 +113,7 @@ def choose(recipe: Recipe, plan: PlanFacts, wishes: Wishes, present: Mapping[str
     return {**raised, **wishes.named()}
 
 
-def _check_wish(recipe: Recipe, name: str, value: int) -> None:
+def _check_wish(recipe: Playable, name: str, value: int) -> None:
     knob = recipe.knobs.named().get(name)
     if knob is None or not knob.settable:
         raise UsageError(f"{name}: {recipe.name} has no such knob; leave it out")
@@ -126,7 +126,7 @@ def _within(knob: Knob, value: int) -> int:
     return max(knob.minimum, min(value, knob.maximum or value))
 
 
-def refuse_unfit(recipe: Recipe, plan: PlanFacts, values: Mapping[str, int]) -> None:
+def refuse_unfit(recipe: Playable, plan: PlanFacts, values: Mapping[str, int]) -> None:
     """Refuse a plan the gateway's limits are too small for.
 
     Args:
@@ -148,7 +148,7 @@ def refuse_unfit(recipe: Recipe, plan: PlanFacts, values: Mapping[str, int]) -> 
         )
 
 
-def _refuse_small_table(recipe: Recipe, plan: PlanFacts, size: int | None) -> None:
+def _refuse_small_table(recipe: Playable, plan: PlanFacts, size: int | None) -> None:
     if size is not None and size < plan.connections and not plan.fills_table:
         raise UsageError(
             f"{recipe.name}: {plan.connections} connections planned, its table holds {size}; give a table size of at "
@@ -156,7 +156,7 @@ def _refuse_small_table(recipe: Recipe, plan: PlanFacts, size: int | None) -> No
         )
 
 
-def _refuse_short_timeout(recipe: Recipe, plan: PlanFacts, timeout: int | None) -> None:
+def _refuse_short_timeout(recipe: Playable, plan: PlanFacts, timeout: int | None) -> None:
     if timeout is not None and timeout <= plan.needed_seconds:
         phases = f"phase 1 of {plan.phase1_seconds:g} s"
         if plan.after_seconds:
@@ -167,7 +167,7 @@ def _refuse_short_timeout(recipe: Recipe, plan: PlanFacts, timeout: int | None) 
         )
 
 
-def _refuse_small_pool(recipe: Recipe, plan: PlanFacts) -> None:
+def _refuse_small_pool(recipe: Playable, plan: PlanFacts) -> None:
     """Outside ports are counted per remote endpoint or in all, after the gateway's mapping (RFC 9693 section 3.2)."""
     if recipe.limits.mapping is None or recipe.limits.pool_ports is None:
         return
@@ -186,14 +186,14 @@ def _refuse_small_pool(recipe: Recipe, plan: PlanFacts) -> None:
         )
 
 
-def octets_needed(recipe: Recipe, plan: PlanFacts, values: Mapping[str, int], present: Mapping[str, int]) -> int:
+def octets_needed(recipe: Playable, plan: PlanFacts, values: Mapping[str, int], present: Mapping[str, int]) -> int:
     """Memory the plan takes on the device, in octets: entries, and buckets beyond the present ones."""
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
     entries = plan.connections if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 
-def refuse_short_memory(recipe: Recipe, plan: PlanFacts, needed: int, free: int) -> None:
+def refuse_short_memory(recipe: Playable, plan: PlanFacts, needed: int, free: int) -> None:
     """Refuse a plan whose table would not fit: the kernel would end processes instead.
 
     Args:

@@ -12,7 +12,7 @@ from natgauge.duts.device_knobs import DeviceKnobs, How
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
-from natgauge.duts.recipe import Recipe
+from natgauge.duts.playable import Playable
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.contract import CommandResult, Device
 
@@ -37,7 +37,7 @@ class Gateway:
         device: where.
     """
 
-    def __init__(self, recipe: Recipe, device: Device, wishes: Wishes | None = None) -> None:
+    def __init__(self, recipe: Playable, device: Device, wishes: Wishes | None = None) -> None:
         """Name the gateway; nothing is touched.
 
         Args:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from natgauge.duts.ingredients import BASE_PACKAGE, Need, installing
-from natgauge.duts.recipe import Recipe
+from natgauge.duts.playable import Playable
 from natgauge.errors import HostError
 from natgauge.labs.contract import Device
 
 
-def refuse_elsewhere(recipe: Recipe, device: Device) -> None:
+def refuse_elsewhere(recipe: Playable, device: Device) -> None:
     """Refuse to play a recipe on another system than it is written for.
 
     Raises:
@@ -25,7 +25,7 @@ def refuse_elsewhere(recipe: Recipe, device: Device) -> None:
         )
 
 
-def refuse_missing(recipe: Recipe, device: Device, present: Callable[[str], bool]) -> None:
+def refuse_missing(recipe: Playable, device: Device, present: Callable[[str], bool]) -> None:
     """Refuse a device that lacks a program.
 
     Args:
@@ -44,7 +44,7 @@ def refuse_missing(recipe: Recipe, device: Device, present: Callable[[str], bool
                 )
 
 
-def refuse_modules(recipe: Recipe, device: Device, works: Callable[[str], bool]) -> None:
+def refuse_modules(recipe: Playable, device: Device, works: Callable[[str], bool]) -> None:
     """Refuse a device whose kernel lacks something.
 
     Args:
@@ -60,7 +60,7 @@ def refuse_modules(recipe: Recipe, device: Device, works: Callable[[str], bool])
             raise HostError(f"{recipe.name}: the kernel of device {device.name} has no {module.name}; {module.mends}")
 
 
-def _mends(need: Need, recipe: Recipe) -> str:
+def _mends(need: Need, recipe: Playable) -> str:
     if need.package is None:
         return need.mends or ""
     if need.package == BASE_PACKAGE:

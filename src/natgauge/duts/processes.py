@@ -15,6 +15,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from natgauge.duts.ingredients import Model, Snippet
+from natgauge.labs.shell import last_words
 
 #: Lines of its log that are brought home when it has ended.
 _LAST_LINES: Final = 5
@@ -30,12 +31,14 @@ class Process(Model):
         command: starts it in the foreground; shell text whose last command takes the shell's place.
         ready_seconds: it may take until the gateway stands (the verb `check`).
         stop_seconds: it may take to end when it is asked to (SIGTERM), before it is killed.
+        noise: lines of its log that tell nothing of why it ended, an extended regular expression (a stack's frames).
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
     command: Snippet
     ready_seconds: Annotated[int, Field(ge=1, le=600)] = 10
     stop_seconds: Annotated[int, Field(ge=1, le=600)] = 5
+    noise: Annotated[str, Field(pattern=r"^[^\n]+$")] | None = None
 
     @property
     def start(self) -> str:
@@ -55,6 +58,7 @@ ulimit -c unlimited 2> /dev/null || true
     @property
     def look(self) -> str:
         """Shell text that prints nothing while it runs, and else what `ended` reads."""
+        words = "grep ." if self.noise is None else f"grep -Ev {shlex.quote(f'^[[:space:]]*$|{self.noise}')}"
         return f"""
 cd "$NG_WORK"
 if [ ! -e {self.name}.end ]; then
@@ -63,7 +67,7 @@ fi
 echo "{_MARK}$(cat {self.name}.end 2> /dev/null)"
 core=$(ls -t core* 2> /dev/null | head -n 1)
 if [ -n "$core" ]; then echo "$NG_WORK/$core"; else cat /proc/sys/kernel/core_pattern 2> /dev/null || echo core; fi
-grep . {self.name}.log 2> /dev/null | tail -n {_LAST_LINES} || true
+{words} {self.name}.log 2> /dev/null | tail -n {_LAST_LINES} || true
 """
 
     @property
@@ -95,7 +99,7 @@ rm -f {self.name}.pid {self.name}.end {self.name}.log
             return None
         status = lines[0].removeprefix(_MARK.strip()).strip()
         core = lines[1] if len(lines) > 1 else ""
-        said = next((line.strip() for line in reversed(lines[2:]) if line.strip()), "")
+        said = last_words("\n".join(lines[2:]))
         last = f"; it last said: {said[:_SAID_LENGTH]}" if said else "; it said nothing"
         return f"{self.name} {_how(status, core)}{last}"
 

@@ -238,7 +238,7 @@ def _validated(table: Mapping[str, Any], path: Path) -> Recipe:
     try:
         return Recipe.model_validate({**frozen(table), "origin": path})
     except ValidationError as error:
-        raise UsageError(_one_line(path, error)) from None
+        raise UsageError(broken_rule(path, error)) from None
 
 
 def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -259,7 +259,7 @@ def _part(number: int, entry: Any, path: Path) -> Part:
     try:
         asked = _Entry.model_validate(frozen(entry))
     except ValidationError as error:
-        raise UsageError(_one_line(Path(where), error)) from None
+        raise UsageError(broken_rule(Path(where), error)) from None
     file = _part_file(asked.recipe, path)
     table = layered(file)
     if "chain" in table:
@@ -283,7 +283,7 @@ def _part_file(name: str, path: Path) -> Path:
     raise UsageError(f'{path}: chain: recipe "{name}": {near(name, known)}')
 
 
-def _one_line(path: Path, error: ValidationError) -> str:
+def broken_rule(path: Path, error: ValidationError) -> str:
     """The first broken rule: file, field, value, rule."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"])

@@ -13,6 +13,8 @@ from natgauge.errors import HostError
 
 #: Names a directory that holds the programs, for those who keep them elsewhere.
 VARIABLE = "NATGAUGE_PROGRAMS"
+#: Names folders, separated by colons, in which devices on this machine find programs first: a gateway built by oneself.
+PATH_VARIABLE = "NATGAUGE_PATH"
 
 _SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -36,12 +38,14 @@ def find(name: str) -> Path:
 
 
 def search_path() -> str:
-    """Where a device's snippets find programs: the system's folders, and last the one with natgauge's own."""
+    """Where a device's snippets find programs: $NATGAUGE_PATH, the system's folders, and last natgauge's own."""
+    # Snippets run in a directory of their own.
+    named = [str(Path(folder).absolute()) for folder in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if folder]
     try:
         own = [str(find("natgauge-softwire").parent)]
     except HostError:
         own = []
-    return os.pathsep.join([_SYSTEM, *own])
+    return os.pathsep.join([*named, _SYSTEM, *own])
 
 
 def _candidates(name: str) -> Iterator[Path]:

@@ -19,8 +19,12 @@ class CableLab(MadeLab):
     placement: Placement = "shared"
     devices: Sequence[Device] = ()
 
-    def __init__(self, name: str = "cable") -> None:
+    def __init__(self, name: str = "cable", server_cpus: Sequence[int] = ()) -> None:
         """Plan the lab; nothing is made before `up` or the `with` block.
+
+        Args:
+            name: 1 to 32 of a-z, 0-9 and "-".
+            server_cpus: cores of a real server at the Responder's port; none = there will be no such server.
 
         Raises:
             UsageError: the name is not 1 to 32 of a-z, 0-9 and "-".
@@ -29,6 +33,7 @@ class CableLab(MadeLab):
         first, second = self._cables()[0].ends
         self.initiator = Port(first.interface, first.netns, second.mac, None)
         self.responder = Port(second.interface, second.netns, first.mac, None)
+        self.server = self._home_of_server(first.mac, server_cpus) if server_cpus else None
 
     def _cables(self) -> Sequence[Cable]:
         return (

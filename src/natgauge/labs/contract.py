@@ -25,12 +25,15 @@ class Port:
         netns: name of the network namespace that holds it; None = the caller's own.
         gateway_mac: where frames are sent, "02:..."; None = the engine resolves `gateway_address` itself.
         gateway_address: the device's address on this side.
+        tap: a guest is plugged into it. What it refuses found the queue before the guest full, and its driver counts as
+            dropped whatever a receiver took (drivers/net/tun.c: XDP_DROP).
     """
 
     interface: str
     netns: str | None
     gateway_mac: str | None
     gateway_address: str | None
+    tap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,8 @@ class Ground:
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052).
         pool: outside addresses of a device that translates; None = not known.
         mapped: where a stateless translator has the Initiator's hosts, from the first one on; None = not known.
+        embedded: the IPv4 network whose hosts the outside has behind `nat64_prefix`, where the Initiator speaks IPv4
+            and the Responder IPv6; None = it is not so, or not known.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the devices
             do not route it.
     """
@@ -209,6 +214,7 @@ class Ground:
     pool: Addresses | None = None
     mapped: Addresses | None = None
     background: tuple[Addresses, Addresses] | None = None
+    embedded: Link | None = None
 
 
 #: How a trial avoids the connections that earlier trials left at a device that nobody empties.
@@ -281,6 +287,8 @@ class Lab(Protocol):
         responder: the tester's port.
         devices: from the Initiator to the Responder; none when the device is not ours to touch.
         foreign: what is told of a device that is not ours; None where it is, or where nothing can be told.
+        server: home of a real server that answers at the Responder's port; None = it has none here. Its variables are
+            NG_WORK, NG_PORT, NG_GATEWAY_MAC, and NG_CPUS, its cores: empty = none is left for it.
         sender_cpus: the tester's sending cores.
         device_cpus: the devices' cores; none when they are not known to us.
         grace_seconds: how long frames may still be on their way after the last one was sent, unless told otherwise.
@@ -295,6 +303,7 @@ class Lab(Protocol):
     responder: Port
     devices: Sequence[Device]
     foreign: Foreign | None
+    server: Device | None
     sender_cpus: tuple[int, ...]
     device_cpus: tuple[int, ...]
     grace_seconds: float

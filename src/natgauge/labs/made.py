@@ -9,16 +9,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from natgauge.host import capabilities
+from natgauge.host.cpus import format_cpus
+from natgauge.host.this_machine import ThisMachine
 from natgauge.labs import namespaces
 from natgauge.labs.contract import Device, Foreign, Port
+from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.links import Cable, drop_counters, make, prepare_namespace
-from natgauge.labs.locks import check_name
+from natgauge.labs.locks import check_name, directory_of
 from natgauge.labs.register import Register, kept_settings
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.
 INITIATOR_PORT = "ng0i"
 RESPONDER_PORT = "ng0r"
+#: What a real server's home is called.
+SERVER = "server"
+#: Nice value of what is measured, and of a server, so that nothing else of this machine slows it down.
+FIRST = -20
 #: Interface numbers of the first ends of a lab's cables count from here.
 FIRST_INDEX = 100
 
@@ -37,6 +44,7 @@ class MadeLab(ABC):
     responder: Port
     devices: Sequence[Device]
     foreign: Foreign | None = None
+    server: Device | None = None
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         self.name = name
@@ -134,11 +142,23 @@ class MadeLab(ABC):
         self._fit()
 
     def _make_directories(self, register: Register) -> None:
-        """Give each device the directory its environment names."""
-        private = [device.environment["NG_WORK"] for device in self.devices]
+        """Give each device, and a server, the directory its environment names."""
+        homes = [*self.devices, *(() if self.server is None else (self.server,))]
+        private = [home.environment["NG_WORK"] for home in homes]
         for directory in [str(register.directory), *private] if private else []:
             register.record("directory", path=directory)
             Path(directory).mkdir(exist_ok=True)
+
+    def _home_of_server(self, gateway_mac: str, cpus: Sequence[int]) -> NamespaceDevice:
+        """A server's home: the tester's namespace, at whose port the frames arrive that it answers."""
+        environment = {
+            "NG_WORK": str(directory_of(self.name) / SERVER),
+            "NG_PORT": RESPONDER_PORT,
+            "NG_GATEWAY_MAC": gateway_mac,
+            "NG_CPUS": format_cpus(cpus),
+        }
+        port = RESPONDER_PORT
+        return NamespaceDevice(SERVER, self.tester, port, port, environment, ThisMachine(self), FIRST)
 
     def _make_namespace(self, register: Register, name: str) -> None:
         namespaces.refuse_existing(name)

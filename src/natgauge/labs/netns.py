@@ -29,7 +29,7 @@ from natgauge.labs.contract import Addresses, Ground, Link, Port
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.links import MTU, Cable, End
 from natgauge.labs.locks import check_name, directory_of
-from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
+from natgauge.labs.made import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.namespaces import PREFIX
 from natgauge.words import FAMILIES, Family, Interface
 
@@ -41,8 +41,6 @@ FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
 MAXIMUM_RING: Final = 16384
 DEFAULT_RING: Final = 512
-#: Nice value of what works on the cores of an isolated device, so that nothing else of this machine slows it down.
-FIRST: Final = -20
 
 #: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
 #: different flows would overtake each other. A queue for each CPU keeps the device's order
@@ -90,6 +88,7 @@ class NetnsLab(MadeLab):
         placement: Literal["shared", "isolated"] = "shared",
         sender_cpus: Sequence[int] | None = None,
         device_cpus: Sequence[int] | None = None,
+        server_cpus: Sequence[int] | None = None,
         ring: int = DEFAULT_RING,
         hosts: int = 1,
         background: bool = False,
@@ -105,6 +104,8 @@ class NetnsLab(MadeLab):
             placement: "shared" or "isolated".
             sender_cpus: cores of the tester's senders; default: the first usable one.
             device_cpus: cores of the devices. `shared`: the senders' (default). `isolated`: others (default: all).
+            server_cpus: cores of a real server behind the devices, none of them a sender's; default: those that neither
+                senders nor devices have.
             ring: frames that wait in front of each core of an isolated device, 1 to 16384.
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
@@ -125,6 +126,8 @@ class NetnsLab(MadeLab):
         self.placement = placement
         self.sender_cpus, self.device_cpus = _choose_cpus(placement, sender_cpus, device_cpus)
         self._idle_core = idle_core and sender_cpus is None and device_cpus is None
+        self._asked_server_cpus = None if server_cpus is None else check_cpus(server_cpus, "server cores")
+        self._refuse_server_cpus()
         if not 1 <= ring <= MAXIMUM_RING:
             raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames")
         self.ring = ring
@@ -145,6 +148,7 @@ class NetnsLab(MadeLab):
             "placement": self.placement,
             "sender_cpus": list(self.sender_cpus),
             "device_cpus": list(self.device_cpus),
+            "server_cpus": None if self._asked_server_cpus is None else list(self._asked_server_cpus),
             "ring": self.ring,
             "hosts": self.hosts,
             "background": self.background,
@@ -152,9 +156,26 @@ class NetnsLab(MadeLab):
 
     def _prepare(self) -> None:
         if self._idle_core:
-            self.sender_cpus, self.device_cpus = _choose_cpus(self.placement, (idlest_core(usable_cpus()),), None)
+            free = [cpu for cpu in usable_cpus() if cpu not in (self._asked_server_cpus or ())]
+            self.sender_cpus, self.device_cpus = _choose_cpus(self.placement, (idlest_core(free),), None)
             self.settings = dict(self._settings())
             self._plan()
+
+    @property
+    def server_cpus(self) -> tuple[int, ...]:
+        """Cores of a real server; none where none is left."""
+        if self._asked_server_cpus is not None:
+            return self._asked_server_cpus
+        return tuple(cpu for cpu in usable_cpus() if cpu not in {*self.sender_cpus, *self.device_cpus})
+
+    def _refuse_server_cpus(self) -> None:
+        """Refuse a server on a core that the senders keep busy; an idle core is looked for beside it."""
+        asked = set(self._asked_server_cpus or ())
+        if self._idle_core:
+            if not set(usable_cpus()) - asked:
+                raise UsageError(f"server cores {format_cpus(sorted(asked))}: leave none for the sender; use fewer")
+        elif both := asked & set(self.sender_cpus):
+            raise UsageError(f"server cores: core {min(both)} is a sender's, which keeps it busy; name others")
 
     @property
     def ground(self) -> Ground:
@@ -168,6 +189,7 @@ class NetnsLab(MadeLab):
             pool=Addresses(outside.device.ip, outside.device.ip),
             mapped=Addresses(*mapped.range(mapped.hosts)),
             background=BACKGROUND_HOSTS if self.background else None,
+            embedded=_link(OUTSIDE["ipv4"]) if self.families == ("ipv4", "ipv6") else None,
         )
 
     def parameters(self) -> Mapping[str, Any]:
@@ -184,6 +206,7 @@ class NetnsLab(MadeLab):
             self._device(index, cables[index].ends, cables[index + 1].ends) for index in range(len(self._names))
         )
         self.devices = self._homes
+        self.server = self._home_of_server(last.ends[0].mac, self.server_cpus)
 
     def _cables(self) -> Sequence[Cable]:
         count = len(self._names) + 1
@@ -226,6 +249,8 @@ class NetnsLab(MadeLab):
             **_network("NG_MAPPED_NETWORK", MAPPED[self.families[1]]),
             **_network("NG_INITIATOR_NETWORK", INSIDE[self.families[0]]),
             **_network("NG_RESPONDER_NETWORK", OUTSIDE[self.families[1]]),
+            # Its hosts are behind the prefix there.
+            **(_network("NG_RESPONDER_NETWORK", OUTSIDE["ipv4"]) if self.families == ("ipv4", "ipv6") else {}),
             **_plain_addresses("NG_INSIDE_ADDRESS", before[1]),
             **_plain_addresses("NG_INSIDE_PEER", before[0]),
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),

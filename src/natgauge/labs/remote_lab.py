@@ -47,6 +47,7 @@ class RemoteLab:
     kind: ClassVar[str] = "ssh"
     placement: Placement = "external"
     foreign: Foreign | None = None
+    server: Device | None = None
     device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS
     virtual = False

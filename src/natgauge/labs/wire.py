@@ -38,6 +38,7 @@ class WireLab:
 
     placement: Placement = "external"
     devices: Sequence[Device] = ()
+    server: Device | None = None
     device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS
     virtual = False

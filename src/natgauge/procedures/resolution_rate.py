@@ -4,32 +4,30 @@
 As draft-lencse-v6ops-transition-scalability-05 section 5 compares 464XLAT with MAP-T: a rate passes when at least
 99.99 % of the queries are answered within 0.25 s. One trial: phase 1 opens all N connections, with queries that are
 answered, too; then phase 2 sends queries at r a second over pseudorandomly chosen ones of them for T seconds. Each has
-a name of its own, and the far side answers each at once. Binary search finds the highest r.
+a name of its own, and the far side answers each at once: the tester itself or, on demand, a real server behind the
+device, which then may be what limits. Binary search finds the highest r.
 
 It is no test of RFC 8219 or RFC 9693: one rate of frames both ways, the way back by 16 or 28 octets longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import get_args
 
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures.kit import queues
-from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.repetitions import Answered
-from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE, about
 from natgauge.procedures.kit.standing_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
 from natgauge.procedures.kit.values import one_of
-from natgauge.words import Query
+from natgauge.words import TESTER, Query
 
 METRIC = "resolution-rate"
 UNIT = "queries/s"
@@ -37,6 +35,8 @@ UNIT = "queries/s"
 LOSS_TOLERANCE = 0.0001
 ANSWER_SECONDS = 0.25
 CONNECTIONS = 1600
+#: A real server answers the queries of phase 1, too: no faster than this, so that it is phase 2 that is found too fast.
+SERVER_PHASE1_RATE = 10_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,7 @@ class Settings(Phase1Settings, SearchSettings):
         frame_timeout_seconds: an answer that comes later than this after its query was sent is none.
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 8219 section 9.2 wants 60.
         query: type of record that is asked for.
+        far_side: who answers: "tester", or the name of a real server behind the device.
         stateless: no phase 1; for routing and stateless translation.
     """
 
@@ -58,11 +59,20 @@ class Settings(Phase1Settings, SearchSettings):
         default="aaaa",
         metadata=about("type of record asked for: aaaa or a", check=partial(one_of, allowed=get_args(Query))),
     )
+    far_side: str = field(
+        default=TESTER, metadata=about("who answers: tester, or a real server behind the device, knot or nsd")
+    )
     stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
 
     def needs(self) -> frozenset[Ability]:
-        """Queries, and no state table where there is no phase 1."""
-        return super().needs() | {Ability.QUERIES} | ({Ability.STATELESS} if self.stateless else set())
+        """Queries, a server where one is to answer, and no state table where there is no phase 1."""
+        needed = {Ability.QUERIES} | ({Ability.STATELESS} if self.stateless else set())
+        return super().needs() | needed | ({Ability.REAL_SERVER} if self.handed_on else set())
+
+    @property
+    def handed_on(self) -> bool:
+        """Whether a real server answers."""
+        return self.far_side != TESTER
 
     @property
     def has_phase1(self) -> bool:
@@ -77,7 +87,8 @@ class Settings(Phase1Settings, SearchSettings):
     def notes(self) -> list[str]:
         """What a passing trial was, and that trials are shorter than the RFC wants."""
         limit = "" if self.frame_timeout_seconds is None else f" within {self.frame_timeout_seconds:g} s"
-        notes = [*super().notes(), f"queries of type {self.query.upper()}, answered right{limit} by the tester itself"]
+        who = self.far_side if self.handed_on else "the tester itself"
+        notes = [*super().notes(), f"queries of type {self.query.upper()}, answered right{limit} by {who}"]
         if self.trial_seconds < RFC_TRIAL_SECONDS:
             notes.append(f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 wants {RFC_TRIAL_SECONDS:g} s")
         return notes
@@ -89,13 +100,16 @@ class Settings(Phase1Settings, SearchSettings):
             phase2=Phase2Plan(initiator_rate=rate, responder_rate=0.0, seconds=seconds),
             stateless=self.stateless,
             query=self.query,
+            handed_on=self.handed_on,
         )
 
 
 def _start(runner: TrialRunner, settings: Settings) -> _ResolutionRate | Answered:
     preparation = prepare(runner, settings)
     if preparation.rate == 0 and preparation.rough is not None:
-        return unprepared(preparation.rough, _figures(0.0, settings))
+        return unprepared(preparation.rough, _figures(settings))
+    if settings.handed_on and settings.has_phase1:
+        preparation.rate = min(preparation.rate, SERVER_PHASE1_RATE)
     return _ResolutionRate(runner, settings, preparation)
 
 
@@ -105,8 +119,8 @@ class _ResolutionRate(StandingRate[Settings]):
     def load(self, rate: float, seconds: float) -> TrialPlan:
         return self.settings.plan(self.preparation.rate, rate, seconds)
 
-    def figures(self, value: float) -> dict[str, float]:
-        return _figures(value, self.settings)
+    def figures(self, _value: float) -> dict[str, float]:
+        return _figures(self.settings)
 
     def span(self) -> Span:
         settings = self.settings
@@ -116,12 +130,8 @@ class _ResolutionRate(StandingRate[Settings]):
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
         )
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")
-        return [*tolerance_note(self.settings), *queued]
 
-
-def _figures(_value: float, settings: Settings) -> dict[str, float]:
+def _figures(settings: Settings) -> dict[str, float]:
     return {queues.TRIAL_SECONDS: settings.trial_seconds}
 
 

@@ -8,7 +8,6 @@ every frame of every direction came back. Binary search finds the highest r. In 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args
@@ -17,7 +16,6 @@ from natgauge.errors import UsageError
 from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit import mlr_search, queues
 from natgauge.procedures.kit.expected import expected_rate
-from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
@@ -121,10 +119,6 @@ class _Throughput(StandingRate[Settings]):
             return mlr_search.search(_mlr_plan(self.settings, self.span(), known), self.trial)
         except TimeUpError as error:
             return cut_off(self.judged, UNIT, error)
-
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")
-        return [*tolerance_note(self.settings), *queued]
 
 
 def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr_search.MlrPlan:

@@ -15,6 +15,7 @@ from natgauge.errors import UsageError
 from natgauge.reports.rows import Cell, Row, rows, whole
 from natgauge.reports.shown import Line, Sheet, below
 from natgauge.results.model import Result
+from natgauge.results.parameters import describe
 
 Against = Literal["cores", "connections"]
 
@@ -28,6 +29,8 @@ _ROW: Final[Mapping[Against, str]] = {"cores": "device cores", "connections": "n
 _IN_HEADING: Final = frozenset({"device", "metric", "unit"})
 #: Say why a figure is missing, below.
 _LEFT_OUT: Final = frozenset({"not compared"})
+#: Where one of these says nothing, there was none, which is another set-up; a device may well lack a knob.
+_NONE_IS_A_VALUE: Final = frozenset({describe("frame_timeout_seconds").heading})
 #: Rows in the unit of their block.
 _IN_UNIT: Final = frozenset({"error of the search", "median", "1st percentile", "99th percentile"})
 #: A narrow table prints rates from here on in thousands, with four digits that count.
@@ -99,7 +102,8 @@ def _blocks(results: Sequence[Result], against: Against) -> dict[_Block, dict[in
 
 def _is_common(row: Row, columns: Sequence[Sequence[int]]) -> bool:
     """Whether the results of each column agree, as far as they say something; single results agree with themselves."""
-    return all(len({row.cells[at] for at in column if row.cells[at] is not None}) <= 1 for column in columns)
+    counts = row.label in _NONE_IS_A_VALUE
+    return all(len({row.cells[at] for at in column if counts or row.cells[at] is not None}) <= 1 for column in columns)
 
 
 def _first(row: Row, column: Sequence[int]) -> int | None:

@@ -27,6 +27,7 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "port pool": "the outside ports the device may give out",
     "tester": "the tester, not the device: the device may do more",
     "host": "disturbances of this host, not the device",
+    "server": "the real server behind the device, which may do more",
     "time": "the time that the measurement was given: the answer is undecided",
 }
 
@@ -128,15 +129,20 @@ def unit_of(result: Result) -> str:
     return f"{result.unit} {sides.get(str(result.parameter('directions')), '')}".rstrip()
 
 
+def spread_of(result: Result) -> float | None:
+    """How far repetitions lie from their median at most, as a share of it; None where that is 0."""
+    furthest = max(result.maximum - result.median, result.median - result.minimum)
+    return furthest / result.median if result.median else None
+
+
 def _certainty(result: Result) -> str:
     count = len(result.repetitions)
     if count == 1:
         spread = "One repetition"
     else:
         spread = f"Median of {count} repetitions, {number(result.minimum)} to {number(result.maximum)}"
-        if result.median:
-            widest = max(result.maximum - result.median, result.median - result.minimum)
-            spread += f" (±{widest / result.median:.1%})"
+        if (furthest := spread_of(result)) is not None:
+            spread += f" (±{furthest:.1%})"
     if not {"error", "capacity_error"} & result.parameters.settings.keys():
         return f"{spread}."
     found = "no rate failed" if result.error is None else f"error of the search {number(result.error)}"

@@ -96,7 +96,7 @@ def _span(one: Repetition, result: Result) -> _Span:
     """
     if better(result.metric) == "lower":
         return _Span(0.0 if one.limited_by == "host" else one.value, one.value)
-    if one.limited_by in ("tester", "host") or (one.limited_by == "time" and one.upper is None):
+    if one.limited_by in ("tester", "host", "server") or (one.limited_by == "time" and one.upper is None):
         return _Span(one.value, math.inf)
     return _Span(one.value, one.value if one.upper is None else max(one.value, one.upper))
 

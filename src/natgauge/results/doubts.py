@@ -18,6 +18,7 @@ from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
 from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
+from natgauge.words import TESTER
 
 #: Repetitions are told whose lowest and highest value lie farther apart than this share of their median.
 WIDE: Final = 0.05
@@ -55,6 +56,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_trials(measured),
         *_queues(measured, parameters),
         *_turns(parameters),
+        *_server(measured, parameters),
         *_beside(parameters),
         *_foreign(parameters),
         *_link(measured, parameters),
@@ -94,6 +96,8 @@ def _between(measured: MeasurementResult) -> str:
 def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
     if measured.limited_by == "tester":
         yield Doubt(word="tester limited", text="the tester limited, not the device, which may do more")
+    if measured.limited_by == "server":
+        yield Doubt(word="server limited", text="the real server limited, not the device, which may do more")
     if measured.limited_by == "host":
         yield Doubt(word="host limited", text="disturbances of this host limited, not the device")
     for note in measured.notes:
@@ -152,6 +156,22 @@ def _turns(parameters: Parameters) -> Iterator[Doubt]:
             "rate is lower than the device's own, and turns look like stalls; measure it in placement isolated"
         )
         yield Doubt(word="taking turns", text=text)
+
+
+def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
+    """What answers is part of what is measured; without the device it shows how large a part."""
+    name = parameters.get("far_side", TESTER)
+    if name == TESTER:
+        return
+    version, rate = parameters.get("server_version") or name, parameters.get("server_alone")
+    said = "what it does without the device was not measured"
+    if isinstance(rate, int | float):
+        share = measured.summary.median / rate
+        said = f"without the device it answered up to {rate:,.0f} queries/s, and this is {share:.0%} of that"
+    way_back = (
+        ", and its cores did the device's work on the way back" if parameters.get("placement") == "shared" else ""
+    )
+    yield Doubt(word="real server", text=f"{version} answered and may have limited: {said}{way_back}")
 
 
 def _beside(parameters: Parameters) -> Iterator[Doubt]:

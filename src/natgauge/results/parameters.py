@@ -142,6 +142,10 @@ _DESCRIPTIONS: Final = (
     _told("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
     # Measured, not set: what the tester itself took of the device's cores.
     _told("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
+    # Whose name stands among the settings.
+    Description("server_version", "server's version", group="place"),
+    _told("server_cpus", "server's cores", "place"),
+    _told("server_alone", "the server alone, without a device", "place", "queries/s"),
     # Each on cores of its own, but memory and the last cache are shared.
     Description("beside", "workers beside it on the machine", group="place"),
     Description("natgauge", "natgauge version", group="place"),

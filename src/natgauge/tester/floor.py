@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError
-from natgauge.paired import disagreement, interval, stretched
+from natgauge.paired import over_rounds
 from natgauge.tester.cable import Cable, FrameKind, Share, untranslated_request
 from natgauge.trials import (
     Block,
@@ -122,10 +122,9 @@ def share_of(rounds: list[list[Pair]]) -> Share:
         BrokenError: they are too few for an interval.
     """
     shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
-    found = interval([share for one in shares for share in one], ALPHA)
+    found = over_rounds(shares, ALPHA)
     if found is None:
         raise BrokenError("selftest: too few slices for an interval")
-    found = stretched(found, disagreement(shares))
     floor = statistics.median(pair.floor for one in rounds for pair in one)
     return Share(2 * SLICE_FRAMES * 1e9 / floor, found.ratio, found.low, found.high)
 

@@ -99,11 +99,13 @@ class Frame(Model):
     """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
 
     `query`: the Initiator sends DNS queries of this type, which the Responder answers; None = plain frames.
+    `handed_on`: it does not, but hands them on to a server behind its port.
     """
 
     size: int
     side: Side
     query: Query | None = None
+    handed_on: bool = False
 
 
 class Phase1(Model):

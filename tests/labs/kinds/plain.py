@@ -30,6 +30,7 @@ class PlainLab:
     placement: Placement = "external"
     devices: Sequence[Device] = ()
     foreign: Foreign | None = None
+    server: Device | None = None
     sender_cpus: tuple[int, ...] = (0,)
     device_cpus: tuple[int, ...] = ()
     grace_seconds = 0.1

@@ -27,6 +27,7 @@ from natgauge.labs.contract import Lab
 from natgauge.labs.locks import Lock, check_name
 from natgauge.labs.register import kept_settings
 from natgauge.version import VERSION
+from natgauge.words import TESTER
 
 #: Offered by one worker of each machine: settings of the whole machine, ports of a wire, labs that are kept up.
 MACHINE_WIDE: Final = "what its machine has once"
@@ -115,11 +116,16 @@ def needs(plan: Plan, point: Point) -> Resources:
     """
     lab = Bench(point.cell).lab
     asked = {**plan.lab, **point.values}
-    lists = {name: cpu_list(_text(point.cell.place.get(name))) or () for name in ("cores", "sender_cores")}
+    places = ("cores", "sender_cores", "server_cores")
+    lists = {name: cpu_list(_text(point.cell.place.get(name))) or () for name in places}
     least = len({core for cores in lists.values() for core in cores})
+    # Whichever was left open wants one core more.
     if lab.placement == "isolated":
-        # Whichever was left open wants one core more.
-        least += sum(not cores for cores in lists.values())
+        least += sum(not lists[name] for name in places[:2])
+    elif not least:
+        least = 1
+    if not lists["server_cores"] and any(one.planned.settings.far_side != TESTER for one in point.asked):
+        least += 1
     found: Resources = {WORKER: 1.0, CORES: float(max(least, 1)), f"{_LAB}{point.cell.options.lab_name}": 1.0}
     for name, cores in lists.items():
         if isinstance(asked.get(name), str):

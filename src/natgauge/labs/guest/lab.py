@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from natgauge.host import capabilities
@@ -58,6 +59,7 @@ class GuestLab(RemoteLab):
             ports=((_TAPS[0], self._tester), (_TAPS[1], self._tester)),
             sender_cpus=sender_cpus,
         )
+        self.initiator, self.responder = (replace(port, tap=True) for port in (self.initiator, self.responder))
         self._shape = shape.checked()
         self._wanted = accelerator
         self._accelerator: Accelerator = accelerator or "tcg"

@@ -24,6 +24,7 @@ class Options:
         placement: "shared" or "isolated"; None = "shared", but "isolated" for devices with processes of their own.
         cores: the device's. In `shared` placement they are the sender's, too.
         sender_cores: the tester's.
+        server_cores: of a real server behind the device; one of the device's only where it is named.
         ring: frames that wait in front of each core of an isolated device.
     """
 
@@ -36,6 +37,10 @@ class Options:
     )
     sender_cores: str | Sequence[int] | None = field(
         default=None, metadata=choice("The tester's cores", "LIST", default="the least busy one")
+    )
+    server_cores: str | Sequence[int] | None = field(
+        default=None,
+        metadata=choice("Cores of a real server as far side", "LIST", default="those neither sender nor device has"),
     )
     ring: int | None = field(
         default=None,
@@ -67,6 +72,7 @@ def plan(name: str, options: Options, need: Need) -> NetnsLab:
         placement=_placement(options, need),
         sender_cpus=senders,
         device_cpus=devices,
+        server_cpus=cpu_list(options.server_cores),
         ring=DEFAULT_RING if options.ring is None else options.ring,
         hosts=need.hosts,
         background=need.background,
@@ -103,6 +109,7 @@ def _refuse_other(kept: NetnsLab, options: Options, need: Need) -> None:
         ("placement", options.placement, kept.placement),
         ("cores", cpu_list(options.cores), kept.device_cpus),
         ("sender cores", cpu_list(options.sender_cores), kept.sender_cpus),
+        ("server cores", cpu_list(options.server_cores), kept.server_cpus),
         ("ring", options.ring, kept.ring),
         ("families", need.families, kept.families),
         ("devices", need.devices, tuple(device.name for device in kept.devices)),

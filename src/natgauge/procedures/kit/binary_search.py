@@ -28,7 +28,7 @@ from natgauge.procedures.kit.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.loads import Load, Status
 from natgauge.procedures.kit.nearing import Nearing
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, TimeUpError, undecided_note
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, TimeUpError, nothing_passed, undecided_note
 from natgauge.procedures.kit.values import SearchError
 
 #: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
@@ -146,17 +146,16 @@ class _Search:
         """Note what is known when the time is over.
 
         Raises:
-            TimeUpError: nothing is.
+            TimeUpError: no load has passed.
         """
         lower, upper = self._lower(full=True), self._upper()
-        if lower is None and upper is None:
+        value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
+        self._undecided = bound is None or not self._resolved(value, bound)
+        if lower is None and self._undecided:
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
-            raise error
-        value = 0.0 if lower is None else lower.rate
-        self._undecided = upper is None or not self._resolved(value, upper.rate)
+            raise nothing_passed(bound, self._plan.unit, error)
         if self._undecided:
-            bound = None if upper is None else upper.rate
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
             self._notes.append(f"{LEFT_OUT}trying the final bounds again: {error}")

@@ -58,7 +58,10 @@ def measure_first(metric: str, runner: TrialRunner, settings: TrialSettings, **o
     """
     procedure = procedures.get(metric)
     asked = inner(procedure.settings, settings, **own)
-    found = procedure.measure(runner.measurer, asked, runner.observe, runner.budget)
+    try:
+        found = procedure.measure(runner.measurer, asked, runner.observe, runner.budget)
+    except TimeUpError as error:
+        raise TimeUpError(f"of the {metric} that it needs first: {error}") from None
     for note in found.notes:
         if note.startswith(UNDECIDED):
             raise TimeUpError(f"the {metric} that it needs first is {note}")

@@ -199,6 +199,7 @@ class Procedure(Generic[SettingsT]):
 
         Raises:
             NatgaugeError: as `measure`.
+            TimeUpError: the time was over before a first bound.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()

@@ -20,7 +20,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.procedures.kit.profiles import Profile
 from natgauge.procedures.kit.values import SearchError, in_range, one_of, positive, spoken, whole
-from natgauge.words import MAXIMUM_CONNECTIONS, Order, Placement, Query
+from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Order, Placement, Query
 
 #: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
 Repeat = int | Literal["auto"]
@@ -179,6 +179,11 @@ class TrialSettings:
     def query(self) -> Query | None:
         """What the Initiator's frames ask for; None = they are no DNS queries."""
         return None
+
+    @property
+    def far_side(self) -> str:
+        """Who answers DNS queries: "tester", or the name of a real server."""
+        return TESTER
 
     @property
     def fills_table(self) -> bool:

@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
+from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.phase1 import Preparation, UnpreparableError
 from natgauge.procedures.kit.rate_search import SearchSettings, Span, search_plan
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
@@ -83,6 +85,11 @@ class StandingRate(Repetitions[SearchT]):
     @abstractmethod
     def span(self) -> Span:
         """Where to search."""
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        """What tolerance and queues make of it."""
+        queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")
+        return [*tolerance_note(self.settings), *queued]
 
     def phase1_notes(self) -> Sequence[str]:
         """How fast phase 1 was at last."""

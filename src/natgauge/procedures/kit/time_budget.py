@@ -88,11 +88,18 @@ def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpEr
     return f"{UNDECIDED}{where.rstrip()}: {error}"
 
 
+def nothing_passed(upper: float | None, unit: str, error: TimeUpError) -> TimeUpError:
+    """What to raise where no load has passed: 0 would be a figure, and nobody has seen it."""
+    if upper is None:
+        return error
+    return TimeUpError(f"no load has passed yet, {upper:,.0f} {unit}".rstrip() + f" failed: {error}")
+
+
 def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:
     """What trials come to whose search was ended by the time: the highest passing load below every failing one.
 
     Raises:
-        TimeUpError: the same again, where no trial spoke of the device.
+        TimeUpError: no load passed; what failed is told.
     """
     failed = [one.load for one in attempts if one.outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED}]
     upper = min(failed, default=None)
@@ -101,24 +108,22 @@ def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measu
         for one in attempts
         if one.outcome.verdict is Verdict.PASS and not one.short and (upper is None or one.load < upper)
     ]
-    if upper is None and not passed:
-        raise error
-    lower = max(passed, default=0.0)
-    return _within(lower, upper, attempts, undecided_note(lower, upper, unit, error))
+    return _within(max(passed, default=None), upper, unit, attempts, error)
 
 
 def stopped(attempts: Sequence[Attempt], error: TimeUpError) -> Measurement:
     """What trials come to of a metric with a search of its own: its bounds when the time was over.
 
     Raises:
-        TimeUpError: the same again, where it had none yet.
+        TimeUpError: nothing had passed yet; what failed is told.
     """
-    bounds = error.bounds
-    if bounds.lower is None and bounds.upper is None:
-        raise error
-    lower = bounds.lower or 0.0
-    return _within(lower, bounds.upper, attempts, undecided_note(lower, bounds.upper, "", error))
+    return _within(error.bounds.lower, error.bounds.upper, "", attempts, error)
 
 
-def _within(lower: float, upper: float | None, attempts: Sequence[Attempt], note: str) -> Measurement:
+def _within(
+    lower: float | None, upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError
+) -> Measurement:
+    if lower is None:
+        raise nothing_passed(upper, unit, error)
+    note = undecided_note(lower, upper, unit, error)
     return Measurement(lower, upper, TIME, verdict_counts(attempts), tuple(attempts), notes=(note,))

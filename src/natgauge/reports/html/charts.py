@@ -215,9 +215,12 @@ def _rows_spec(layers: Sequence[Row], rows: Sequence[Row], width: int) -> Row:
 
 
 def _near(limits: Sequence[Row], name: str, top: float) -> list[dict[str, Any]]:
-    """Limits far beyond the highest value `top` are moved near to it, and say so."""
+    """Limits that are far beyond `top` are moved to the edge, beyond all that is drawn where it is."""
+    far = [row[name] > top * _FAR for row in limits]
+    edge = 1.15 * max([top, *(row[name] for row, beyond in zip(limits, far, strict=True) if not beyond)])
     return [
-        {**row, name: top * 1.15, "far": True} if row[name] > top * _FAR else {**row, "far": False} for row in limits
+        {**row, name: edge, "far": True} if beyond else {**row, "far": False}
+        for row, beyond in zip(limits, far, strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from natgauge.procedures.kit.summary import median_interval
-from natgauge.reports.html import charts
+from natgauge.reports.html import apart, charts
 from natgauge.reports.html.charts import Axis, Line, Row
 from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
 from natgauge.reports.rows import number, whole
@@ -341,13 +341,8 @@ def _ratio_figure(
 
 def _label(group: Sequence[Numbered], one: Numbered) -> str:
     """Column and device; in a second line what tells it from others of the figure."""
-    told_apart = []
-    for name, words in (("connections", "N = {}"), ("device_cores", "{} core(s)"), ("frame_size", "{} octets")):
-        values = {result.parameter(name) for _, result in group if not isinstance(result.parameter(name), list)}
-        value = one[1].number(name)
-        if len(values) > 1 and value:
-            told_apart.append(words.format(whole(int(value))))
-    return "|".join([short(one), *([", ".join(told_apart)] if told_apart else [])])
+    told_apart = apart.words(one[1], apart.differing([result for _, result in group]))
+    return "|".join([short(one), *([told_apart] if told_apart else [])])
 
 
 def _interval_of_median(result: Result) -> str:

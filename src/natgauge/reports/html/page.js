@@ -18,6 +18,14 @@
   document.addEventListener("pointermove", show);
   document.addEventListener("pointerdown", show);
   document.addEventListener("scroll", hide, { passive: true });
+  // A figure leads to a result that may be folded; not every browser unfolds it.
+  const unfold = () => {
+    const aim = location.hash && document.getElementById(location.hash.slice(1));
+    const fold = aim && aim.closest("details:not([open])");
+    if (fold) { fold.open = true; aim.scrollIntoView(); }
+  };
+  addEventListener("hashchange", unfold);
+  addEventListener("DOMContentLoaded", unfold);
   // Paper has no clicks: what is folded is printed in full, but for lists of trials, which may be many pages.
   let folded = [];
   addEventListener("beforeprint", () => {

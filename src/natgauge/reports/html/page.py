@@ -18,7 +18,7 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.reports import text
 from natgauge.reports.extras import need
-from natgauge.reports.html import again, charts, delays, evidence
+from natgauge.reports.html import again, charts, delays, evidence, glance
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import Figure, figures
 from natgauge.reports.rows import number
@@ -88,6 +88,7 @@ def page(found: Found) -> str:
         version=_versions(results),
         style=_resource("page.css"),
         script=_resource("page.js"),
+        glances=glance.glances(results),
         verdicts=[_verdict(number, one) for number, one in enumerate(found.stored, start=1)],
         figures=[_figure(at, one) for at, one in enumerate([*every, *timed], start=1)],
         tables=_parts(_numbered(lines_of(results))),

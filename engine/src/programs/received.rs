@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What receivers counted, all CPUs together.
+
+use crate::shared::{SIDES, STREAMS};
+use crate::tester::types;
+
+/// Sums over all CPUs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Received {
+    /// By stream.
+    pub tally: [types::tally; STREAMS],
+    /// By port: frames without this trial's mark.
+    pub foreign: [u64; SIDES],
+    /// By port: frames too broken to name their stream.
+    pub damaged_unmarked: [u64; SIDES],
+    /// By port: ARP and NDP answers.
+    pub neighbour_replies: [u64; SIDES],
+    /// Connections learned.
+    pub stored: u64,
+    /// Frames whose outside source was not the one learned.
+    pub remapped: u64,
+    /// Questions that could not be made into an answer.
+    pub unanswered: u64,
+}
+
+/// Add one CPU's part.
+pub(super) fn add(total: &mut types::tally, part: &types::tally) {
+    if part.delays > 0 {
+        let first = total.delays == 0;
+        total.delay_minimum = if first { part.delay_minimum } else { total.delay_minimum.min(part.delay_minimum) };
+        total.delay_maximum = if first { part.delay_maximum } else { total.delay_maximum.max(part.delay_maximum) };
+    }
+    if part.pairs > 0 {
+        let (first, low, high) = (total.pairs == 0, part.variation_minimum, part.variation_maximum);
+        total.variation_minimum = if first { low } else { total.variation_minimum.min(low) };
+        total.variation_maximum = if first { high } else { total.variation_maximum.max(high) };
+    }
+    total.pairs += part.pairs;
+    total.background += part.background;
+    total.questions += part.questions;
+    total.wrong_answers += part.wrong_answers;
+    total.received += part.received;
+    total.duplicates += part.duplicates;
+    total.reordered += part.reordered;
+    total.late += part.late;
+    total.damaged += part.damaged;
+    total.untranslated += part.untranslated;
+    total.mistranslated += part.mistranslated;
+    total.delays += part.delays;
+    total.negative += part.negative;
+    total.delay_sum += part.delay_sum;
+}

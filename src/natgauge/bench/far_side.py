@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real server as far side: started behind the devices, watched, and measured without them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.needs import ServerControl
+from natgauge.bench.surroundings import Surroundings
+from natgauge.bench.traffic import TrafficOptions, TrafficPlan, make_plan
+from natgauge.bench.watch import Unread
+from natgauge.duts import far_side
+from natgauge.duts.fitness import PlanFacts
+from natgauge.duts.gateway import Gateway
+from natgauge.errors import NatgaugeError, UsageError
+from natgauge.labs.addresses import INSIDE, OUTSIDE, LinkSide
+from natgauge.labs.cable import CableLab
+from natgauge.labs.contract import Addresses, Device, Lab, Link
+from natgauge.words import TESTER, Address, Family
+
+if TYPE_CHECKING:
+    from natgauge.bench.bench import Planned
+
+#: A server listens on each of its addresses, with a socket for each of its cores.
+MOST_ADDRESSES: Final = 64
+#: How long the server alone may be measured, in seconds.
+_ALONE_SECONDS: Final = 120.0
+#: Connections over which it is asked alone: as many as one address has unprivileged ports, where not fewer are wanted.
+_ALONE_CONNECTIONS: Final = 64_512
+
+
+def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
+    """Refuse a server that is none, or that cannot stand in this lab.
+
+    Args:
+        name: of the far side: the tester itself, a server's name, or a file.
+        lab: where it shall stand; it has a place for servers.
+        traffic: whose far side it is.
+
+    Raises:
+        UsageError: it is so.
+    """
+    if name == TESTER:
+        return
+    server = far_side.load(name)
+    count = traffic.responder_addresses.count
+    if count > MOST_ADDRESSES:
+        raise UsageError(
+            f"destination addresses: {count}, but a real server listens on {MOST_ADDRESSES} at most; use fewer"
+        )
+    if lab.server is not None and not lab.server.environment["NG_CPUS"]:
+        cores = ",".join(map(str, sorted({*lab.sender_cpus, *lab.device_cpus})))
+        remedy = "it wants a core of its own"
+        if lab.placement != "shared":
+            remedy = "leave one out of --cores, or let it share one of the device's with --server-cores"
+        raise UsageError(
+            f"far side {server.name}: the sender's and the device's cores ({cores}) are all there are; {remedy}"
+        )
+
+
+class FarSide:
+    """A server on its home. Use it as a context manager: it runs inside the `with` block.
+
+    Attributes:
+        name: as it was asked for.
+        cpus: its cores.
+    """
+
+    def __init__(self, name: str, home: Device, family: Family, addresses: Addresses) -> None:
+        """Nothing is touched.
+
+        Args:
+            name: of the server, or its file.
+            home: where it runs.
+            family: of its addresses.
+            addresses: it answers on.
+
+        Raises:
+            UsageError: there is no such server.
+        """
+        self.name = name
+        self.cpus = home.environment["NG_CPUS"]
+        every = (addresses.first + index for index in range(addresses.count))
+        told = {
+            "NG_FAMILY": family,
+            "NG_ADDRESSES": " ".join(map(str, every)),
+            "NG_GATEWAY": str(OUTSIDE[family].device.ip),
+            "NG_ZONE_NAME": far_side.ZONE_NAME,
+            "NG_ZONE": far_side.zone(),
+        }
+        self._played = Gateway(far_side.load(name).told(told), home)
+
+    def __enter__(self) -> Self:
+        """Start it, and wait until it stands.
+
+        Raises:
+            BrokenError: it does not come up.
+            HostError: it is not installed.
+        """
+        self._played.prepare(PlanFacts(connections=1, phase1_seconds=1.0))
+        try:
+            self._played.start()
+        except BaseException:
+            self._played.__exit__(BaseException)
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._played.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
+
+    @property
+    def version(self) -> str:
+        """What it says of itself."""
+        return ", ".join(self._played.version())
+
+    def refused(self) -> Mapping[str, int]:
+        """Queries it did not answer as it should, so far, by cause; those lost before its sockets, too.
+
+        Raises:
+            BrokenError: it does not tell.
+        """
+        return self._played.faults()
+
+    def confirm_standing(self) -> None:
+        """See that it still stands.
+
+        Raises:
+            BrokenError: it does not.
+        """
+        self._played.confirm_standing()
+
+
+def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:
+    """The same measurement once more, on a cable between the tester and the same server, queries/s.
+
+    Args:
+        measurer: of the measurement.
+        planned: what was measured.
+        family: that the server spoke.
+
+    Returns:
+        The highest rate; None = there was no server, or it could not be measured.
+    """
+    server = measurer.server
+    if server is None:
+        return None
+    measurer.watch.stage(f"measuring {server.name} alone, without a device")
+    try:
+        return _rate_alone(measurer, server, planned, family) or None
+    except NatgaugeError as error:
+        # What was measured before is worth more than this; the result says that it is not known.
+        measurer.watch.stage(f"{server.name} alone could not be measured: {error}")
+        return None
+
+
+def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, family: Family) -> float:
+    traffic = _traffic_alone(family, measurer.traffic.connections)
+    constants = replace(
+        measurer.settings,
+        initiator_family=family,
+        responder_family=family,
+        translated=False,
+        pool=None,
+        table_limit=None,
+        udp_timeout=None,
+        ring=None,
+    )
+    changes: dict[str, Any] = {
+        "connections": traffic.connections,
+        "placement": "shared",
+        "own_processes": False,
+        "repeat": 1,
+        "most_seconds": _ALONE_SECONDS,
+        # It opens no connections, so any rate of phase 1 is safe that its queries are.
+        "connection_rate": measurer.highest_rate,
+    }
+    settings = replace(planned.settings, **changes)
+    cpus = tuple(int(cpu) for cpu in server.cpus.split(","))
+    with CableLab(f"server-{os.getpid()}", cpus) as cable:
+        assert cable.server is not None  # noqa: S101 - it was given cores
+        with FarSide(server.name, cable.server, family, traffic.responder_addresses) as other:
+            cabled = LabMeasurer(
+                place=cable,
+                device=None,
+                traffic=traffic,
+                settings=constants,
+                recorder=Unread(),
+                watch=measurer.watch,
+                server=other,
+            )
+            return planned.procedure.measure(cabled, settings).summary.median
+
+
+def _traffic_alone(family: Family, connections: int) -> TrafficPlan:
+    around = Surroundings(_link(INSIDE[family]), _link(OUTSIDE[family]), translated=False)
+    number = min(connections, _ALONE_CONNECTIONS)
+    return make_plan(TrafficOptions(connections=number, destination_ports="53"), around)
+
+
+def _link(side: LinkSide) -> Link:
+    first: Address = side.host(0)
+    return Link(side.device.network, side.device.ip, first)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lab and gateway fix before any traffic is planned."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from natgauge.errors import UsageError
+from natgauge.labs.contract import Addresses, Ground, Link
+
+if TYPE_CHECKING:
+    # What may be asked is known without what reads recipes.
+    from natgauge.duts.port_sets import PortSets
+    from natgauge.duts.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What lab and device fix before any traffic is planned.
+
+    Attributes:
+        inside: the link between Initiator and device.
+        outside: the link between device and Responder.
+        prefix: NAT64 prefix (RFC 6052) in front of the Responder's IPv4 addresses as the side writes them that speaks
+            IPv6; None when both sides speak the same family.
+        translated: whether the device replaces the Initiator's source by one that only phase 1 can tell.
+        pool: outside addresses the device may use; None = not checked.
+        mtu: of the lab's interfaces, in octets.
+        mapped: addresses a stateless translator has for the Initiator's hosts, from the first one on; None = it is no
+            such device, or they are not known.
+        port_sets: how its subscribers share outside addresses; None = it has none. The pool then follows from them.
+        embedded: the Responder's IPv4 network as the Initiator writes it, where the Responder's own addresses are those
+            behind the prefix; None = it writes the Responder's own, or they are not known.
+    """
+
+    inside: Link
+    outside: Link
+    prefix: ipaddress.IPv6Network | None = None
+    translated: bool = True
+    pool: Addresses | None = None
+    mtu: int = 1500
+    mapped: Addresses | None = None
+    port_sets: PortSets | None = None
+    embedded: Link | None = None
+
+
+def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
+    """What a lab and the gateway in it fix for the traffic.
+
+    Raises:
+        UsageError: the gateway is one end of a tunnel, or where the Responder is for it is not known there.
+    """
+    if recipe.kind == "softwire":
+        raise UsageError(
+            f"{recipe.name}: is one end of a softwire and does nothing without the other one; name both in a [[chain]]"
+        )
+    crosses = (recipe.initiator_family, recipe.responder_family)
+    if crosses == ("ipv4", "ipv6") and ground.embedded is None:
+        raise UsageError(
+            f"{recipe.name}: goes from ipv4 to ipv6, and where this lab has the Responder's IPv4 addresses there is "
+            "not known; choose --lab netns, vm or ssh"
+        )
+    mapped = ground.mapped if recipe.source == "mapped" else None
+    # A mapping that is not known is judged like any translation; within one family an inside source is a leak.
+    one_family = recipe.initiator_family == recipe.responder_family
+    translated = recipe.source != "unchanged" and (mapped is None or one_family)
+    return Surroundings(
+        inside=ground.inside,
+        outside=ground.outside,
+        prefix=ground.nat64_prefix if recipe.initiator_family != recipe.responder_family else None,
+        translated=translated,
+        pool=ground.pool if translated and mapped is None else None,
+        mtu=ground.mtu,
+        mapped=mapped,
+        port_sets=recipe.port_sets,
+        embedded=ground.embedded,
+    )

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real servers that answer the tester's DNS queries behind a gateway: one TOML file each in `servers/`, and their zone.
+
+A server is played like a gateway's process (`natgauge.duts.gateway`), and its file is written like a recipe.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import Field, ValidationError
+
+from natgauge.duts.ingredients import Knobs, Limits, Model, Module, Need, System, Verbs
+from natgauge.duts.layers import BUILT_IN, frozen, layered, near
+from natgauge.duts.processes import Process
+from natgauge.duts.recipe import broken_rule
+from natgauge.errors import UsageError
+from natgauge.words import TESTER
+
+_SERVERS: Final = BUILT_IN / "servers"
+#: The zone that the tester asks for; each query has a name of its own in it (engine/src/dns.rs).
+ZONE_NAME: Final = "natgauge.test"
+#: The one right answer to each: of the blocks for benchmarks (RFC 2544 section C.2.2, RFC 5180 section 8).
+ADDRESS4: Final = "198.18.0.53"
+ADDRESS6: Final = "2001:2::53"
+
+
+class Server(Model):
+    """One server.
+
+    Attributes:
+        name: its file's name without ".toml".
+        title: one line for people.
+        extends: fragments it is built on, first to last.
+        environment: variables its snippets see beside those of the lab.
+        needs: what must be installed.
+        process: its programs, in the order they are started.
+        verbs: how it is played; it has neither `empty` nor `count`.
+        origin: the file it was read from.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    extends: tuple[str, ...] = ()
+    environment: dict[str, str] = Field(default_factory=dict)
+    needs: tuple[Need, ...] = ()
+    process: Annotated[tuple[Process, ...], Field(min_length=1)]
+    verbs: Verbs
+    origin: Path
+
+    @property
+    def stateful(self) -> bool:
+        """It keeps no connections."""
+        return False
+
+    @property
+    def system(self) -> System:
+        """It stands beside the tester."""
+        return "Linux"
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """Sockets are all it wants of a kernel."""
+        return ()
+
+    @property
+    def limits(self) -> Limits:
+        """None."""
+        return Limits()
+
+    @property
+    def knobs(self) -> Knobs:
+        """None."""
+        return Knobs()
+
+    def told(self, variables: Mapping[str, str]) -> Self:
+        """The same, whose snippets see these variables, too."""
+        return self.model_copy(update={"environment": {**self.environment, **variables}})
+
+
+def available() -> dict[str, Path]:
+    """Files of natgauge's own servers by name, sorted."""
+    return {path.stem: path for path in sorted(_SERVERS.glob("*.toml"))}
+
+
+def load(name_or_path: str) -> Server:
+    """Read one server.
+
+    Args:
+        name_or_path: a name of `available()`, or a file: anything with a "/" in it or ".toml" at its end.
+
+    Raises:
+        UsageError: there is none of this name, or its file breaks a rule; the message has file, field, value and rule.
+    """
+    known = available()
+    is_path = "/" in name_or_path or name_or_path.endswith(".toml")
+    if not is_path and name_or_path not in known:
+        raise UsageError(f'far side "{name_or_path}": {near(name_or_path, [TESTER, *known])}')
+    path = Path(name_or_path) if is_path else known[name_or_path]
+    try:
+        return Server.model_validate({**frozen(layered(path)), "origin": path})
+    except ValidationError as error:
+        raise UsageError(broken_rule(path, error)) from None
+
+
+def zone() -> str:
+    """The zone as a server reads it (RFC 1035 section 5): a wildcard answers whatever name is asked for."""
+    return textwrap.dedent(f"""\
+        $ORIGIN {ZONE_NAME}.
+        $TTL 60
+        @ SOA ns hostmaster 1 3600 600 86400 60
+        @ NS ns
+        ns A {ADDRESS4}
+        * A {ADDRESS4}
+        * AAAA {ADDRESS6}
+    """)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many results at a glance: a table for each metric, a row for each device, a column for each point of the series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.reports import text
+from natgauge.reports.html import apart
+from natgauge.reports.rows import number
+from natgauge.results.model import Result
+
+#: So many results are seen at a glance without a table.
+FEW: Final = 6
+#: What tells a column from others: of each parameter its number, and its words.
+_Point = tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One result in its place.
+
+    Attributes:
+        column: its number in the tables, from 1.
+        median: printed.
+        spread: how far repetitions lie from it at most, or how far the search may be off, whichever is more; empty
+            where neither is known.
+        doubts: how many it tells.
+    """
+
+    column: int
+    median: str
+    spread: str
+    doubts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """The table of one metric.
+
+    Attributes:
+        title: metric and unit.
+        head: what each column is of.
+        rows: device, and the results of each column: none, one, or those that nothing here tells apart.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
+
+
+def glances(results: Sequence[Result]) -> list[Glance]:
+    """Of each metric, in the order of the results; none where these are few."""
+    return list(_tables(results)) if len(results) > FEW else []
+
+
+def _tables(results: Sequence[Result]) -> Iterator[Glance]:
+    by_title: dict[str, list[tuple[int, Result]]] = {}
+    for column, result in enumerate(results, start=1):
+        by_title.setdefault(f"{result.metric} ({text.unit_of(result)})", []).append((column, result))
+    for title, group in by_title.items():
+        yield _table(title, group)
+
+
+def _table(title: str, group: Sequence[tuple[int, Result]]) -> Glance:
+    by_device: dict[str, list[Result]] = {}
+    for _, result in group:
+        by_device.setdefault(result.dut, []).append(result)
+    # Of one device: families differ in their frames, and are to be read beside each other all the same.
+    names = list(dict.fromkeys(name for own in by_device.values() for name in apart.differing(own)))
+    heads: dict[_Point, str] = {}
+    places: dict[tuple[str, _Point], list[Entry]] = {}
+    for column, result in group:
+        point = _point(result, names)
+        heads[point] = apart.words(result, names) or "median"
+        places.setdefault((result.dut, point), []).append(_entry(column, result))
+    points = sorted(heads)
+    rows = tuple((dut, tuple(tuple(places.get((dut, point), ())) for point in points)) for dut in by_device)
+    return Glance(title, tuple(heads[point] for point in points), rows)
+
+
+def _point(result: Result, names: Sequence[str]) -> _Point:
+    """Sorts numbers as numbers, and words as words."""
+    return tuple((result.number(name) or 0.0, str(result.parameter(name))) for name in names)
+
+
+def _entry(column: int, result: Result) -> Entry:
+    known = [text.spread_of(result)] if len(result.repetitions) > 1 else []
+    known += [result.error / result.median] if result.error and result.median else []
+    off = max((each for each in known if each is not None), default=None)
+    return Entry(column, number(result.median), "" if off is None else f"±{off:.1%}", len(result.doubts))

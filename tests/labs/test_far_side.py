@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real servers behind real devices: each query reaches the server, which understands it, and its answer is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import pytest
+from tests.labs.test_resolution import MOST_TRIALS, PLAN, N, asking, captured, decided, every_one_answered, queries_of
+
+import natgauge
+from natgauge.bench.bench import Bench
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.duts import far_side
+from natgauge.duts.gateway import Gateway
+from natgauge.errors import BrokenError, HostError
+from natgauge.host.cpus import usable_cpus
+from natgauge.labs import namespaces, upkeep
+from natgauge.labs.device import NamespaceDevice
+from natgauge.labs.locks import directory_of
+from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.kit.events import Event
+from natgauge.trials import Progress
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.alone,
+    pytest.mark.skipif(len(usable_cpus()) < 2, reason="a server wants a core of its own"),
+]
+
+SERVERS = sorted(far_side.available())
+QUERIES = 5_000
+#: A rate that any server keeps up with, on one core.
+ASKED = replace(
+    PLAN, phase1_rate=2_000.0, phase2=Phase2Plan(float(QUERIES), 0.0, 1.0), loss_tolerance=0.0, handed_on=True
+)
+#: Each answer, right or wrong, is in one of these; a query that is none is in another one.
+STATISTICS = {
+    "knot": 'knotc -c "$NG_WORK/knot.conf" stats mod-stats | sed -n "s/.*response-code.\\(.*\\). = /\\1 /p"',
+    "nsd": 'nsd-control -c "$NG_WORK/nsd.conf" stats_noreset | sed -n "s/^num.rcode.\\(.*\\)=/\\1 /p"',
+}
+EVERY = {
+    "knot": 'knotc -c "$NG_WORK/knot.conf" stats mod-stats | sed -n "s/.*server-operation.query. = //p"',
+    "nsd": 'nsd-control -c "$NG_WORK/nsd.conf" stats_noreset | sed -n "s/^num.queries=//p"',
+}
+
+
+def home(bench: Bench) -> NamespaceDevice:
+    assert isinstance(bench.lab.server, NamespaceDevice)
+    return bench.lab.server
+
+
+def statistics(bench: Bench, server: str) -> tuple[int, dict[str, int]]:
+    """Queries that the server says it had, and its answers by code; those it never gave are left out."""
+    every = int(home(bench).run(EVERY[server]).stdout or 0)
+    lines = home(bench).run(STATISTICS[server]).stdout.splitlines()
+    return every, {name: int(number) for name, number in map(str.split, lines) if int(number)}
+
+
+def answered(measurer: LabMeasurer, plan: TrialPlan) -> TrialOutcome:
+    """The first trial that passed, of a few: others may keep the server's core, or a stall may take a query."""
+    outcome = decided(measurer, plan)
+    for _ in range(MOST_TRIALS - 1):
+        if outcome.verdict is Verdict.PASS:
+            break
+        outcome = decided(measurer, plan)
+    return outcome
+
+
+def test_every_server_of_the_folder_is_tried() -> None:
+    assert set(STATISTICS) == set(SERVERS) == {"knot", "nsd"}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("dut", ["linux-ipv6", "nftables-nat44", "map-t"])
+def test_every_query_is_understood_and_every_answer_is_right(dut: str, server: str) -> None:
+    with asking(dut, far_side=server, placement="shared") as (bench, measurer):
+        for query in ("aaaa", "a"):
+            before, _ = statistics(bench, server)
+            trials = measurer.number
+            outcome = answered(measurer, replace(ASKED, query=query))
+            every_one_answered(outcome, QUERIES)
+            had, answers = statistics(bench, server)
+            assert answers == {"NOERROR": had}
+            if measurer.number == trials + 1:
+                assert had - before == N + QUERIES
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_an_answer_that_is_not_the_one_expected_is_not_counted(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(far_side, "ADDRESS6", "2001:2::54")
+    with asking("nftables-nat44", far_side=server, placement="shared") as (_, measurer):
+        outcome = decided(measurer, ASKED)
+    counts = queries_of(outcome)
+    # What it did not read in time, for others kept its core busy, is no answer at all.
+    assert (outcome.verdict, counts.received, counts.questions) == (Verdict.FAIL, 0, QUERIES)
+    assert 0.9 * QUERIES < counts.wrong_answers <= QUERIES
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_library_of_others_reads_each_query_and_the_servers_answer_to_it(server: str) -> None:
+    plan = replace(ASKED, connections=50, phase1_rate=500.0, phase2=Phase2Plan(500.0, 0.0, 0.2))
+    with asking("nftables-nat44", 50, far_side=server, placement="shared") as (bench, measurer):
+        device = bench.lab.devices[0]
+        assert isinstance(device, NamespaceDevice)
+        seen = captured(device, lambda: answered(measurer, plan))
+    asked = {dns.message.from_wire(one.payload).question[0].name: one for one in seen if one.destination_port == 53}
+    answers = [one for one in seen if one.source_port == 53]
+    assert len(answers) == len(asked) >= 150
+    for one in answers:
+        answer = dns.message.from_wire(one.payload)
+        query = asked[answer.question[0].name]
+        assert dns.message.from_wire(query.payload).is_response(answer)
+        assert (answer.rcode(), answer.flags & dns.flags.AA) == (dns.rcode.NOERROR, dns.flags.AA)
+        (record,) = answer.answer
+        assert (record.name, record.rdtype) == (answer.question[0].name, dns.rdatatype.AAAA)
+        assert [str(address) for address in record] == ["2001:2::53"]
+        assert (one.destination, one.destination_port) == (query.source, query.source_port)
+        assert one.checksums_right
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: str, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"profile": "quick", "connection_rate": 50_000.0, "lab_name": "resolution"}
+    found = natgauge.measure(
+        "resolution-rate", "nftables-nat44", far_side=server, placement="shared", results=tmp_path, **asked
+    )
+    place = found.document["parameters"]["place"]
+    assert found.document["parameters"]["settings"]["far_side"] == server
+    assert place["server_version"].split()[0] == {"knot": "knotd", "nsd": "NSD"}[server]
+    assert place["server_alone"] > 1_000
+    assert 1_000 < found.result.summary.median < 1.5 * place["server_alone"]
+    (doubt,) = [one["text"] for one in found.document["doubts"] if one["word"] == "real server"]
+    assert f"{place['server_version']} answered and may have limited: without the device it answered up to" in doubt
+    assert "natgauge-server-" not in " ".join(namespaces.names())
+    trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
+    asking_trials = [trial for trial in trials if trial["plan"]["query"]]
+    assert asking_trials
+    assert all(trial["request"]["frame"]["handed_on"] for trial in asking_trials)
+
+
+def test_what_a_server_does_not_read_in_time_is_the_servers() -> None:
+    """It stands still for a part of the trial, so its sockets run over."""
+    with asking("nftables-nat44", far_side="knot", placement="shared") as (bench, measurer):
+        pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
+        for seconds, number in ((1.5, signal.SIGSTOP), (2.0, signal.SIGCONT)):
+            threading.Timer(seconds, os.kill, (pid, number)).start()
+        outcome = measurer.measure(replace(ASKED, phase2=Phase2Plan(20_000.0, 0.0, 3.0)))
+    assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "server"), outcome.reason
+    counts = queries_of(outcome)
+    assert counts.questions == counts.offered
+    assert any(note.startswith("the server counted") and note.endswith("x socket") for note in outcome.notes)
+    assert "at the server's sockets" in outcome.reason
+
+
+class Killing:
+    """Kills a process as soon as frames flow."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+
+    def stage(self, text: str) -> None:
+        """Not asked."""
+
+    def event(self, event: Event) -> None:
+        """Not asked."""
+
+    def running(self, _: Progress) -> None:
+        """Now frames flow."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            self.pid = 0
+
+
+def test_a_server_that_dies_is_named_and_ends_the_measurement() -> None:
+    with asking("nftables-nat44", far_side="knot", placement="shared") as (bench, measurer):
+        watch = Killing()
+        measurer.watch = watch
+        watch.pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
+        plan = replace(ASKED, phase2=Phase2Plan(float(QUERIES), 0.0, 3.0))
+        with pytest.raises(BrokenError, match=r"knot on device server: .*knotd was ended by SIGKILL") as error:
+            measurer.measure(plan)
+        assert "\n" not in str(error.value)
+
+
+def test_a_server_that_is_not_installed_is_refused_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    works = Gateway._works
+
+    def without(gateway: Gateway, snippet: str) -> bool:
+        return works(gateway, snippet) and not snippet.endswith("nsd-control")
+
+    monkeypatch.setattr(Gateway, "_works", without)
+    with (
+        pytest.raises(HostError, match=r'^nsd: program "nsd-control" is missing .*; run: apt-get install nsd$'),
+        asking("linux-ipv4", far_side="nsd", placement="shared"),
+    ):
+        pass
+    assert not namespaces.exists("ng-resolution-tester")
+
+
+def processes_of(netns: str) -> list[str]:
+    return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in namespaces.processes(netns)]
+
+
+def runs(pid: int) -> bool:
+    """Whether it does more than wait for whoever adopted it to ask how it ended (proc_pid_stat(5))."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_nothing_is_left_of_a_killed_measurement(tmp_path: Path) -> None:
+    asked = ["measure", "resolution-rate", "--dut=nftables-nat44", "--placement=shared", "--far-side=knot"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from natgauge.cli import main; main()", *asked, "--lab-name=resolution"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while "knotd" not in processes_of("ng-resolution-tester"):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    servers = namespaces.processes("ng-resolution-tester")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    upkeep.clean({"resolution"})
+    assert not namespaces.exists("ng-resolution-tester")
+    assert not directory_of("resolution").exists()
+    assert not any(map(runs, servers))
+
+
+def test_a_lab_that_stays_keeps_nothing_of_a_server() -> None:
+    with asking("linux-ipv6", far_side="nsd", placement="shared") as (bench, _):
+        device = home(bench)
+        told = device.run('ip -o address show dev "$NG_PORT"; cat "/proc/sys/net/ipv6/conf/$NG_PORT/disable_ipv6"')
+        assert "2001:2:0:8000::2/128" in told.stdout
+        assert told.stdout.endswith("0\n")
+        bench._server.close()
+        after = device.run(
+            'ip -o address show dev "$NG_PORT"; ip -6 route show default; ip neighbour show; ls "$NG_WORK"; '
+            'cat "/proc/sys/net/ipv6/conf/$NG_PORT/disable_ipv6"'
+        )
+        assert after.stdout == "1\n"
+
+
+def test_plain_frames_do_not_reach_it() -> None:
+    with asking("nftables-nat44", far_side="nsd", placement="shared") as (bench, measurer):
+        before, _ = statistics(bench, "nsd")
+        plain = decided(measurer, TrialPlan(N, 5_000.0, Phase2Plan(2_000.0, 2_000.0, 0.5)))
+        assert plain.verdict is Verdict.PASS, plain.reason
+        assert statistics(bench, "nsd")[0] == before

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real servers as far side: their files, where they can stand, and what is told of them; nothing is started."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import dns.zone
+import pytest
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.duts import far_side
+from natgauge.errors import UsageError
+from natgauge.host.cpus import as_if
+from natgauge.labs.netns import NetnsLab
+from natgauge.measurer import Verdict
+from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.results import doubts
+from natgauge.results.parameters import Parameters
+
+#: What lab and measurement give a server; a snippet may use nothing else.
+VARIABLES = {
+    "NG_WORK", "NG_PORT", "NG_CPUS", "NG_GATEWAY_MAC", "NG_FAMILY", "NG_ADDRESSES", "NG_GATEWAY", "NG_ZONE_NAME",
+    "NG_ZONE",
+}  # fmt: skip
+SERVERS = list(far_side.available())
+NO_CORE = "are all there are; "
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_each_file_names_its_package_and_uses_what_it_is_given(name: str, tmp_path: Path) -> None:
+    server = far_side.load(name)
+    assert all(need.package for need in server.needs)
+    assert not server.verbs.empty
+    assert not server.verbs.count
+    snippets = [
+        *(piece for verb in ("check", "version", "start", "faults", "stop") for piece in server.verbs.pieces(verb)),
+        *(process.command for process in server.process),
+    ]
+    for snippet in snippets:
+        assert set(re.findall(r"NG_[A-Z0-9_]+", snippet)) <= VARIABLES
+        file = tmp_path / "snippet"
+        file.write_text(f"#!/bin/sh -eu\n{snippet}\n")
+        # SC2154: variables that the lab sets. SC2086, SC2046: lists of words.
+        checked = ["shellcheck", "--exclude=SC2154,SC2086,SC2046", str(file)]
+        done = subprocess.run(checked, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_the_zone_answers_any_name_with_the_testers_own_addresses() -> None:
+    zone = dns.zone.from_text(far_side.zone(), origin=f"{far_side.ZONE_NAME}.", relativize=False)
+    answers = {str(record) for kind in ("A", "AAAA") for record in zone.find_rdataset(f"*.{far_side.ZONE_NAME}.", kind)}
+    assert answers == {"198.18.0.53", "2001:2::53"}
+    engine = (Path(__file__).parents[2] / "engine" / "src" / "dns.rs").read_text()
+    labels = re.search(r'ZONE: \[&str; 2\] = \["(\w+)", "(\w+)"\]', engine)
+    assert labels is not None
+    assert ".".join(labels.groups()) == far_side.ZONE_NAME
+    octets = re.search(r"ADDRESS6: \[u8; 16\] = \[(.*)\]", engine)
+    assert octets is not None
+    assert bytes(int(one, 0) for one in octets[1].split(", ")) == ip_address(far_side.ADDRESS6).packed
+
+
+def plan(dut: str = "nftables-nat44", **choices: object) -> None:
+    question = ask("resolution-rate", dut, {"far_side": "knot", "connection_rate": 1e5, **choices})
+    Bench(question.cell).plan(question.metric, question.settings)
+
+
+WIRE = {
+    "lab": "wire", "initiator_port": "lo", "initiator_gateway": "02:00:00:00:00:01", "responder_port": "other",
+    "responder_gateway": "02:00:00:00:00:02",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cores", "choices", "words"),
+    [
+        (4, {"far_side": "unbound"}, 'far side "unbound": unknown; there are knot, nsd, tester'),
+        (4, {"far_side": "not"}, 'far side "not": unknown; did you mean knot?'),
+        (4, {"far_side": "./nothing.toml"}, "nothing.toml: cannot be read"),
+        (
+            2,
+            {"placement": "isolated"},
+            f"far side knot: the sender's and the device's cores (0,1) {NO_CORE}leave one out of --cores, or let",
+        ),
+        (1, {}, f"far side knot: the sender's and the device's cores (0) {NO_CORE}it wants a core of its own"),
+        (2, {"sender_cores": "0", "server_cores": "0"}, "server cores: core 0 is a sender's, which keeps it busy"),
+        (2, {"server_cores": "0-1"}, "server cores 0,1: leave none for the sender; use fewer"),
+        (2, {"server_cores": "7"}, "server cores: core 7 cannot be used here"),
+        (
+            4,
+            {"destination_addresses": "198.19.0.2-198.19.0.101"},
+            "destination addresses: 100, but a real server listens on 64 at most; use fewer",
+        ),
+    ],
+)
+def test_a_server_that_is_none_or_cannot_stand_there_is_refused_in_one_line(
+    cores: int, choices: dict[str, Any], words: str
+) -> None:
+    with as_if(cores), pytest.raises(UsageError) as refusal:
+        plan(**choices)
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("dut", ["linux-ipv4", "map-t", "tayga-nat64"])
+def test_it_can_stand_behind_any_device_that_has_a_core_left_for_it(dut: str) -> None:
+    with as_if(3):
+        plan(dut, placement="isolated", cores="1")
+    with as_if(2):
+        plan(dut, placement="shared")
+        plan(dut, placement="isolated", server_cores="1", sender_cores="0")
+
+
+def test_its_cores_are_those_that_are_left_or_named() -> None:
+    def cpus(**asked: object) -> str:
+        lab = NetnsLab("planned", initiator_family="ipv4", responder_family="ipv4", **asked)  # type: ignore[arg-type]
+        assert lab.server is not None
+        return lab.server.environment["NG_CPUS"]
+
+    with as_if(4):
+        assert cpus(placement="isolated", sender_cpus=[0], device_cpus=[1]) == "2,3"
+        assert cpus(placement="isolated", sender_cpus=[0], device_cpus=[1, 2], server_cpus=[2]) == "2"
+        assert cpus(placement="isolated") == ""
+        assert cpus() == "1,2,3"
+
+
+ANSWERED = "Knot 3.2 answered and may have limited: "
+ALONE: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 80_000.0, "placement": "isolated"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "without the device it answered up to 80,000 queries/s, and this is 75% of that"),
+        ({"server_alone": None}, "what it does without the device was not measured"),
+        (
+            {"placement": "shared", "server_alone": None},
+            "what it does without the device was not measured, and its cores did the device's work on the way back",
+        ),
+    ],
+)
+def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], words: str) -> None:
+    one = Measurement(60_000.0, 61_000.0, "server", dict.fromkeys(Verdict, 1))
+    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
+    parameters = Parameters.grouped(settings={"far_side": "knot"}, place={**ALONE, **change})
+    found = {doubt.word: doubt.text for doubt in doubts.find(measured, parameters)}
+    assert found["real server"] == ANSWERED + words
+    assert "server limited" in found
+    told = doubts.find(measured, Parameters.grouped(settings={"far_side": "tester"}))
+    assert "real server" not in {doubt.word for doubt in told}
