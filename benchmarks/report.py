@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from benchmarks import command
 from benchmarks.compare import Row, ratios
 from benchmarks.required import Figure
 
@@ -48,9 +47,8 @@ def markdown(
     machine: Mapping[str, Any], settings: Mapping[str, Any], rows: Sequence[Row], figures: Sequence[Figure]
 ) -> str:
     """The page: machine, required figures, comparison."""
-    parts = [f"# Benchmark of {str(machine['date'])[:10]}", ""]
-    parts += [f"- {name.replace('_', ' ')}: {value}" for name, value in machine.items()]
-    parts += ["", "Settings: " + ", ".join(f"{name} {value}" for name, value in settings.items()) + ".", ""]
+    parts = command.heading("Benchmark", machine)
+    parts += ["Settings: " + ", ".join(f"{name} {value}" for name, value in settings.items()) + ".", ""]
     if figures:
         parts += ["## What the tester has to reach, on one core", "", *_figures_table(figures), ""]
     if rows:
@@ -93,12 +91,3 @@ def document(
             for row in rows
         ],
     }
-
-
-def write(folder: Path, name: str, page: str, data: Mapping[str, Any]) -> Path:
-    """Write `name`.md and `name`.json and return the page's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
-    path = folder / f"{name}.md"
-    path.write_text(page)
-    return path

@@ -6,9 +6,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from benchmarks import tester
+from benchmarks import command, tester
 from benchmarks.place import Place
 from benchmarks.tester import Load
 
@@ -29,7 +28,7 @@ class Figure:
     name: str
     unit: str
     required: float
-    bound: Literal["at least", "at most"]
+    bound: command.Bound
     values: tuple[float, ...]
     remark: str
 
@@ -41,7 +40,7 @@ class Figure:
     @property
     def met(self) -> bool:
         """Whether the median keeps the bound."""
-        return self.median >= self.required if self.bound == "at least" else self.median <= self.required
+        return command.keeps(self.median, self.bound, self.required)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,22 +14,19 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import compare, floor, machine, report, required
+from benchmarks import command, compare, floor, machine, report, required
 from benchmarks.place import Place
 from natgauge.errors import NatgaugeError
 
-HERE = Path(__file__).parent
 SECTIONS = ("rates", "start", "memory", "loss", "peers")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = command.options(__doc__)
     parser.add_argument("--seconds", type=float, default=2.0, help="of sending per repetition (default 2)")
     parser.add_argument("--repetitions", type=int, default=5, help="per figure (default 5)")
-    parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the one core (default the last)")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="may be repeated; everything when absent")
     parser.add_argument("--full", action="store_true", help="1.6 billion connections, a billion frames (24 GiB, long)")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder to write into")
     return parser.parse_args()
 
 
@@ -61,8 +58,7 @@ def _rows(settings: required.Settings) -> list[compare.Row]:
 def main() -> int:
     """Measure what was asked for and write it; 0 when everything could be measured, whatever the figures are."""
     arguments = _arguments()
-    if os.geteuid() != 0:
-        print("benchmarks: network namespaces and BPF need root: run `sudo make bench`", file=sys.stderr)
+    if not command.is_root("benchmarks"):
         return 3
     settings = required.Settings(arguments.seconds, arguments.repetitions, arguments.cpu)
     chosen = set(arguments.only or SECTIONS)
@@ -82,8 +78,8 @@ def main() -> int:
         print(f"benchmarks: {error}", file=sys.stderr)
         return error.exit_status
     page = report.markdown(described, asdict(settings), rows, figures)
-    name = f"{str(described['date'])[:10]}-{re.sub(r'[^a-z0-9]+', '-', str(described['cpu']).lower()).strip('-')}"
-    path = report.write(arguments.results, name, page, report.document(described, asdict(settings), rows, figures))
+    name = f"{command.day(described)}-{re.sub(r'[^a-z0-9]+', '-', str(described['cpu']).lower()).strip('-')}"
+    path = command.write(arguments.results, name, page, report.document(described, asdict(settings), rows, figures))
     print(f"\n{page}\nWritten: {path} and the same as JSON")
     return 0
 

@@ -8,9 +8,6 @@ on the same core, and is held against the floor there. Writes a page and a JSON 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks import machine, peers
+from benchmarks import command, machine, peers
 from benchmarks.floor import compile_bpf
 from benchmarks.place import INITIATOR, RESPONDER, TESTER, Place
 from natgauge.errors import NatgaugeError
@@ -29,7 +26,6 @@ from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester, Pair
 from natgauge.words import Quantity
 
-HERE: Final = Path(__file__).parent
 ALPHA: Final = 0.05
 BLOCKS: Final = 20
 #: Of natgauge, the least frames of each family.
@@ -149,9 +145,8 @@ def _lines(cpu: int, rounds: int, turns: int) -> Iterator[Line]:
 
 def page(described: dict[str, str | int | float], lines: Sequence[Line]) -> str:
     """Machine and table in Markdown."""
-    parts = [f"# The tester beside the redirect floor, {str(described['date'])[:10]}", ""]
-    parts += [f"- {name.replace('_', ' ')}: {value}" for name, value in described.items()]
-    parts += ["", "| Generator | Frames/s, median | Of the floor | Interval (95 %) | Wanted | Each frame is |"]
+    parts = command.heading("The tester beside the redirect floor", described)
+    parts += ["| Generator | Frames/s, median | Of the floor | Interval (95 %) | Wanted | Each frame is |"]
     parts += ["|---|--:|--:|--:|--:|---|"]
     for line in lines:
         rate = "not measured" if line.frames_per_second is None else f"{line.frames_per_second:,.0f}"
@@ -165,15 +160,11 @@ def page(described: dict[str, str | int | float], lines: Sequence[Line]) -> str:
 
 def main() -> int:
     """Measure all and write it; 0 when natgauge could be measured."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = command.options(__doc__, "floor")
     parser.add_argument("--rounds", type=int, default=12, help="of each of natgauge's rows (default 12)")
     parser.add_argument("--turns", type=int, default=10, help="of each other generator (default 10)")
-    parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the one core (default the last)")
-    parser.add_argument("--name", default="floor", help="how the files' names end")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder to write into")
     arguments = parser.parse_args()
-    if os.geteuid() != 0:
-        print("side_by_side: network namespaces and BPF need root", file=sys.stderr)
+    if not command.is_root("side_by_side"):
         return 3
     described = machine.describe()
     lines: list[Line] = []
@@ -184,12 +175,9 @@ def main() -> int:
     except NatgaugeError as error:
         print(f"side_by_side: {error}", file=sys.stderr)
         return error.exit_status
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"{str(described['date'])[:10]}-{arguments.name}.md"
-    path.write_text(page(described, lines))
     document = {"machine": described, "rows": [asdict(line) for line in lines]}
-    path.with_suffix(".json").write_text(json.dumps(document, indent=2) + "\n")
-    print(f"Written: {path} and the same as JSON")
+    name = f"{command.day(described)}-{arguments.name}"
+    print(f"Written: {command.write(arguments.results, name, page(described, lines), document)} and the same as JSON")
     return 0
 
 

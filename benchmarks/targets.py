@@ -8,7 +8,6 @@ Writes a page and a JSON file into benchmarks/results/.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import secrets
@@ -16,10 +15,9 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from benchmarks import machine, report, tester
+from benchmarks import command, machine, tester
 from benchmarks.place import Place
 from benchmarks.tester import Load
 from natgauge import trials
@@ -31,7 +29,6 @@ from natgauge.paired import over_rounds
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
 
-HERE: Final = Path(__file__).parent
 ALPHA: Final = 0.05
 CONNECTIONS: Final = 100_000
 FEW: Final = 1_000
@@ -69,7 +66,7 @@ class Target:
 
     name: str
     wanted: float
-    bound: Literal["at least", "at most"]
+    bound: command.Bound
     median: float
     low: float | None
     high: float | None
@@ -79,7 +76,7 @@ class Target:
     @property
     def reached(self) -> bool:
         """Whether the median keeps the bound."""
-        return self.median >= self.wanted if self.bound == "at least" else self.median <= self.wanted
+        return command.keeps(self.median, self.bound, self.wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +88,7 @@ class Settings:
     cpu: int
 
 
-def _target(
-    name: str, bound: Literal["at least", "at most"], wanted: float, rounds: Sequence[Sequence[float]], remark: str
-) -> Target:
+def _target(name: str, bound: command.Bound, wanted: float, rounds: Sequence[Sequence[float]], remark: str) -> Target:
     values = [value for one in rounds for value in one]
     found = over_rounds(rounds, ALPHA)
     if found is None:
@@ -223,9 +218,8 @@ def _name(what: str) -> str:
 
 def page(described: dict[str, str | int | float], targets: Sequence[Target]) -> str:
     """Machine and table in Markdown."""
-    parts = [f"# What the tester is to reach, {str(described['date'])[:10]}", ""]
-    parts += [f"- {name.replace('_', ' ')}: {value}" for name, value in described.items()]
-    parts += ["", "| What | Wanted | Median | Interval (95 %) | Pairs | Reached | Remark |"]
+    parts = command.heading("What the tester is to reach", described)
+    parts += ["| What | Wanted | Median | Interval (95 %) | Pairs | Reached | Remark |"]
     parts += ["|---|--:|--:|--:|--:|---|---|"]
     for one in targets:
         ends = "too few" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
@@ -238,16 +232,12 @@ def page(described: dict[str, str | int | float], targets: Sequence[Target]) -> 
 
 def main() -> int:
     """Measure what was asked for and write it; 0 when all could be measured, whatever the figures are."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = command.options(__doc__, "targets")
     parser.add_argument("--rounds", type=int, default=12, help="of slices, of each figure (default 12)")
     parser.add_argument("--pairs", type=int, default=20, help="of trials (default 20)")
-    parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the one core (default the last)")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="may be repeated; everything when absent")
-    parser.add_argument("--name", default="targets", help="how the files' names end")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder to write into")
     arguments = parser.parse_args()
-    if os.geteuid() != 0:
-        print("targets: network namespaces and BPF need root", file=sys.stderr)
+    if not command.is_root("targets"):
         return 3
     settings = Settings(arguments.rounds, arguments.pairs, arguments.cpu)
     described = machine.describe()
@@ -266,8 +256,8 @@ def main() -> int:
         "settings": asdict(settings),
         "targets": [asdict(one) | {"reached": one.reached} for one in targets],
     }
-    name = f"{str(described['date'])[:10]}-{arguments.name}"
-    print(f"Written: {report.write(arguments.results, name, page(described, targets), document)} and the same as JSON")
+    name = f"{command.day(described)}-{arguments.name}"
+    print(f"Written: {command.write(arguments.results, name, page(described, targets), document)} and the same as JSON")
     return 0
 
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import report, side_by_side, targets, tester
+from benchmarks import command, report, side_by_side, targets, tester
 from benchmarks.compare import Row, ratios
 from benchmarks.place import Ends
 from benchmarks.required import RATES, Figure
@@ -49,7 +49,7 @@ def test_page_shows_what_was_missed_and_what_could_not_be_measured() -> None:
 
 def test_file_holds_every_repetition(tmp_path: Path) -> None:
     data = report.document(MACHINE, {"cpu": 1}, ROWS, [FAST])
-    path = report.write(tmp_path / "new", "name", "# page", data)
+    path = command.write(tmp_path / "new", "name", "# page", data)
     assert path.read_text() == "# page"
     stored = json.loads((tmp_path / "new" / "name.json").read_text())
     assert stored["required"][0]["values"] == [15e6, 14e6, 16e6]
