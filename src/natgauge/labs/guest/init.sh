@@ -26,6 +26,8 @@ StrictModes no
 UseDNS no
 MaxSessions 100
 SETTINGS
-/usr/sbin/sshd -f /run/sshd_config && echo natgauge-guest-ready
+# It goes into the background before it listens (on port 22, 0016; 0A is LISTEN): a login then would be reset.
+/usr/sbin/sshd -f /run/sshd_config && while ! grep -q ':0016 .* 0A ' /proc/net/tcp; do sleep 0.1; done &&
+    echo natgauge-guest-ready
 # What its parent leaves behind is this process's: a shell that waits takes it in.
 while :; do sleep 1000; done
