@@ -29,9 +29,9 @@ from natgauge.host.cpus import usable_cpus
 
 NAT = "nftables-nat44"
 ITSELF = "itself"
-CONNECTIONS = 100_000
+CONNECTIONS = 1_000
 #: Asked for, and what half of an interval that holds nothing must keep to.
-RESOLVE, MOST_HALF, MOST_SECONDS = "0.8%", 0.008, 10.0
+RESOLVE, MOST_HALF, MOST_SECONDS = "0.8%", 0.008, 13.5
 #: A comparison is no longer than this, with all that it makes and undoes.
 LONGEST_SECONDS = 15.0
 #: Of ten intervals at 95 % one may miss.
@@ -55,7 +55,7 @@ class Run:
     seconds: float
 
 
-def compared(folder: Path, beside: str | Path, core: int) -> Run:
+def compared(folder: Path, beside: str | Path, core: int, connections: int) -> Run:
     """Nftables NAT44 beside this one."""
     began = time.monotonic()
     found = natgauge.compare(
@@ -63,7 +63,7 @@ def compared(folder: Path, beside: str | Path, core: int) -> Run:
         beside,
         results=folder,
         quantities="up",
-        connections=CONNECTIONS,
+        connections=connections,
         resolve=RESOLVE,
         most_seconds=MOST_SECONDS,
         core=core,
@@ -102,7 +102,9 @@ def main() -> int:
     """Compare so often; 0 when what is there is found, and nothing else."""
     parser = argparse.ArgumentParser(description="What compare finds, again and again.")
     parser.add_argument("--times", type=int, default=10, help="each comparison (default %(default)s)")
-    times = parser.parse_args().times
+    parser.add_argument("--connections", type=int, default=CONNECTIONS, help="standing ones (default %(default)s)")
+    arguments = parser.parse_args()
+    times = arguments.times
     if not begins("small differences"):
         return 3
     core = usable_cpus()[0]
@@ -122,12 +124,12 @@ def main() -> int:
             with burner:
                 for number in range(times):
                     for case, beside in cases.items():
-                        run = compared(folder, beside, core)
+                        run = compared(folder, beside, core, arguments.connections)
                         runs[case].append(run)
                         click.echo(f"{host}, {number + 1}, {case}, {run.seconds:.1f} s: {run.figure.text}", err=True)
             every = [run for each in runs.values() for run in each]
             twins = sum(holds_one(run.twin) for run in every)
-            click.echo(f"\n{host}: {NAT} beside\n")
+            click.echo(f"\n{host}, N = {arguments.connections:,}: {NAT} beside\n")
             click.echo("| Beside | Ratio | Half of the interval: median, largest | Found | Time: median, longest |")
             click.echo("|---|---|---|---|---|")
             for case, each in runs.items():
