@@ -69,7 +69,7 @@ def test_a_search_ends_with_the_interval_it_has(measure: _WithTime, seconds: flo
     assert one.upper > 30_000
     assert (one.limited_by, result.limited_by) == (TIME, TIME)
     assert (
-        f"between {one.value:,.0f} and {one.upper:,.0f} frames/s: of the time of {seconds:g} s"
+        f"between {one.value:,.0f} and {one.upper:,.0f} connections/s: of the time of {seconds:g} s"
         in doubts(result)["undecided"]
     )
     assert "Limited by the time that the measurement was given: the answer is undecided." in verdict(made(result))
@@ -82,9 +82,8 @@ def test_nobody_is_told_a_rate_of_0_where_nothing_had_the_time_to_pass(
 ) -> None:
     """Seen: 0 connections/s for 10 million of them, whose first trial took the minute of a quick measurement."""
     known = {"connection_rate": 1e5} if metric == "throughput" else {}
-    says = (
-        rf"^{metric}: nothing can be said .*: no load has passed yet, \S+ frames/s failed: of the time of {seconds:g} s"
-    )
+    failed = rf"\S+ {get(metric).unit} failed: of the time of {seconds:g} s"
+    says = rf"^{metric}: nothing can be said .*: no load has passed yet, {failed}"
     with pytest.raises(BrokenError, match=says):
         measure(metric, Gateway(establishes=30_000, forwards=3_000), most_seconds=seconds, repeat=1, **known)
 
@@ -113,7 +112,7 @@ def test_a_load_that_passed_and_none_that_failed_is_a_lower_bound(measure: _With
     result = measure("connection-rate", Gateway(establishes=5e6), most_seconds=3.3, repeat=1)
     (one,) = result.measurements
     assert (one.value, one.upper, one.limited_by) == (100_000, None, TIME)
-    assert "above 100,000 frames/s" in doubts(result)["undecided"]
+    assert "above 100,000 connections/s" in doubts(result)["undecided"]
 
 
 def test_bounds_that_are_near_enough_stand_though_they_were_not_confirmed(measure: _WithTime) -> None:
@@ -177,9 +176,7 @@ def test_a_measurement_in_which_nothing_was_found_out_says_so(measure: _WithTime
 
 def test_what_is_needed_first_shares_the_time(measure: _WithTime) -> None:
     gateway = Gateway(establishes=30_000)
-    says = (
-        r"^latency: nothing .*: the connection-rate that it needs first is undecided: between \S+ and \S+ frames/s: of"
-    )
+    says = r"^latency: nothing .*: the connection-rate that it needs first is undecided: .* and \S+ connections/s: of"
     with pytest.raises(BrokenError, match=says):
         measure("latency", gateway, most_seconds=6)
     assert gateway.clock() <= 6

@@ -128,6 +128,7 @@ class _ResolutionRate(StandingRate[Settings]):
             top=top_rate(self.runner.measurer),
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
+            unit=UNIT,
         )
 
 

@@ -7,7 +7,7 @@ Columns that do not fit beside each other follow in further tables, each with th
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from natgauge.reports.shown import Line, Sheet, sheet
@@ -36,63 +36,74 @@ def table(results: Sequence[Result]) -> str:
 
 def render(shown: Sheet) -> str:
     """Any table."""
-    lines = shown.lines
-    parts = list(_parts(lines))
+    label = min(_LABEL, _label(shown))
+    parts = _parts(_widths(shown.lines), WIDTH - label - _FRAME - 1, _FRAME)
+    return _pieces(shown, parts, lambda first, last: list(_framed(shown.lines, first, last)))
+
+
+def plain(shown: Sheet) -> str:
+    """Any table, without frames: so more columns fit beside each other."""
+    widths = _widths(shown.lines)
+    label = _label(shown)
+    room = WIDTH - _INDENT - sum(width + _APART for width in widths)
+    if room >= min(label, _LEAST_LABEL):
+        label = min(label, room)
+        parts = [(0, len(widths))]
+    else:
+        label = min(label, _LABEL)
+        parts = _parts(widths, WIDTH - _INDENT - label, _APART)
+    return _pieces(shown, parts, lambda first, last: list(_unframed(shown.lines, first, last, label)))
+
+
+def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], list[str]]) -> str:
+    """A table for each part, told which where they are several, and what stands below."""
     text: list[str] = []
     for first, last in parts:
         if len(parts) > 1:
             told = f"Column {first + 1}" if last == first + 1 else f"Columns {first + 1} to {last}"
             text.append(f"{told} of {shown.columns}:")
-        text += [*_framed(lines, first, last), ""]
+        text += [*piece(first, last), ""]
     for sentence in shown.below:
         text += textwrap.wrap(sentence, WIDTH)
     return "\n".join(text).rstrip("\n")
 
 
-def plain(shown: Sheet) -> str:
-    """Any table, without frames: so more columns fit beside each other."""
-    rows = [line for line in shown.lines if line.cells]
-    widths = _widths(rows)
-    left = WIDTH - _INDENT - sum(width + _APART for width in widths)
-    label = max(map(len, (line.heading for line in rows)))
-    if left < min(label, _LEAST_LABEL):
-        return render(shown)
-    text = []
-    for line in shown.lines:
-        if line.cells:
-            heads = textwrap.wrap(line.heading, min(label, left), subsequent_indent=" ")
-            cells = [textwrap.wrap(cell, width) for cell, width in zip(line.cells, widths, strict=True)]
-            for number in range(max(len(heads), *map(len, cells))):
-                parts = [f"{_at(cell, number):>{width + _APART}}" for cell, width in zip(cells, widths, strict=True)]
-                text.append(f"{'':{_INDENT}}{_at(heads, number):<{min(label, left)}}{''.join(parts)}".rstrip())
-        else:
-            text += ["", *textwrap.wrap(line.heading, WIDTH - _INDENT, initial_indent=" " * _INDENT)]
-    text += ["", *(part for sentence in shown.below for part in textwrap.wrap(sentence, WIDTH))]
-    return "\n".join(text).rstrip("\n")
+def _unframed(lines: Sequence[Line], first: int, last: int, label: int) -> Iterator[str]:
+    widths = _widths(lines)[first:last]
+    for line in lines:
+        if not line.cells:
+            yield ""
+            yield from textwrap.wrap(line.heading, WIDTH - _INDENT, initial_indent=" " * _INDENT)
+            continue
+        heads = textwrap.wrap(line.heading, label, subsequent_indent=" ")
+        cells = [textwrap.wrap(cell, width) for cell, width in zip(line.cells[first:last], widths, strict=True)]
+        for number in range(max(len(heads), *map(len, cells))):
+            parts = [f"{_at(cell, number):>{width + _APART}}" for cell, width in zip(cells, widths, strict=True)]
+            yield f"{'':{_INDENT}}{_at(heads, number):<{label}}{''.join(parts)}".rstrip()
+
+
+def _label(shown: Sheet) -> int:
+    return max(len(line.heading) for line in shown.lines if line.cells)
 
 
 def _at(parts: Sequence[str], number: int) -> str:
     return parts[number] if number < len(parts) else ""
 
 
-def _parts(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
-    """First column and the one behind the last of each table."""
-    label = min(_LABEL, max(len(line.heading) for line in lines if line.cells))
-    widths = _widths(lines)
-    first, used = 0, label + _FRAME + 1
+def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]]:
+    """First column and the one behind the last of each table, whose columns have this room beside the labels."""
+    parts, first, used = [], 0, 0
     for column, width in enumerate(widths):
-        if column > first and used + width + _FRAME > WIDTH:
-            yield first, column
-            first, used = column, label + _FRAME + 1
-        used += width + _FRAME
-    yield first, len(widths)
+        if column > first and used + width + apart > room:
+            parts.append((first, column))
+            first, used = column, 0
+        used += width + apart
+    return [*parts, (first, len(widths))]
 
 
 def _widths(lines: Sequence[Line]) -> list[int]:
-    return [
-        min(_CELL, max(len(line.cells[column]) for line in lines if line.cells))
-        for column in range(len(lines[0].cells))
-    ]
+    rows = [line.cells for line in lines if line.cells]
+    return [min(_CELL, max(len(cells[column]) for cells in rows)) for column in range(len(rows[0]))]
 
 
 def _framed(lines: Sequence[Line], first: int, last: int) -> Iterator[str]:

@@ -121,8 +121,8 @@ def _ratio(
 
 
 def doubt_words(result: Result) -> str:
-    """Each doubt by its word."""
-    return ", ".join(doubt.word for doubt in result.doubts)
+    """The words of all doubts, each once."""
+    return ", ".join(dict.fromkeys(doubt.word for doubt in result.doubts))
 
 
 def _many(value: Cell) -> str:

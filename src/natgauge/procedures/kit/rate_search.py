@@ -68,19 +68,21 @@ def top_rate(measurer: Measurer) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where to search, in frames/s of one direction.
+    """Where to search, in frames/s of one direction; a frame opens a connection or asks something in some procedures.
 
     Attributes:
         top: the tester's highest rate.
         floor: the lowest rate worth a trial.
         start: the first rate when nothing is known.
         expected: where the search should end, > 0; None = nothing is known.
+        unit: of a rate, for the notes.
     """
 
     top: float
     floor: float
     start: float
     expected: float | None = None
+    unit: str = "frames/s"
 
 
 def establishing_span(measurer: Measurer, connections: int, expected: float | None = None) -> Span:
@@ -100,6 +102,7 @@ def establishing_span(measurer: Measurer, connections: int, expected: float | No
         floor=min(connections / LONGEST_TRIAL_SECONDS, top / LEAST_SPAN),
         start=connections / FIRST_TRIAL_SECONDS,
         expected=expected,
+        unit="connections/s",
     )
 
 
@@ -124,4 +127,5 @@ def search_plan(settings: SearchSettings, span: Span, known: float | None, *, sh
         loss_verifications=settings.loss_verifications,
         confirm=settings.confirm,
         expected=None if span.expected is None else known or span.expected,
+        unit=span.unit,
     )
