@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from pyroute2 import IPRoute
 from tests.labs.datagrams import Datagram, checksum
+from tests.labs.known_costs.devices import program
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
@@ -236,6 +237,29 @@ def test_a_snippet_is_told_where_it_is(lab: NetnsLab) -> None:
     ]
     assert _run(lab, "ls /sys/class/net").split() == ["inside", "lo", "outside"]
     assert lab.devices[0].run('echo "$X"', environment={"X": "y"}).stdout == "y\n"
+
+
+def test_a_gateway_may_load_programs_of_its_own(lab: NetnsLab, tmp_path: Path) -> None:
+    """Tc, which looks for where programs are pinned, loaded none on hosts that have that mounted."""
+    with mounted_bpffs():
+        _run(lab, "tc qdisc add dev $NG_OUTSIDE clsact")
+        _run(lab, f"tc filter add dev $NG_OUTSIDE egress bpf da obj {program(tmp_path, 0)} sec tc")
+        assert "busy" in _run(lab, "tc filter show dev $NG_OUTSIDE egress")
+        _run(lab, "tc qdisc del dev $NG_OUTSIDE clsact")
+        assert _run(lab, "stat -f -c %T /sys/fs/bpf") == "bpf_fs\n"
+
+
+@contextmanager
+def mounted_bpffs() -> Iterator[None]:
+    """As systemd mounts it."""
+    there = Path("/sys/fs/bpf").is_mount()
+    if not there:
+        subprocess.run(["mount", "-t", "bpf", "bpf", "/sys/fs/bpf"], check=True)
+    try:
+        yield
+    finally:
+        if not there:
+            subprocess.run(["umount", "/sys/fs/bpf"], check=True)
 
 
 @pytest.mark.parametrize(("snippet", "status"), [("exit 7", 7), ("false; echo on", 1), ('echo "$UNKNOWN"', 2)])

@@ -20,6 +20,9 @@ from natgauge.labs.shell import run_shell, title
 
 _CLONE_NEWNS = 0x00020000
 _MS_SLAVE_ALL = (1 << 19) | (1 << 14)  # MS_SLAVE | MS_REC
+_MS_BIND = 1 << 12
+#: Where eBPF programs and maps are pinned.
+_BPFFS = "/sys/fs/bpf"
 
 
 @dataclass(slots=True)
@@ -105,13 +108,25 @@ class NamespaceDevice:
 def _see_own_sysfs() -> None:
     """Give the calling thread a /sys that shows the interfaces of its namespace (/sys/class/net is fixed at mounting).
 
+    Where eBPF programs and maps are pinned is in it as outside: what a snippet pins is there for the next one.
+
     Raises:
         BrokenError: the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    if (
-        libc.unshare(_CLONE_NEWNS)
-        or libc.mount(b"none", b"/", None, _MS_SLAVE_ALL, None)
-        or libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None)
-    ):
-        raise BrokenError(f"/sys of the device's namespace cannot be mounted ({os.strerror(ctypes.get_errno())})")
+
+    def need(refused: int) -> None:
+        if refused:
+            raise BrokenError(f"/sys of the device's namespace cannot be mounted ({os.strerror(ctypes.get_errno())})")
+
+    need(libc.unshare(_CLONE_NEWNS))
+    need(libc.mount(b"none", b"/", None, _MS_SLAVE_ALL, None))
+    # Held, for it lies below what comes over it.
+    pinned = os.open(_BPFFS, os.O_PATH) if os.path.ismount(_BPFFS) else None
+    try:
+        need(libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None))
+        if pinned is not None:
+            need(libc.mount(f"/proc/thread-self/fd/{pinned}".encode(), _BPFFS.encode(), None, _MS_BIND, None))
+    finally:
+        if pinned is not None:
+            os.close(pinned)
