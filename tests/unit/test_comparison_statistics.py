@@ -64,7 +64,7 @@ def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96
         ledger.add(list(host.blocks(blocks)))
         if done < rounds_of(look) and done < most_rounds:
             continue
-        figures = ledger.figures(goal, look)
+        figures = ledger.figures(goal, alpha_of(look, goal.alpha))
         look += 1
         if figures[0].decided(goal):
             break
@@ -94,10 +94,12 @@ def test_looking_again_and_again_does_not_raise_the_false_alarms() -> None:
     alarms = 0
     for _ in range(2000):
         values: list[float] = []
-        for look in range(1, 8):
+        # How many fit into the time does not depend on what is seen.
+        looks = dice.randint(1, 7)
+        for look in range(1, looks + 1):
             more = rounds_of(look) * 10 - len(values)
             values += [math.exp(dice.gauss(0, 0.05)) for _ in range(more)]
-            found = interval(values, alpha_of(look, GOAL.alpha))
+            found = interval(values, alpha_of(look, GOAL.alpha, last=look == looks))
             if found is not None and not found.low <= 1 <= found.high:
                 alarms += 1
                 break
@@ -148,6 +150,9 @@ def test_the_interval_is_that_of_the_binomial_distribution(number: int, alpha: f
 
 def test_all_looks_together_spend_alpha_and_no_more() -> None:
     assert sum(alpha_of(look, 0.05) for look in range(1, 10_000)) == pytest.approx(0.05, rel=1e-3)
+    for last in range(1, 8):
+        before = sum(alpha_of(look, 0.05) for look in range(1, last))
+        assert before + alpha_of(last, 0.05, last=True) == pytest.approx(0.05)
     assert [rounds_of(look) for look in range(1, 6)] == [2, 3, 5, 8, 12]
 
 
@@ -176,20 +181,20 @@ def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or
     for void, told in ((OTHER, [0, 10]), (BASELINE, [0, 0]), (CABLE, [0, 0])):
         ledger = Ledger(PLACES, ["up"], FRAMES)
         ledger.add(blocks, frozenset({void}))
-        assert [figure.blocks for figure in ledger.figures(GOAL, 1)] == told
+        assert [figure.blocks for figure in ledger.figures(GOAL, alpha_of(1, GOAL.alpha))] == told
 
 
 def test_a_void_round_of_plain_forwarding_takes_its_share_alone() -> None:
     ledger = Ledger(PLACES, ["up"], FRAMES)
     ledger.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))
-    figure = ledger.figures(GOAL, 1)[0]
+    figure = ledger.figures(GOAL, alpha_of(1, GOAL.alpha))[0]
     assert (figure.blocks, figure.share_of_forwarding) == (10, None)
 
 
 def test_too_few_blocks_decide_nothing() -> None:
     assert interval([1.0] * 5, 0.05) is None
     ledger = Ledger(PLACES, ["up"], FRAMES)
-    figure = ledger.figures(GOAL, 1)[0]
+    figure = ledger.figures(GOAL, alpha_of(1, GOAL.alpha))[0]
     assert (figure.verdict, figure.ratio, figure.decided(GOAL)) == ("undecided", None, False)
 
 
@@ -235,7 +240,7 @@ def test_a_biased_place_decides_no_limit() -> None:
     host = Host(8, 1.1)
     host.costs[TWIN] *= 0.8
     ledger.add(list(host.blocks(300)))
-    assert ledger.figures(goal, 1)[0].above is None
+    assert ledger.figures(goal, alpha_of(1, goal.alpha))[0].above is None
 
 
 @pytest.mark.parametrize(("cost", "above"), [(1.0, False), (1.1, True)])

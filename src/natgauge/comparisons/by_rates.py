@@ -26,7 +26,6 @@ from natgauge.campaigns.store import Store
 from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_knob
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Figure, Subject, figure_of
-from natgauge.comparisons.statistics import alpha_of
 from natgauge.errors import BrokenError
 from natgauge.labs import kinds
 from natgauge.paired import Interval, interval
@@ -162,9 +161,8 @@ class ByRates:
                     found[one.label][quantity] = [bounds.lower, None if math.isinf(bounds.upper) else bounds.upper]
         store.add_round({"rates": found})
 
-    def figures(self, goal: Goal, look: int) -> list[Figure]:
+    def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known."""
-        alpha = alpha_of(look, goal.alpha)
         return [self._figure(one, quantity, goal, alpha) for one in self._all[1:] for quantity in self._quantities]
 
     def told(self) -> Mapping[str, object]:

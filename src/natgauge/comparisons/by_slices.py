@@ -84,9 +84,9 @@ class BySlices:
         self._slices["interrupted_slices"] += sum(block.interrupted for block in blocks)
         self._slices["waited_slices"] += sum(block.waited for block in blocks)
 
-    def figures(self, goal: Goal, look: int) -> list[Figure]:
+    def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known."""
-        return self._ledger.figures(goal, look)
+        return self._ledger.figures(goal, alpha)
 
     def told(self) -> Mapping[str, object]:
         """Slices, and the baseline's costs."""

@@ -11,7 +11,6 @@ from typing import Final, Literal, NamedTuple
 
 from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
-from natgauge.comparisons.statistics import alpha_of
 from natgauge.paired import Interval, over_rounds, ratio
 from natgauge.trials import Block
 from natgauge.words import Quantity
@@ -130,9 +129,11 @@ class Ledger:
                 if place.forwarding not in void:
                     _keep(kept.shares, ratio(own, took[place.forwarding], tester, tester))
 
-    def figures(self, goal: Goal, look: int) -> list[Figure]:
-        """All but the baseline's own, at look number `look`; its twin's last."""
-        return [self._figure(place, quantity, goal, look) for place in self.places[1:] for quantity in self._quantities]
+    def figures(self, goal: Goal, alpha: float) -> list[Figure]:
+        """All but the baseline's own, each interval erring with `alpha` at most; its twin's last."""
+        return [
+            self._figure(place, quantity, goal, alpha) for place in self.places[1:] for quantity in self._quantities
+        ]
 
     def baseline(self, quantity: Quantity) -> tuple[float | None, float | None]:
         """The baseline's own ns a frame, and its share of plain forwarding."""
@@ -143,11 +144,11 @@ class Ledger:
         """The tester's own ns a frame beside the baseline."""
         return _median(self._tester[quantity])
 
-    def _figure(self, place: Place, quantity: Quantity, goal: Goal, look: int) -> Figure:
+    def _figure(self, place: Place, quantity: Quantity, goal: Goal, alpha: float) -> Figure:
         kept = self._kept[place.label, quantity]
-        found = kept.interval(alpha_of(look, goal.alpha))
+        found = kept.interval(alpha)
         twin = self._kept[self.places[-1].label, quantity]
-        bias = None if place is self.places[-1] else twin.interval(alpha_of(look, goal.alpha))
+        bias = None if place is self.places[-1] else twin.interval(alpha)
         subject = Subject(place.label, quantity, _median(kept.nanoseconds), _median(kept.shares), kept.blocks)
         return figure_of(subject, found, bias, goal)
 

@@ -18,7 +18,7 @@ from natgauge.comparisons.asked import CompareOptions
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import Figure
-from natgauge.comparisons.statistics import rounds_of
+from natgauge.comparisons.statistics import alpha_of, rounds_of
 from natgauge.comparisons.way import Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
@@ -146,7 +146,7 @@ class Comparison:
             last = now - began + longest > self.goal.most_seconds
             if rounds < rounds_of(look, self.way.first_look) and not last:
                 continue
-            figures = self.way.figures(self.goal, look)
+            figures = self.way.figures(self.goal, alpha_of(look, self.goal.alpha, last=last))
             look += 1
             if self._look is not None:
                 self._look(now - began, rounds, figures)

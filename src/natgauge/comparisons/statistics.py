@@ -10,12 +10,13 @@ from typing import Final
 LOOKS_APART: Final = 1.5
 
 
-def alpha_of(look: int, alpha: float) -> float:
+def alpha_of(look: int, alpha: float, *, last: bool = False) -> float:
     """What look number `look`, from 1, may err with, so that all looks together err with `alpha` at most.
 
-    alpha / (k (k + 1)): these add up to alpha however many looks there are.
+    alpha / (k (k + 1)): these add up to alpha however many looks there are. Where no other can follow, for the time is
+    over, which is known before the look, it has all that the ones before it left: alpha / k.
     """
-    return alpha / (look * (look + 1))
+    return alpha / look if last else alpha / (look * (look + 1))
 
 
 def rounds_of(look: int, first: int = 2) -> int:

@@ -50,8 +50,8 @@ class Way(Protocol):
             BrokenError: a gateway does not do what can be compared.
         """
 
-    def figures(self, goal: Goal, look: int) -> list[Figure]:
-        """What is known at look number `look`, from 1: of all but the baseline, its twin's last."""
+    def figures(self, goal: Goal, alpha: float) -> list[Figure]:
+        """What is known of all but the baseline, its twin's last; each interval may err with `alpha`."""
 
     def told(self) -> Mapping[str, object]:
         """What only this way has to tell, for the document: `by` and `baseline_costs` among it."""
