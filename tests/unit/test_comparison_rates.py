@@ -16,7 +16,8 @@ import natgauge
 from natgauge.bench.bench import Bench, Planned
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.cli import run
-from natgauge.comparisons import running
+from natgauge.comparisons import asked, running
+from natgauge.comparisons.asked import CompareOptions
 from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -157,6 +158,13 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     with pytest.raises(UsageError, match=words):
         natgauge.compare(*names, **choices)
     assert world.started == []
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_each_gateway_has_its_share_of_the_time(number: int) -> None:
+    gateways = asked.read(["tayga-nat64"] * number, {}, unlike=False)
+    assert asked.filled(CompareOptions(), gateways).most_seconds == 450 * number
+    assert asked.filled(CompareOptions(most_seconds=7.0), gateways).most_seconds == 7
 
 
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(

@@ -27,8 +27,10 @@ Way = Literal["auto", "slices", "rates"]
 #: What is chosen where the user does not: by slices seconds suffice, rates are searched for minutes.
 _USUAL: Final[Mapping[Way, Mapping[str, Any]]] = {
     "slices": {"quantities": ",".join(QUANTITIES), "resolve": "1%", "most_seconds": 60.0},
-    "rates": {"quantities": "new,both", "resolve": "5%", "most_seconds": 900.0},
+    "rates": {"quantities": "new,both", "resolve": "5%"},
 }
+#: By rates each gateway adds searches to every round, and rounds must be several: so long of each.
+_SECONDS_OF_A_GATEWAY: Final = 450.0
 _LEAST_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 86_400.0
 
@@ -78,7 +80,8 @@ class CompareOptions:
         default=None, metadata=choice("Answer instead whether a gateway costs so much more than the first", "SHARE")
     )
     most_seconds: float | None = field(
-        default=None, metadata=choice("After that, tell what is known", "S", default="60 by slices, 900 by rates")
+        default=None,
+        metadata=choice("After that, tell what is known", "S", default="60 by slices, by rates 450 each"),
     )
     unlike: bool = field(default=False, metadata=choice("Compare gateways of different kinds, too"))
     slice_frames: int = field(default=USUAL_FRAMES, metadata=choice("Frames of one slice", "N"))
@@ -188,7 +191,10 @@ def filled(options: CompareOptions, gateways: Sequence[Asked]) -> CompareOptions
             f"core: {options.core} is for slices; by rates name cores and sender_cores behind a gateway's name"
         )
     chosen = {name: value for name, value in asdict(options).items() if value is not None}
-    return CompareOptions(**{**_USUAL[by], **chosen, "by": by})
+    usual = {**_USUAL[by]}
+    if by == "rates":
+        usual["most_seconds"] = _SECONDS_OF_A_GATEWAY * len(gateways)
+    return CompareOptions(**{**usual, **chosen, "by": by})
 
 
 def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) -> list[Asked]:
