@@ -13,7 +13,7 @@ export PYTHON
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
 SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard src/natgauge/labs/guest/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh)
-C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c)
+C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c tests/*/*.c tests/*/*/*.c)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo wheel try-wheel test test-guest record-runs test-unit check format schemas bench clean
