@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,20 @@ def test_campaigns_beside_single_measurements_are_found_in_one_folder(tmp_path: 
     (tmp_path / "b-campaign" / "campaign.json").write_text("{}")
     assert find([tmp_path]).results == [one, other, third]
     assert find([tmp_path / "b-campaign"]).results == [other, third]
+
+
+def test_results_of_a_campaign_come_as_its_plan_has_them(tmp_path: Path) -> None:
+    """By name, 100k and 10M come before 10k."""
+    names = ["10k", "100k", "10M"]
+    shown = results(len(names))
+    for name, one in zip(names, shown, strict=True):
+        (tmp_path / "results" / f"{name}-throughput").mkdir(parents=True)
+        folder(tmp_path / "results" / f"{name}-throughput", one)
+    cells = [{"name": name, "measurements": [{"name": "throughput"}]} for name in names]
+    (tmp_path / "campaign.json").write_text(json.dumps({"cells": cells}))
+    assert find([tmp_path]).results == shown
+    (tmp_path / "campaign.json").write_text("[")
+    assert find([tmp_path]).results == [shown[1], shown[2], shown[0]]
 
 
 def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(

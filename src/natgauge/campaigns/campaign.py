@@ -28,6 +28,7 @@ from natgauge.campaigns.run import OneByOne, Session, Visits
 from natgauge.campaigns.stand import LabStand, Stands
 from natgauge.campaigns.state import State
 from natgauge.campaigns.store import (
+    CAMPAIGN,
     ENVIRONMENT,
     ENVIRONMENT_SCHEMA,
     RESULTS,
@@ -42,7 +43,6 @@ from natgauge.host import machine
 from natgauge.version import VERSION
 
 CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
-CAMPAIGN: Final = "campaign.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

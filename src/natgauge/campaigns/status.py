@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from natgauge.campaigns.campaign import CAMPAIGN, CAMPAIGN_SCHEMA
+from natgauge.campaigns.campaign import CAMPAIGN_SCHEMA
 from natgauge.campaigns.journal import JOURNAL, entries, is_written
 from natgauge.campaigns.state import State
-from natgauge.campaigns.store import read_document
+from natgauge.campaigns.store import CAMPAIGN, read_document
 from natgauge.procedures.kit.time_budget import TIME
 
 

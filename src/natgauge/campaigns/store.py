@@ -46,6 +46,8 @@ TRACEBACK = "traceback.txt"
 RESULTS = Path("results")
 #: Below a campaign's folder, one results folder for each measurement of each cell.
 CAMPAIGN_RESULTS = "results"
+#: Beside them: the plan as it was read.
+CAMPAIGN = "campaign.json"
 
 _MAXIMUM_NAMES = 1000
 #: What JSON knows; most of every document, so it is looked at first. Enumerators are none of these types themselves.

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from natgauge.campaigns.store import (
+    CAMPAIGN,
     CAMPAIGN_RESULTS,
     COMPARISON,
     PLAN,
@@ -37,7 +40,8 @@ class Found:
     """What folders hold.
 
     Attributes:
-        stored: every result, at least one, in the order of the folders; within a folder of results by name.
+        stored: every result, at least one, in the order of the folders; within a folder of results by name,
+            within a campaign as its plan has them.
         unended: results folders of measurements that did not end: they have trials, but no result.
     """
 
@@ -113,14 +117,24 @@ def _below(folder: Path) -> Iterator[Path]:
     try:
         if _is_results_folder(folder) or not folder.is_dir():
             return
-        inner = folder / CAMPAIGN_RESULTS
-        for child in sorted((inner if inner.is_dir() else folder).iterdir()):
+        for child in [folder] if (folder / CAMPAIGN_RESULTS).is_dir() else sorted(folder.iterdir()):
             if _is_results_folder(child):
                 yield child
             elif (child / CAMPAIGN_RESULTS).is_dir():
-                yield from filter(_is_results_folder, sorted((child / CAMPAIGN_RESULTS).iterdir()))
+                yield from filter(_is_results_folder, _as_planned(child))
     except OSError as error:
         raise _unreadable(folder, error) from error
+
+
+def _as_planned(campaign: Path) -> list[Path]:
+    """What is among its results: cell by cell as in the plan, and last, by name, what that does not have."""
+    place: dict[str, int] = {}
+    # Whoever copies results may have left the plan behind.
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        cells = json.loads((campaign / CAMPAIGN).read_text())["cells"]
+        names = [f"{cell['name']}-{one['name']}" for cell in cells for one in cell["measurements"]]
+        place = {name: number for number, name in enumerate(names)}
+    return sorted((campaign / CAMPAIGN_RESULTS).iterdir(), key=lambda one: (place.get(one.name, len(place)), one.name))
 
 
 def _is_results_folder(folder: Path) -> bool:
