@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -17,8 +18,11 @@ from typing import Any
 
 from natgauge.labs import namespaces
 from natgauge.labs.links import Cable, End, make, prepare_namespace
+from natgauge.labs.locks import RUN
 
 SSHD = "/usr/sbin/sshd"
+#: Names of labs on it.
+LABS = ("sshlab", "sshkill", "second", "sshbsd")
 PORT = 22022
 _SECONDS = 10.0
 
@@ -95,7 +99,7 @@ def far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
 def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
     # Not ours by name: `natgauge lab clean` must leave them alone.
     far, tester = f"{name}-far", f"{name}-here"
-    sshd = holder = None
+    sshd = holder = machine = None
     try:
         for netns in (far, tester):
             namespaces.create(netns)
@@ -121,13 +125,24 @@ def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
         }
         machine = FarMachine(far, tester, folder, holder, sshd, chosen)
         yield machine
-        sshd = machine.sshd
     finally:
-        for process in (sshd, holder):
+        for process in (sshd if machine is None else machine.sshd, holder):
             if process is not None:
                 process.kill()
                 process.wait()
         namespaces.delete([tester, far])
+        _forget()
+
+
+def _forget() -> None:
+    """Undo what a failed test left: the next machine would know nothing of it, and its tests would fail, too."""
+    namespaces.delete([name for name in namespaces.names() if name.startswith("natgauge-")])
+    registers = [path for lab in LABS for path in RUN.glob(f"{lab}*")]
+    for left in [*Path("/var/run").glob("natgauge-device*"), *registers]:
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
 
 
 def _keys(folder: Path) -> None:

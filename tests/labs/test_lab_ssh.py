@@ -201,7 +201,9 @@ def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_clean
             natgauge.measure("connection-rate", NAT, results=tmp_path, observe=watch, **far.chosen, **QUICK)
         assert watch.acted.is_set()
         assert "\n" not in str(caught.value)
-        told = [f"{trial['verdict']}: {trial['reason']}" for trial in trials_of(next(tmp_path.glob("*")))]
+        told = [
+            f"{trial['verdict']}: {trial['reason']}" for trial in trials_of(next(tmp_path.glob("*connection-rate*")))
+        ]
         collapsed = [one for one in told if one.startswith("COLLAPSED")]
         assert collapsed or "ssh" in str(caught.value), (told, caught.value)
         # Nothing can be undone over there, so it stays written down here.
