@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.far import PORT, SSHD, FarMachine, far_machine
+from tests.labs.far import LABS, PORT, SSHD, FarMachine, far_machine
 
 import natgauge
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
@@ -40,8 +40,6 @@ QUICK: dict[str, Any] = {
     "connections": CONNECTIONS, "repeat": 1, "error": "20%", "seed": 5, "lab_name": "sshlab", "grace_seconds": 0.3,
     "most_seconds": 20.0,
 }  # fmt: skip
-#: Names of the labs of these tests.
-OWN = {"sshlab", "sshkill", "second"}
 NEED = Need(families=("ipv4", "ipv4"))
 
 
@@ -66,7 +64,7 @@ def lab_on(far: FarMachine, need: Need = NEED, **others: Any) -> Lab:
 
 def own_labs() -> list[upkeep.LabStatus]:
     """Others may stand beside them."""
-    return [lab for lab in upkeep.status() if lab.name in OWN]
+    return [lab for lab in upkeep.status() if lab.name in LABS]
 
 
 def trials_of(folder: Path) -> list[dict[str, Any]]:
@@ -232,7 +230,7 @@ def test_nothing_is_left_after_a_kill_at_any_moment(far: FarMachine, tmp_path: P
         time.sleep(moments.uniform(0.3, 5.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        upkeep.clean(OWN)
+        upkeep.clean(set(LABS))
         assert far.left() == []
         assert own_labs() == []
     found = subprocess.run(["pgrep", "-f", str(far.folder / "config")], check=False, capture_output=True, text=True)

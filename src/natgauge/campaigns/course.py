@@ -17,7 +17,7 @@ from natgauge.campaigns.journal import EVIDENCE, entries
 from natgauge.campaigns.measure import keep
 from natgauge.campaigns.stand import Set
 from natgauge.campaigns.state import Repetition
-from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain
+from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
 from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability
@@ -156,7 +156,8 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
     Raises:
         UsageError: it cannot be written.
     """
-    name = f"{CAMPAIGN_RESULTS}/{point.name}-{asked.name}"
+    own = result_name(point.name, asked.name)
+    name = f"{CAMPAIGN_RESULTS}/{own}"
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
     parameters = [Parameters.model_validate(one.begun["parameters"]) for one in ended.repetitions]
     notes = [*_differences(asked.metric, parameters)]
@@ -164,7 +165,7 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
         notes.append(f"broken after {number} of {asked.most_repetitions} repetitions: {ended.cause}")
     results = [one.result for one in ended.repetitions]
     joined = join(results, asked.planned.settings, ended.single, notes)
-    making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{point.name}-{asked.name}"
+    making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{own}"
     try:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)

@@ -248,6 +248,11 @@ def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:
         yield _read_object(line, schema, f"{path}:{number}")
 
 
+def result_name(cell: str, measurement: str) -> str:
+    """Of the folder among a campaign's results that has what came of a measurement of a cell."""
+    return f"{cell}-{measurement}"
+
+
 def read_document(path: Path, schema: str) -> dict[str, Any]:
     """Read one of the folder's `.json` files.
 

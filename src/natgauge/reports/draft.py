@@ -38,7 +38,7 @@ def render(shown: Sheet) -> str:
     """Any table."""
     label = min(_LABEL, _label(shown))
     parts = _parts(_widths(shown.lines), WIDTH - label - _FRAME - 1, _FRAME)
-    return _pieces(shown, parts, lambda first, last: list(_framed(shown.lines, first, last)))
+    return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))
 
 
 def plain(shown: Sheet) -> str:
@@ -52,10 +52,10 @@ def plain(shown: Sheet) -> str:
     else:
         label = min(label, _LABEL)
         parts = _parts(widths, WIDTH - _INDENT - label, _APART)
-    return _pieces(shown, parts, lambda first, last: list(_unframed(shown.lines, first, last, label)))
+    return _pieces(shown, parts, lambda first, last: _unframed(shown.lines, first, last, label))
 
 
-def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], list[str]]) -> str:
+def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], Iterator[str]]) -> str:
     """A table for each part, told which where they are several, and what stands below."""
     text: list[str] = []
     for first, last in parts:
@@ -106,9 +106,8 @@ def _widths(lines: Sequence[Line]) -> list[int]:
     return [min(_CELL, max(len(cells[column]) for cells in rows)) for column in range(len(rows[0]))]
 
 
-def _framed(lines: Sequence[Line], first: int, last: int) -> Iterator[str]:
+def _framed(lines: Sequence[Line], first: int, last: int, label: int) -> Iterator[str]:
     """The first row is the heading, as in RFC 9693 section 6."""
-    label = min(_LABEL, max(len(line.heading) for line in lines if line.cells))
     # What says nothing for these columns says something for others; every table has all rows.
     widths = [label, *_widths(lines)[first:last]]
     yield _rule(widths, "=")
@@ -128,7 +127,7 @@ def _broken(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """A row in as many lines as its longest cell needs; labels to the left, cells to the right."""
     cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
     for number in range(max(map(len, cells))):
-        parts = [cell[number] if number < len(cell) else "" for cell in cells]
+        parts = [_at(cell, number) for cell in cells]
         label, *others = (
             f"{part:<{width}}" if column == 0 else f"{part:>{width}}"
             for column, (part, width) in enumerate(zip(parts, widths, strict=True))

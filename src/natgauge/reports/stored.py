@@ -20,6 +20,7 @@ from natgauge.campaigns.store import (
     TRIALS,
     read_document,
     read_lines,
+    result_name,
 )
 from natgauge.errors import UsageError
 from natgauge.results.model import SUMMARY_SCHEMA, Result
@@ -132,7 +133,7 @@ def _as_planned(campaign: Path) -> list[Path]:
     # Whoever copies results may have left the plan behind.
     with suppress(OSError, ValueError, LookupError, TypeError):
         cells = json.loads((campaign / CAMPAIGN).read_text())["cells"]
-        names = [f"{cell['name']}-{one['name']}" for cell in cells for one in cell["measurements"]]
+        names = [result_name(cell["name"], one["name"]) for cell in cells for one in cell["measurements"]]
         place = {name: number for number, name in enumerate(names)}
     return sorted((campaign / CAMPAIGN_RESULTS).iterdir(), key=lambda one: (place.get(one.name, len(place)), one.name))
 

@@ -126,7 +126,7 @@ def needs(plan: Plan, point: Point) -> Resources:
         least = 1
     if not lists["server_cores"] and any(one.planned.settings.far_side != TESTER for one in point.asked):
         least += 1
-    found: Resources = {WORKER: 1.0, CORES: float(max(least, 1)), f"{_LAB}{point.cell.options.lab_name}": 1.0}
+    found: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.options.lab_name}": 1.0}
     for name, cores in lists.items():
         if isinstance(asked.get(name), str):
             found |= {f"{_CORE}{core}": 1.0 for core in cores}
