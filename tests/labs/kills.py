@@ -151,7 +151,8 @@ class _Campaign:
         if self.killed.workers:
             arguments.append(f"--on=local:{self.killed.workers}")
         with (self.folder / "log").open("a") as log:
-            return subprocess.Popen(arguments, cwd=self.folder, stdout=log, stderr=log, env={**os.environ, **_NEVER})
+            environment = {**os.environ, **_NEVER, "PYTHONFAULTHANDLER": "1"}
+            return subprocess.Popen(arguments, cwd=self.folder, stdout=log, stderr=log, env=environment)
 
     def _kill(self, process: subprocess.Popen[bytes]) -> bool:
         """Kill it once, or its workers again and again; whether it must be gone on with."""
@@ -176,9 +177,15 @@ class _Campaign:
         try:
             process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
+            log = self.folder / "log"
+            before = log.stat().st_size
+            # Each process of Python's then says what each of its threads is doing (PYTHONFAULTHANDLER).
+            for pid in (*children(process.pid), process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGABRT)
             process.wait()
-            self.killed.faults.append(f"{self.folder.name}: did not end within {END_SECONDS:.0f} s")
+            doing = log.read_bytes()[before:].decode(errors="replace")
+            self.killed.faults.append(f"{self.folder.name}: did not end within {END_SECONDS:.0f} s: {doing}")
         self._look("")
         return False
 

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,45 @@ def test_a_lab_that_no_worker_has_is_refused_before_anything_is_made(tmp_path: P
         several = plan.model_copy(update={"lab": {"lab_name": "attic", "placement": "isolated", "cores": "0,1"}})
         with pytest.raises(UsageError, match=r"plan: .*cores"):
             found.points(several, "plan")
+
+
+def die(*_: Any, **__: Any) -> None:
+    """Be a worker that is killed while it is asked something."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_natgauge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    plan = read(path).model_copy(update={"seed": 1})
+    with team(spread.where("local:1"), ["lab"], stands=stands) as found, monkeypatch.context() as patched:
+        patched.setattr(home, "is_busy", die)
+        patched.setattr(home, "look", die)
+        with pytest.raises(HostError, match=r"all at local:1 died while they looked at the plan"):
+            found.points(plan, "plan")
+        assert not found.busy()
+
+
+class _Mute:
+    """A queue of a scheduler that says nothing, or only that there is no message."""
+
+    def __init__(self, waits: str) -> None:
+        self._waits = waits
+
+    def get(self, **seconds: float) -> Message:
+        time.sleep(seconds[self._waits])
+        raise TimeoutError
+
+
+def test_a_scheduler_that_answers_no_more_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "_ANSWER_SECONDS", 0.05)
+    with pytest.raises(TimeoutError):
+        home._next(_Mute("timeout"), 0.01)  # type: ignore[arg-type]
+    with pytest.raises(ConnectionError):
+        home._next(_Mute("callback_timeout"), 0.01)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ from natgauge.version import VERSION
 
 _CONNECT_SECONDS: Final = "5s"
 _LISTEN_SECONDS: Final = 0.5
+#: A scheduler that takes longer to say whether there is a message is gone.
+_ANSWER_SECONDS: Final = 60.0
 #: What was put into a queue before a visit ended is there.
 _LAST_SECONDS: Final = 5.0
 _LONELY_SECONDS: Final = 10.0
@@ -176,9 +178,7 @@ class Team:
         # Only whether there are too many cells is asked here, where no cores are looked at.
         list(each(plan, where, only=""))
         workers, self._needs = self._workers(), {}
-        looks: list[Looked] = list(
-            self._client.run(look, plan, where, host_name=self._host_name, workers=list(workers)).values()
-        )
+        looks = self._looks(plan, where, list(workers))
         for one in looks:
             if one.wrong:
                 raise HostError(f"workers: {one.name} at {self._text} cannot measure: {one.wrong}")
@@ -196,6 +196,18 @@ class Team:
                 self._refuse_lacking(cell, self._needs[cell.name], every)
         self._plan = plan
         return cells
+
+    def _looks(self, plan: Plan, where: str, workers: list[str]) -> list[Looked]:
+        """What each of these workers says of the plan; who dies meanwhile says nothing."""
+        said: dict[str, Looked | Exception] = self._client.run(
+            look, plan, where, host_name=self._host_name, workers=workers, on_error="return"
+        )
+        for one in said.values():
+            if isinstance(one, Exception) and not isinstance(one, OSError):
+                raise one
+        if looks := [one for one in said.values() if isinstance(one, Looked)]:
+            return looks
+        raise HostError(f"workers: all at {self._text} died while they looked at the plan; start them, and try again")
 
     def _refuse_lacking(self, point: Point, wanted: offers.Resources, every: Sequence[offers.Resources]) -> None:
         lacking = offers.lacking(wanted, every)
@@ -249,7 +261,9 @@ class Team:
 
     def busy(self) -> bool:
         """Whether a worker still visits a cell."""
-        return any(self._client.run(is_busy, workers=list(self._workers())).values())
+        # Who dies while he is asked visits nothing any more.
+        told = self._client.run(is_busy, workers=list(self._workers()), on_error="ignore")
+        return any(told.values())
 
     def _wanted(self, session: Session, point: Point) -> offers.Resources:
         """Repetitions of one result are all measured on machines that are alike."""
@@ -298,7 +312,7 @@ class Team:
 
     def _listen(self, session: Session, queue: Queue) -> None:
         try:
-            message = queue.get(timeout=_LISTEN_SECONDS)
+            message = _next(queue, _LISTEN_SECONDS)
         except TimeoutError:
             self._tell_lonely(session)
             return
@@ -418,7 +432,24 @@ class Team:
         """
         with suppress(TimeoutError):
             while not away.ended:
-                self._take(session, queue.get(timeout=_LAST_SECONDS))
+                self._take(session, _next(queue, _LAST_SECONDS))
+
+
+def _next(queue: Queue, seconds: float) -> Message:
+    """The next message.
+
+    Raises:
+        TimeoutError: there is none for so long.
+        ConnectionError: the scheduler does not even say so.
+    """
+    until = time.monotonic() + seconds + _ANSWER_SECONDS
+    try:
+        message: Message = queue.get(timeout=seconds, callback_timeout=seconds + _ANSWER_SECONDS)
+    except TimeoutError:
+        if time.monotonic() >= until:
+            raise ConnectionError from None
+        raise
+    return message
 
 
 def _minor(package: str, version: Any) -> str:

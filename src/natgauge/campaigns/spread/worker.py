@@ -40,6 +40,8 @@ from natgauge.procedures.kit.events import Event
 #: Home is gone when it takes nothing for so long, and is seen to have ended after so short a time.
 PATIENCE_SECONDS: Final = 60.0
 _ASK_SECONDS: Final = 2.0
+#: The scheduler's own word comes no later than so many seconds after that, or it is lost and asked for again.
+_WORD_SECONDS: Final = 10.0
 _PLUGIN: Final = "natgauge"
 
 #: Kind, cell, number of the attempt, number of the message, and what it says.
@@ -260,7 +262,7 @@ class _Home:
         reply = Queue(f"{self._task.queue}-{self.attempt}", client=self._client)
         try:
             self._put("begin", 0, offer.name)
-            said = reply.get(timeout=PATIENCE_SECONDS)
+            said = reply.get(timeout=PATIENCE_SECONDS, callback_timeout=PATIENCE_SECONDS + _WORD_SECONDS)
         except TimeoutError:
             raise _gone() from None
         finally:
@@ -282,7 +284,8 @@ class _Home:
         until = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < until:
             try:
-                self._queue.put((kind, self._task.cell, self.attempt, number, content), timeout=_ASK_SECONDS)
+                message = (kind, self._task.cell, self.attempt, number, content)
+                self._queue.put(message, timeout=_ASK_SECONDS, callback_timeout=_ASK_SECONDS + _WORD_SECONDS)
             except TimeoutError:
                 continue
             except KeyError:
