@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-import statistics as plain
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
@@ -41,7 +41,8 @@ class Figure:
     Attributes:
         gateway: as it was named.
         quantity: new, up, down or both.
-        ratio: its device's work / the baseline's, median over blocks; None = too few blocks.
+        ratio: its device's work / the baseline's, median over blocks; None = too few blocks. By slices the baseline's
+            is the mean of its own and its twin's.
         low: end of the ratio's interval.
         high: end of the ratio's interval.
         half_width: of the interval, as a share of the dearer one's work.
@@ -97,6 +98,8 @@ class Ratios:
 class Ledger:
     """Collects blocks.
 
+    A gateway's ratio is that to the mean of the baseline and its twin, the twin's that to the baseline alone.
+
     Attributes:
         places: of the gateways, the baseline first, its twin last.
     """
@@ -111,9 +114,10 @@ class Ledger:
 
     def add(self, blocks: Sequence[Block], void: frozenset[int] = frozenset()) -> None:
         """Take a round's blocks; those of void positions say nothing."""
-        baseline = self.places[0]
+        baseline, twin = self.places[0], self.places[-1]
         if void & {baseline.position, baseline.cable}:
             return
+        both = [baseline] if void & {twin.position, twin.cable} else [baseline, twin]
         for kept in self._kept.values():
             kept.rounds.append([])
         for block in blocks:
@@ -125,7 +129,10 @@ class Ledger:
                 kept = self._kept[place.label, block.quantity]
                 own, tester = took[place.position], took[place.cable]
                 kept.nanoseconds.append((own - tester) / self._frames)
-                _keep(kept.rounds[-1], ratio(own, took[baseline.position], tester, took[baseline.cable]))
+                # Two that are the same wander less than one. They themselves are held against each other.
+                beside = both if place not in both else [baseline]
+                other = statistics.fmean(took[one.position] for one in beside)
+                _keep(kept.rounds[-1], ratio(own, other, tester, took[baseline.cable]))
                 if place.forwarding not in void:
                     _keep(kept.shares, ratio(own, took[place.forwarding], tester, tester))
 
@@ -233,7 +240,7 @@ def _keep(values: list[float], value: float | None) -> None:
 
 
 def _median(values: Sequence[float]) -> float | None:
-    return plain.median(values) if values else None
+    return statistics.median(values) if values else None
 
 
 def _percent(share: float) -> str:
