@@ -76,6 +76,17 @@ def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_natgauge(
         assert not found.busy()
 
 
+def samples(*, dask_worker: distributed.Worker) -> bool:
+    """Whether Dask takes samples of what a worker does."""
+    return "profile" in dask_worker.periodic_callbacks
+
+
+@pytest.mark.slow
+def test_nobody_samples_workers_while_they_measure() -> None:
+    with team(spread.where("local:1"), ["lab"], stands=stands) as found:
+        assert list(found._client.run(samples).values()) == [False]
+
+
 class _Mute:
     """A queue of a scheduler that says nothing, or only that there is no message."""
 

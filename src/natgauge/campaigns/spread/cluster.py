@@ -132,6 +132,9 @@ def _worker(offer: Offer, facts: Any, stands: Stands | None) -> dict[str, Any]:
         "dashboard": False,
         "silence_logs": logging.CRITICAL,
         "plugins": (OwnCores(offer, stands),),
+        # Dask looks a hundred times a second at what a task does: nobody reads that, it takes time on the measuring
+        # core, and where a thread starts at that moment CPython 3.11 may stand still for ever (its issue 106883).
+        "config": {"distributed.worker.profile.enabled": False},
     }
 
 
