@@ -5,6 +5,7 @@
 mod floor;
 
 use std::mem::MaybeUninit;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::OpenObject;
@@ -39,6 +40,13 @@ struct Visited<'a> {
     lossy: bool,
 }
 
+/// One that was loaded in a thread of its own.
+struct Loaded<'a>(Visited<'a>);
+
+// SAFETY: what libbpf keeps of programs and maps belongs to no thread, and the one that loaded them has ended when
+// another one gets them.
+unsafe impl Send for Loaded<'_> {}
+
 /// What a slice took.
 struct Slice {
     ns: u64,
@@ -67,11 +75,7 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
     host::leave_session();
     let mut places: Vec<MaybeUninit<OpenObject>> =
         comparison.contestants.iter().map(|_| MaybeUninit::uninit()).collect();
-    let mut all = Vec::new();
-    for (contestant, place) in comparison.contestants.iter().zip(&mut places) {
-        let said = |failure| named(contestant, failure);
-        all.push(Visited::load(contestant, place).map_err(said)?);
-    }
+    let mut all = load(&comparison.contestants, &mut places)?;
     host::pin(comparison.cpu)?;
     host::go_first();
     let floor = comparison.floor.map(|below| Floor::lay(below, &mut all[below])).transpose()?;
@@ -84,6 +88,23 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
         floor: round.floor.map(|floor| floor.counts),
         blocks,
         wall_ns: began.elapsed().as_nanos() as u64,
+    })
+}
+
+/// Load all side by side: what takes the time is waiting for all CPUs, again and again.
+fn load<'a>(contestants: &'a [Contestant], places: &'a mut [MaybeUninit<OpenObject>]) -> Outcome<Vec<Visited<'a>>> {
+    thread::scope(|scope| {
+        let loading: Vec<_> = contestants
+            .iter()
+            .zip(places)
+            .map(|(contestant, place)| scope.spawn(move || Visited::load(contestant, place).map(Loaded)))
+            .collect();
+        let loaded = loading.into_iter().zip(contestants).map(|(loader, contestant)| {
+            let broke = |_| Err(Failure::Broke("the thread that loads its programs broke".into()));
+            loader.join().unwrap_or_else(broke).map(|Loaded(one)| one).map_err(|failure| named(contestant, failure))
+        });
+        // Each is waited for, whatever became of the others.
+        loaded.collect::<Vec<_>>().into_iter().collect()
     })
 }
 
