@@ -87,25 +87,6 @@ def test_nobody_samples_workers_while_they_measure() -> None:
         assert list(found._client.run(samples).values()) == [False]
 
 
-class _Mute:
-    """A queue of a scheduler that says nothing, or only that there is no message."""
-
-    def __init__(self, waits: str) -> None:
-        self._waits = waits
-
-    def get(self, **seconds: float) -> Message:
-        time.sleep(seconds[self._waits])
-        raise TimeoutError
-
-
-def test_a_scheduler_that_answers_no_more_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(home, "_ANSWER_SECONDS", 0.05)
-    with pytest.raises(TimeoutError):
-        home._next(_Mute("timeout"), 0.01)  # type: ignore[arg-type]
-    with pytest.raises(ConnectionError):
-        home._next(_Mute("callback_timeout"), 0.01)  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def scheduler() -> Iterator[str]:
     """One without workers of ours, as `--on` names it."""
@@ -225,3 +206,26 @@ def test_what_was_put_twice_counts_once() -> None:
 
 def test_whoever_visits_another_cell_is_no_concern() -> None:
     assert heard(("line", "other", "now", 1, "{}"), line(1, "a")) == ["a"]
+
+
+class _Mute:
+    """A queue of a scheduler that says nothing any more, or only that there is no message."""
+
+    def __init__(self, waits: str) -> None:
+        self._waits = waits
+
+    def get(self, **seconds: float) -> Message:
+        time.sleep(seconds[self._waits])
+        raise TimeoutError
+
+
+def test_a_scheduler_that_answers_no_more_is_gone_and_asked_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "_ANSWER_SECONDS", 0.05)
+    found: Any = home.Team(_Client({offers.WORKER: 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError):
+        found._next(_Mute("timeout"), 0.01)
+    with pytest.raises(ConnectionError):
+        found._next(_Mute("callback_timeout"), 0.01)
+    # Neither the client nor the queue has what this would need.
+    assert not found.busy()
+    found._stop(_Mute("timeout"))

@@ -129,6 +129,7 @@ class Team:
         self._lonely = 0.0
         self._revive = revive
         self._revived = time.monotonic()
+        self._mute = False
         # As often as Dask itself would try a task on workers that die.
         self._most_attempts = 1 + int(dask.config.get("distributed.scheduler.allowed-failures"))
         self._refuse()
@@ -254,13 +255,16 @@ class Team:
 
     def _stop(self, queue: Queue) -> None:
         """Nobody is listened to any more; a visit that still runs ends at its next line."""
-        with suppress(OSError, TimeoutError):
-            self._client.cancel([away.future for away in self._away.values()], force=True)
-            queue.close()
+        if not self._mute:
+            with suppress(OSError, TimeoutError):
+                self._client.cancel([away.future for away in self._away.values()], force=True)
+                queue.close()
         self._away.clear()
 
     def busy(self) -> bool:
-        """Whether a worker still visits a cell."""
+        """Whether a worker still visits a cell, as far as one can be asked."""
+        if self._mute:
+            return False
         # Who dies while he is asked visits nothing any more.
         told = self._client.run(is_busy, workers=list(self._workers()), on_error="ignore")
         return any(told.values())
@@ -312,12 +316,29 @@ class Team:
 
     def _listen(self, session: Session, queue: Queue) -> None:
         try:
-            message = _next(queue, _LISTEN_SECONDS)
+            message = self._next(queue, _LISTEN_SECONDS)
         except TimeoutError:
             self._tell_lonely(session)
             return
         self._lonely = 0.0
         self._take(session, message)
+
+    def _next(self, queue: Queue, seconds: float) -> Message:
+        """The next message.
+
+        Raises:
+            TimeoutError: there is none for so long.
+            ConnectionError: the scheduler does not even say so; it is asked nothing more.
+        """
+        until = time.monotonic() + seconds + _ANSWER_SECONDS
+        try:
+            message: Message = queue.get(timeout=seconds, callback_timeout=seconds + _ANSWER_SECONDS)
+        except TimeoutError:
+            if time.monotonic() >= until:
+                self._mute = True
+                raise ConnectionError from None
+            raise
+        return message
 
     def _revive_lost(self) -> None:
         """A worker that is killed while it starts is given up by whoever watches it: nobody else starts it again."""
@@ -432,24 +453,7 @@ class Team:
         """
         with suppress(TimeoutError):
             while not away.ended:
-                self._take(session, _next(queue, _LAST_SECONDS))
-
-
-def _next(queue: Queue, seconds: float) -> Message:
-    """The next message.
-
-    Raises:
-        TimeoutError: there is none for so long.
-        ConnectionError: the scheduler does not even say so.
-    """
-    until = time.monotonic() + seconds + _ANSWER_SECONDS
-    try:
-        message: Message = queue.get(timeout=seconds, callback_timeout=seconds + _ANSWER_SECONDS)
-    except TimeoutError:
-        if time.monotonic() >= until:
-            raise ConnectionError from None
-        raise
-    return message
+                self._take(session, self._next(queue, _LAST_SECONDS))
 
 
 def _minor(package: str, version: Any) -> str:
