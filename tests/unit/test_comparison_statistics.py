@@ -184,18 +184,6 @@ def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or
         assert [figure.blocks for figure in ledger.figures(GOAL, alpha_of(1, GOAL.alpha))] == told
 
 
-def test_the_baseline_is_what_the_first_gateway_and_its_twin_take_together() -> None:
-    costs = {BASELINE: 1900, OTHER: 2000, TWIN: 2100, PLAIN: 800, CABLE: 100}
-    order = tuple(costs)
-    ns = tuple(costs[position] for position in (*order, *reversed(order)))
-    block = Block(quantity="up", order=order, ns=ns, waited=0, interrupted=0)
-    for void, ratios in ((frozenset[int](), [1.0, 2000 / 1800]), (frozenset({TWIN}), [1900 / 1800, None])):
-        ledger = Ledger(PLACES, ["up"], FRAMES)
-        ledger.add([block] * 20, void)
-        told = [figure.ratio for figure in ledger.figures(GOAL, 0.05)]
-        assert told == [pytest.approx(one) if one else None for one in ratios]
-
-
 def test_a_void_round_of_plain_forwarding_takes_its_share_alone() -> None:
     ledger = Ledger(PLACES, ["up"], FRAMES)
     ledger.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-import statistics
+import statistics as plain
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
@@ -41,8 +41,7 @@ class Figure:
     Attributes:
         gateway: as it was named.
         quantity: new, up, down or both.
-        ratio: its device's work / the baseline's, median over blocks; None = too few blocks. By slices the baseline's
-            is the mean of its own and its twin's.
+        ratio: its device's work / the baseline's, median over blocks; None = too few blocks.
         low: end of the ratio's interval.
         high: end of the ratio's interval.
         half_width: of the interval, as a share of the dearer one's work.
@@ -98,8 +97,6 @@ class Ratios:
 class Ledger:
     """Collects blocks.
 
-    A gateway's ratio is that to the mean of the baseline and its twin, the twin's that to the baseline alone.
-
     Attributes:
         places: of the gateways, the baseline first, its twin last.
     """
@@ -114,10 +111,9 @@ class Ledger:
 
     def add(self, blocks: Sequence[Block], void: frozenset[int] = frozenset()) -> None:
         """Take a round's blocks; those of void positions say nothing."""
-        baseline, twin = self.places[0], self.places[-1]
+        baseline = self.places[0]
         if void & {baseline.position, baseline.cable}:
             return
-        both = [baseline] if void & {twin.position, twin.cable} else [baseline, twin]
         for kept in self._kept.values():
             kept.rounds.append([])
         for block in blocks:
@@ -129,10 +125,7 @@ class Ledger:
                 kept = self._kept[place.label, block.quantity]
                 own, tester = took[place.position], took[place.cable]
                 kept.nanoseconds.append((own - tester) / self._frames)
-                # Two that are the same wander less than one. They themselves are held against each other.
-                beside = both if place not in both else [baseline]
-                other = statistics.fmean(took[one.position] for one in beside)
-                _keep(kept.rounds[-1], ratio(own, other, tester, took[baseline.cable]))
+                _keep(kept.rounds[-1], ratio(own, took[baseline.position], tester, took[baseline.cable]))
                 if place.forwarding not in void:
                     _keep(kept.shares, ratio(own, took[place.forwarding], tester, tester))
 
@@ -240,7 +233,7 @@ def _keep(values: list[float], value: float | None) -> None:
 
 
 def _median(values: Sequence[float]) -> float | None:
-    return statistics.median(values) if values else None
+    return plain.median(values) if values else None
 
 
 def _percent(share: float) -> str:
