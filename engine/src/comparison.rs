@@ -93,6 +93,8 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
 
 /// Load all side by side: what takes the time is waiting for all CPUs, again and again.
 fn load<'a>(contestants: &'a [Contestant], places: &'a mut [MaybeUninit<OpenObject>]) -> Outcome<Vec<Visited<'a>>> {
+    // Each by itself would find the others' room still free.
+    Table::check(contestants.iter().map(|contestant| &contestant.trial))?;
     thread::scope(|scope| {
         let loading: Vec<_> = contestants
             .iter()

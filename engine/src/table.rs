@@ -61,24 +61,40 @@ fn unmakeable(error: &libbpf_rs::Error) -> Failure {
     Failure::Host(format!("state table: {error:#}: root and memory are needed"))
 }
 
+/// Pieces and entries of each for a request; a stateless trial learns nothing.
+fn shape_of(request: &Request) -> (u64, u64) {
+    shape(if request.stateless { 1 } else { request.connections })
+}
+
+fn octets_of(request: &Request) -> u64 {
+    let (count, entries) = shape_of(request);
+    count * entries * u64::from(entry(request))
+}
+
 impl Table {
-    /// Make room for the request's connections, or refuse with the numbers.
-    pub fn make(request: &Request) -> Outcome<Self> {
-        let entry = entry(request);
-        // A stateless trial learns nothing.
-        let connections = if request.stateless { 1 } else { request.connections };
-        let (count, entries) = shape(connections);
-        let octets = count * entries * u64::from(entry);
+    /// Refuse with the numbers where there is no room for the connections of all these requests at once.
+    pub fn check<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Outcome<()> {
+        let (mut connections, mut octets) = (0, 0);
+        for request in requests {
+            connections += request.connections;
+            octets += octets_of(request);
+        }
         let free = available();
         if octets + RESERVE > free {
             return Err(Failure::Host(format!(
-                "state table: {} connections take {} MiB and {} MiB are kept back, but only {} MiB are available: ask for fewer",
-                request.connections,
+                "state table: {connections} connections take {} MiB and {} MiB are kept back, but only {} MiB are available: ask for fewer",
                 octets >> 20,
                 RESERVE >> 20,
                 free >> 20
             )));
         }
+        Ok(())
+    }
+
+    /// Make room for the request's connections, or refuse with the numbers.
+    pub fn make(request: &Request) -> Outcome<Self> {
+        Self::check([request])?;
+        let (entry, (count, entries), octets) = (entry(request), shape_of(request), octets_of(request));
         let first = piece(entry, entries as u32).map_err(|error| unmakeable(&error))?;
         Ok(Self { first, makers: Self::makers(entry, entries as u32, count as usize - 1), octets })
     }
