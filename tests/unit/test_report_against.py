@@ -12,7 +12,7 @@ from tests.unit.test_report_forms import folder
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
-from natgauge.reports import draft, latex, markdown, text
+from natgauge.reports import draft, latex, markdown, overview, text
 from natgauge.reports.against import sheet
 from natgauge.results.model import Result
 
@@ -168,6 +168,25 @@ def test_every_form_has_every_row_and_heading(view: Any) -> None:
         assert cell in printed
 
 
+def test_every_metric_of_every_device_at_a_glance() -> None:
+    rate = one("connection-rate", "iptables", 1, 223_500.0)
+    forwarding = one("throughput", "forwarding", 1, 910_900.0)
+    doubted = one(
+        "throughput", "iptables", 1, 414_900.0, doubts=[{"word": "wide spread", "text": "its repetitions disagree"}]
+    )
+    shown = overview.sheet([rate, forwarding, doubted])
+    assert [(line.heading, *line.cells) for line in shown.lines] == [
+        ("median of", "connection-rate (connections/s)", "throughput (frames/s)"),
+        ("iptables", "223,500", "414,900*"),
+        ("forwarding", "-", "910,900"),
+    ]
+    assert "number of sessions 4,000,000" in shown.below[0]
+    assert "hash table size" not in shown.below[0]
+    assert shown.below[1:] == ("* throughput of iptables: wide spread; its repetitions disagree.",)
+    with pytest.raises(UsageError, match=r"--against metrics: two results are of throughput of iptables"):
+        overview.sheet([doubted, one("throughput", "iptables", 2, 742_300.0)])
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, result in enumerate(SCALE_UP):
         (tmp_path / str(number)).mkdir()
@@ -178,4 +197,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "1,341" in printed
     assert run(["report", "--format", "csv", "--against", "cores", str(tmp_path)]) == 2
     assert "leave one out" in capsys.readouterr().err
+    assert (
+        run(["report", "--format", "markdown", "--against", "metrics", str(tmp_path / "0"), str(tmp_path / "5")]) == 0
+    )
+    assert "| median of | throughput (frames/s) | connection-rate (connections/s) |" in capsys.readouterr().out
     assert run(["report", "--against", "colour", str(tmp_path)]) == 2

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -34,8 +34,9 @@ _FORMS: Final[Mapping[str, str]] = {
 )
 @click.option(
     "--against",
-    type=click.Choice(["cores", "connections"]),
-    help="A column for each number of cores, or of connections, and under it every metric of every device.",
+    type=click.Choice(["cores", "connections", "metrics"]),
+    help="A column for each number of cores, or of connections, and under it every metric of every device; or a column "
+    "for each metric, with the median of every device.",
 )
 @click.option(
     "--published",
@@ -59,7 +60,7 @@ def command(
     *,
     folders: tuple[Path, ...],
     form: str | None,
-    against: Against | None,
+    against: Against | Literal["metrics"] | None,
     published: tuple[str, ...],
     html: Path | None,
     parquet: Path | None,
@@ -93,15 +94,17 @@ def command(
             click.echo(path)
     if form is not None or (html is None and parquet is None):
         from natgauge.reports import against as turned
-        from natgauge.reports import draft
+        from natgauge.reports import draft, overview
         from natgauge.reports.published import beside
 
         theirs = beside(published, found.results)
         view = importlib.import_module(f"natgauge.reports.{_FORMS[form or 'text']}")
         if against is None:
             ours = view.table(found.results)
-        elif form == "draft":
-            ours = draft.plain(turned.sheet(found.results, against, narrow=True))
         else:
-            ours = view.render(turned.sheet(found.results, against))
+            if against == "metrics":
+                sheet = overview.sheet(found.results)
+            else:
+                sheet = turned.sheet(found.results, against, narrow=form == "draft")
+            ours = draft.plain(sheet) if form == "draft" else view.render(sheet)
         click.echo(f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many devices at a glance: a row for each, a column for each metric, and in it the median alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from natgauge.errors import UsageError
+from natgauge.reports.rows import doubt_words, number, rows
+from natgauge.reports.shown import Line, Sheet, findings
+from natgauge.results.model import Result
+
+#: Stands behind a figure that has doubts, which are told below.
+_DOUBTED = "*"
+
+
+def sheet(results: Sequence[Result]) -> Sheet:
+    """The table of results that have one place each.
+
+    Args:
+        results: at least one.
+
+    Raises:
+        UsageError: there are no results, or two are of one metric of one device.
+    """
+    set_alike = (row for row in rows(results) if not row.found and len(set(row.cells)) == 1)
+    same = [f"{row.heading} {row.printed[0]}" for row in set_alike if row.cells[0] is not None]
+    metrics = {result.metric: f"{result.metric} ({result.unit})" for result in results}
+    found: dict[str, dict[str, str]] = {}
+    for result in results:
+        cells = found.setdefault(result.dut, {})
+        if result.metric in cells:
+            raise UsageError(
+                f"report: --against metrics: two results are of {result.metric} of {result.dut}; name folders of one "
+                "set-up, or leave out --against"
+            )
+        cells[result.metric] = number(result.median) + (_DOUBTED if result.doubts else "")
+    lines = [Line("median of", tuple(metrics.values()))]
+    lines += [Line(dut, tuple(cells.get(metric, "-") for metric in metrics)) for dut, cells in found.items()]
+    notes = [f"All: {', '.join(same)}."] if same else []
+    return Sheet(tuple(lines), (*notes, *(_doubts(result) for result in results if result.doubts)))
+
+
+def _doubts(result: Result) -> str:
+    told = "; ".join([doubt_words(result), *findings(result)])
+    return f"{_DOUBTED} {result.metric} of {result.dut}: {told}."
