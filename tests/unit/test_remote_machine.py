@@ -95,9 +95,11 @@ def test_a_setting_that_is_not_there_or_refuses_is_told_in_one_line(machine: Rem
     (tmp_path / "text").write_text("words\n")
     with pytest.raises(HostError, match="cannot be read"):
         machine.setting("table", [str(tmp_path / "text")], None).read()
-    (tmp_path / "folder").mkdir()
+    # A number that nobody may change.
     with pytest.raises(HostError, match="cannot be set to 5"):
-        machine.setting("table", [str(tmp_path / "folder")], None).write(5)
+        machine.setting("table", ["/proc/sys/kernel/cap_last_cap"], None).write(5)
+    with pytest.raises(HostError, match=r"cannot be read .*modprobe no_such_module"):
+        setting.write(5)
 
 
 def test_free_memory_is_that_machines(machine: RemoteMachine) -> None:

@@ -114,12 +114,14 @@ class RemoteSetting:
         Raises:
             HostError: it is refused.
         """
+        # Reading loads the module where that is what is missing.
+        before = self.values()
         for path in self.paths:
             quoted = shlex.quote(path)
             if path not in self._remembered:
-                found = self.remote.run(f"cat {quoted}", 30.0).stdout.strip()
+                found = before[Path(path).name]
                 self.remember(
-                    f'[ "$(cat {quoted})" = {shlex.quote(found)} ] || echo {shlex.quote(found)} > {quoted}',
+                    f'[ "$(cat {quoted})" = {found} ] || echo {found} > {quoted}',
                     f"restored {path} of {self.remote.host} to {found}",
                 )
                 self._remembered.add(path)
