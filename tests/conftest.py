@@ -34,7 +34,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"tests/{folder} {PRIVILEGED[folder]}: run `sudo make test`"))
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Give tests of whole runs one more try: a host may stand still for longer than a lab can bear.
 

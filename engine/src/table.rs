@@ -72,8 +72,8 @@ fn octets_of(request: &Request) -> u64 {
 }
 
 impl Table {
-    /// Refuse with the numbers where there is no room for the connections of all these requests at once.
-    pub fn check<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Outcome<()> {
+    /// What the connections of all these requests take together, octets; refused with the numbers where there is no room.
+    pub fn check<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Outcome<u64> {
         let (mut connections, mut octets) = (0, 0);
         for request in requests {
             connections += request.connections;
@@ -88,13 +88,13 @@ impl Table {
                 free >> 20
             )));
         }
-        Ok(())
+        Ok(octets)
     }
 
     /// Make room for the request's connections, or refuse with the numbers.
     pub fn make(request: &Request) -> Outcome<Self> {
-        Self::check([request])?;
-        let (entry, (count, entries), octets) = (entry(request), shape_of(request), octets_of(request));
+        let octets = Self::check([request])?;
+        let (entry, (count, entries)) = (entry(request), shape_of(request));
         let first = piece(entry, entries as u32).map_err(|error| unmakeable(&error))?;
         Ok(Self { first, makers: Self::makers(entry, entries as u32, count as usize - 1), octets })
     }

@@ -281,10 +281,10 @@ class _Home:
         self._put(kind, self.sent, content)
 
     def _put(self, kind: str, number: int, content: str | bytes) -> None:
+        message: Message = (kind, self._task.cell, self.attempt, number, content)
         until = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < until:
             try:
-                message = (kind, self._task.cell, self.attempt, number, content)
                 self._queue.put(message, timeout=_ASK_SECONDS, callback_timeout=_ASK_SECONDS + _WORD_SECONDS)
             except TimeoutError:
                 continue
