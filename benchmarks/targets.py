@@ -26,6 +26,7 @@ from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.cable import CableLab
 from natgauge.labs.netns import GRACE_SECONDS
 from natgauge.paired import over_rounds
+from natgauge.slices import LEAD_FRAMES
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
 
@@ -200,7 +201,7 @@ def _blocks(
         cpu=cpu,
         contestants=tuple(contestants),
         floor=floor,
-        slices=trials.Slices(frames=SLICE_FRAMES, new=0, up=0, down=0, both=blocks),
+        slices=trials.Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, new=0, up=0, down=0, both=blocks),
         limits=trials.Limits(seconds=ROUND_SECONDS),
     )
     result = trials.compare(request, seconds=ROUND_SECONDS + 15)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One round of a comparison: several devices up at once, visited in slices of a millisecond or so that alternate. What
+//! One round of a comparison: several devices up at once, visited in slices of a fraction of a millisecond that alternate. What
 //! slows the host down for longer than a block slows all of them alike, so ratios within a block stand.
 
 mod floor;
@@ -26,6 +26,9 @@ use crate::tester::types;
 
 /// How long the last frames of a slice are waited for; a device that works on the sender's core has none left by then.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Connections that are opened in one call before the first slice, at least: a call has some 10 us of its own.
+const OPENED_TOGETHER: u32 = 512;
 
 /// One contestant with its programs.
 struct Visited<'a> {
@@ -143,8 +146,17 @@ impl<'a> Visited<'a> {
         Ok(Self { contestant, programs, ports, frame, made, skipped, received: 0, lossy: false })
     }
 
+    /// The frames of a slice, behind those that lead it.
+    fn slice(&mut self, comparison: &Comparison, quantity: Quantity) -> Outcome<Slice> {
+        let slices = &comparison.slices;
+        if slices.lead > 0 {
+            self.send(comparison, quantity, slices.lead)?;
+        }
+        self.send(comparison, quantity, slices.frames)
+    }
+
     /// Make so many frames without pacing, and go on when all of them are back.
-    fn slice(&mut self, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
+    fn send(&mut self, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
         let (cpu, streams) = (comparison.cpu, quantity.streams());
         let both = streams.iter().flatten().count() == SIDES;
         let mut state = types::sender { senders: 1, active: 1, ..Default::default() };
@@ -259,10 +271,10 @@ impl Round<'_> {
             for at in self.order(all.len()) {
                 self.may_go_on()?;
                 let one = &mut all[at];
-                let frames = left(one).min(u64::from(self.comparison.slices.frames)) as u32;
+                let frames = left(one).min(u64::from(self.comparison.slices.frames.max(OPENED_TOGETHER))) as u32;
                 if frames > 0 {
-                    let slice = one.slice(self.comparison, Quantity::New, frames);
-                    slice.map_err(|failure| named(one.contestant, failure))?;
+                    let sent = one.send(self.comparison, Quantity::New, frames);
+                    sent.map_err(|failure| named(one.contestant, failure))?;
                 }
             }
         }
@@ -288,7 +300,7 @@ impl Round<'_> {
             (None, Some(floor)) => floor.slice(&mut all[floor.below], self.comparison, quantity),
             _ => {
                 let one = &mut all[at];
-                let slice = one.slice(self.comparison, quantity, self.comparison.slices.frames);
+                let slice = one.slice(self.comparison, quantity);
                 slice.map_err(|failure| named(one.contestant, failure))
             }
         }

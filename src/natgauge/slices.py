@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What frames cost a device, seen in slices of a millisecond or so that alternate with others: question and answer."""
+"""What frames cost a device, in slices of a fraction of a millisecond that alternate with others: question, answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from natgauge.words import QUANTITIES, Quantity
 #: Frames of one slice, as few as tell anything and as many as still end soon.
 LEAST_FRAMES: Final = 64
 MOST_FRAMES: Final = 65_536
-USUAL_FRAMES: Final = 512
+#: Short, so that few slices have a tick of the kernel or a frozen core in them.
+USUAL_FRAMES: Final = 128
+#: Frames ahead of each slice that are not timed, a batch: they find in the caches what other devices left there.
+LEAD_FRAMES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,8 @@ class CostPlan:
     Attributes:
         connections: N, opened first; 1 to 2**31.
         blocks: of each quantity, >= 0; a block has two slices of each that is visited. Two slices of each block of new
-            connections must fit into N.
-        frames: of one slice.
+            connections, and their leads, must fit into N.
+        frames: of one slice, behind `LEAD_FRAMES` that are not timed.
         alone: only the device is visited; else plain forwarding of the same frames and a cable, too.
         seed: of the orders of visits, 0 to 2**64 - 1.
         settle_seconds: the device is left alone for so long before, its table empty; >= 0.
@@ -84,8 +87,10 @@ class CostRound:
     hot_spots: tuple[HotSpot, ...] = ()
 
 
-#: Blocks of new connections in a round: with the usual slices, most of 100,000.
-_OPENING_BLOCKS: Final = 96
+#: Blocks of new connections in a round: with the usual slices, nearly all of 100,000.
+_OPENING_BLOCKS: Final = 240
+#: Two rounds of fewer make no interval of 95 %.
+_LEAST_OPENING_BLOCKS: Final = 3
 #: Blocks over standing connections in a round, all quantities together: about as long as it takes to open them.
 _STANDING_BLOCKS: Final = 240
 
@@ -103,6 +108,16 @@ def read_quantities(text: str) -> tuple[Quantity, ...]:
     return tuple(quantity for quantity in QUANTITIES if quantity in named)
 
 
+def connections_of_block(frames: int) -> int:
+    """What a block of new connections opens through each device, with slices of so many frames."""
+    return 2 * (LEAD_FRAMES + frames)
+
+
+def least_opened(frames: int) -> int:
+    """Connections with which the blocks of new ones are enough to tell something of them."""
+    return _LEAST_OPENING_BLOCKS * connections_of_block(frames)
+
+
 def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: int) -> dict[Quantity, int]:
     """Of each quantity in a round; the connections limit those of new ones.
 
@@ -112,15 +127,15 @@ def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: in
         frames: of one slice.
 
     Raises:
-        UsageError: the connections do not fill one block.
+        UsageError: the connections are too few.
     """
     standing: list[Quantity] = [quantity for quantity in quantities if quantity != "new"]
     found: dict[Quantity, int] = {quantity: _STANDING_BLOCKS // len(standing) for quantity in standing}
     if "new" in quantities:
-        found["new"] = min(_OPENING_BLOCKS, connections // (2 * frames))
-        if found["new"] < 1:
+        if connections < least_opened(frames):
             raise UsageError(
-                f"connections: {connections} do not fill two slices of {frames} frames; use at least "
-                f"{2 * frames} connections, fewer --slice-frames, or leave new out of --quantities"
+                f"connections: {connections} are too few for the cost of new ones in slices of {frames} frames; use at "
+                f"least {least_opened(frames)} connections, fewer --slice-frames, or leave new out of --quantities"
             )
+        found["new"] = min(_OPENING_BLOCKS, connections // connections_of_block(frames))
     return found

@@ -87,7 +87,13 @@ def test_twenty_rules_are_found_dearer_than_none(tmp_path: Path) -> None:
             # Two gateways, the first one again, plain forwarding, a cable: each twice.
             assert sorted(block["order"]) == [0, 1, 2, 3, 4]
             assert len(block["ns"]) == 10
-        assert all(each["stored"] == 20_000 for each in one["result"]["contestants"])
+        slices = one["request"]["slices"]
+        assert slices["lead"] > 0
+        for each in one["result"]["contestants"]:
+            assert each["stored"] == 20_000
+            # Those that lead a slice are judged as all others.
+            made = 2 * len(one["result"]["blocks"]) * (slices["lead"] + slices["frames"])
+            assert each["initiator"]["made_frames"] == each["initiator"]["received_frames"] == made
     assert labs() == []
 
 
@@ -98,6 +104,16 @@ def test_a_gateway_that_loses_frames_is_not_compared(tmp_path: Path) -> None:
         natgauge.compare(
             "nftables-nat44", lossy, quantities="new", connections=20_000, most_seconds=60.0, results=tmp_path
         )
+
+
+def test_not_even_the_first_round_of_a_chain_is_void(tmp_path: Path) -> None:
+    """Frames that find a neighbour unknown on a link within it are lost; the first frames of all are no round's."""
+    found = natgauge.compare(
+        "ds-lite", "ds-lite", quantities="up", connections=2000, most_seconds=2.0, results=tmp_path
+    )
+    rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
+    assert rounds[0]["void"] == {}
+    assert found.document["notes"] == []
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "counts": {"facts", "measurer", "trials"},
     "labs": {"errors", "host", "options", "words"},
     "duts": {"errors", "host", "labs", "options", "words"},
-    "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "paired", "trials", "words"},
+    "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "paired", "slices", "trials", "words"},
     "bench": {
         "counts", "duts", "errors", "facts", "host", "labs", "measurer", "options", "procedures", "slices", "tester",
         "trials", "verdicts", "words",

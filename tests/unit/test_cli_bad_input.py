@@ -43,7 +43,7 @@ WRONG = [
     ([*COMPARE, "nftables-nat44", "--fail-above", "-3%"], "fail above"),
     ([*COMPARE, "nftables-nat44", "--most-seconds", "0"], "most seconds"),
     ([*COMPARE, "nftables-nat44", "--slice-frames", "1"], "slice frames"),
-    ([*COMPARE, "nftables-nat44", "--connections", "100"], "do not fill two slices"),
+    ([*COMPARE, "nftables-nat44", "--connections", "100"], "too few for the cost of new ones"),
     ([*COMPARE, "nftables-nat44", "--core", "9999"], "9999"),
     ([*COMPARE, "nftables-nat44", "--seed", "-1"], "seed"),
     # Names.

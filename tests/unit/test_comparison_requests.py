@@ -55,6 +55,7 @@ def test_a_right_one_is_accepted_by_schema_engine_and_python_alike() -> None:
     [
         (changed(COMPARISON, ("version", 2)), "version: 2"),
         (changed(COMPARISON, ("slices.frames", 0)), "slices.frames: 0"),
+        (changed(COMPARISON, ("slices.lead", -1)), "slices.lead: -1"),
         (changed(COMPARISON, ("slices.up", -1)), "slices.up: -1"),
         (changed(COMPARISON, ("slices.new", ABSENT)), "new"),
         (changed(COMPARISON, ("cpu", -1)), "cpu: -1"),
@@ -96,6 +97,11 @@ def test_what_the_schema_cannot_say_is_named_in_it(rule: str, request_: Any) -> 
 def test_every_rule_of_its_own_has_been_tried() -> None:
     of_trials = json.loads((TRIAL / "request-1.schema.json").read_text())["x-beyond-schema"]
     assert SCHEMA["x-beyond-schema"] == [*of_trials, *ENGINE_ALONE]
+
+
+def test_frames_that_lead_a_slice_open_connections_too() -> None:
+    assert refusal(changed(COMPARISON, ("slices.lead", 43))) is None
+    assert "too few for the blocks of new ones" in (refusal(changed(COMPARISON, ("slices.lead", 44))) or "")
 
 
 @pytest.mark.parametrize("part", ["ComparisonRequest", "ComparisonResult"])

@@ -14,6 +14,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.procedures.cost import PROCEDURE, Settings
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.slices import connections_of_block
 from natgauge.words import Placement
 
 COSTS = frozenset({Ability.COSTS})
@@ -71,7 +72,7 @@ def test_each_round_has_another_order_of_visits_and_new_connections_fit_into_n()
     assert [plan.seed for plan in device.rounds] == [1, 2, 3, 4, 5, 6]
     for plan in device.rounds:
         assert not plan.alone
-        assert plan.blocks["new"] * 2 * plan.frames <= 5_000
+        assert plan.blocks["new"] * connections_of_block(plan.frames) <= 5_000
 
 
 def test_a_void_round_is_repeated_and_told() -> None:
@@ -90,9 +91,11 @@ def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
 def test_few_connections_leave_new_ones_out_and_say_so() -> None:
     found = measured(gateway(), connections=1_000)
     assert "new_ns" not in found.figures
-    assert any("1000 connections do not fill a block of new ones" in note for note in found.notes)
-    with pytest.raises(UsageError, match="connections: 1000 do not fill two slices of 512 frames"):
-        settings(connections=1_000, quantities="new")
+    assert any("1000 connections are too few for the cost of new ones" in note for note in found.notes)
+    with pytest.raises(
+        UsageError, match=r"connections: 1151 are too few for the cost of new ones .*; use at least 1152 "
+    ):
+        settings(connections=1_151, quantities="new")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from natgauge.measurer import LEAST_LAG_SECONDS, Ability
 from natgauge.procedures import connection_rate, throughput
 from natgauge.procedures.kit.expected import MOST_CONNECTIONS
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.slices import connections_of_block
 
 COSTS = frozenset({Ability.COSTS})
 ERROR = 0.01
@@ -120,7 +121,7 @@ def test_slices_are_of_the_device_alone_and_of_no_more_connections_than_it_takes
     (plan,) = device.rounds
     assert plan.alone
     assert plan.connections == MOST_CONNECTIONS
-    assert plan.blocks["new"] * 2 * plan.frames <= plan.connections
+    assert plan.blocks["new"] * connections_of_block(plan.frames) <= plan.connections
 
 
 @pytest.mark.parametrize("more", [{"stateless": True}, {"foreground_share": 0.5}, {"placement": "isolated"}])

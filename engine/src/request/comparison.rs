@@ -48,6 +48,9 @@ pub struct Slices {
     /// Frames of one slice.
     #[serde(with = "Whole::<16, MOST_SLICE_FRAMES>")]
     pub frames: u32,
+    /// Frames ahead of those of a slice that are not timed: they find in the caches what others left there.
+    #[serde(default, with = "Whole::<0, MOST_SLICE_FRAMES>")]
+    pub lead: u32,
     /// Blocks that open each contestant's last connections; those before are opened untold.
     #[serde(with = "Whole::<0, MOST_BLOCKS>")]
     pub new: u32,
@@ -63,7 +66,7 @@ pub struct Slices {
 impl Slices {
     /// Connections of a contestant that the told blocks open.
     pub fn opened(&self) -> u64 {
-        2 * u64::from(self.frames) * u64::from(self.new)
+        2 * (u64::from(self.frames) + u64::from(self.lead)) * u64::from(self.new)
     }
 }
 

@@ -165,9 +165,10 @@ def _told(done: Round, plan: CostPlan) -> CostRound:
 
 
 def _standing_seconds(done: Round) -> float | None:
-    """Of the slices over standing connections, which come last; None where there were none: all was opening."""
+    """Of the slices over standing connections, with their leads; None where there were none: all was opening."""
+    slices = done.request.slices
     standing = [sum(block.ns) for block in done.result.blocks if block.quantity != "new"]
-    return sum(standing) / 1e9 if standing else None
+    return sum(standing) / 1e9 * (slices.lead + slices.frames) / slices.frames if standing else None
 
 
 def _name(what: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from natgauge.bench.question import Cell, ask
 from natgauge.duts.recipe import load
 from natgauge.labs.cable import CableLab
+from natgauge.slices import LEAD_FRAMES
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.highest import HighestRates
 from natgauge.trials import (
@@ -125,7 +126,7 @@ def perform(asked: Asked, devices: Sequence[Visited], cables: Sequence[Contestan
         seed=asked.seed % 2**64,
         cpu=asked.cpu,
         contestants=(*own, *cables),
-        slices=Slices(frames=asked.frames, **blocks),
+        slices=Slices(frames=asked.frames, lead=LEAD_FRAMES, **blocks),
         limits=Limits(seconds=limit),
     )
     result = run(request, seconds=limit + _SLACK_SECONDS)

@@ -30,7 +30,7 @@ from natgauge.measurer import (
 )
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
-from natgauge.slices import CostBlock, CostPlan, CostRound
+from natgauge.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
 from natgauge.words import Family, Quantity
 
 #: What the made-up device does, per second; and the tester.
@@ -213,7 +213,11 @@ class _Assumed(Measurer):
         blocks = [quantity for quantity, number in plan.blocks.items() for _ in range(number)]
         slices = len(blocks) * (2 if plan.alone else 6)
         self.trials += not plan.alone
-        self.seconds += PHASE_SECONDS + plan.connections / ASSUMED_CONNECTIONS + slices * plan.frames / ASSUMED_FRAMES
+        self.seconds += (
+            PHASE_SECONDS
+            + plan.connections / ASSUMED_CONNECTIONS
+            + slices * (LEAD_FRAMES + plan.frames) / ASSUMED_FRAMES
+        )
         found = tuple(CostBlock(one, *(1e9 / rate for rate in _assumed_rates(one, plan))) for one in blocks)
         return CostRound(found, "", slices, 0)
 

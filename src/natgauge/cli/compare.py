@@ -39,7 +39,7 @@ _MANY: Final = 0.05
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, **choices: Any) -> int:
-    """Compare gateways that are up at once, in slices of a millisecond that alternate on one core.
+    """Compare gateways that are up at once, in slices of a fraction of a millisecond that alternate on one core.
 
     Those that work in processes of their own, or behind a wire, are compared by the highest rates they have in turn.
 

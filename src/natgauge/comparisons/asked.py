@@ -56,7 +56,7 @@ class CompareOptions:
 
     by: Way = field(
         default="auto",
-        metadata=choice("Slices of a millisecond, or rates searched in turn; auto: slices where they can be", "WAY"),
+        metadata=choice("Short slices, or rates searched in turn; auto: slices where they can be", "WAY"),
     )
     placement: Literal["shared", "isolated"] | None = field(
         default=None, metadata=choice("Where devices work; isolated only by rates", "WHERE", default="as the way wants")

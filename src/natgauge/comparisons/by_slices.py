@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways beside each other in slices of a millisecond, on one core: for those that work in the sender's context."""
+"""Gateways beside each other in short slices, on one core: for those that work in the sender's context."""
 
 from __future__ import annotations
 

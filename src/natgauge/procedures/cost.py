@@ -2,9 +2,9 @@
 """Cost: how long the device works for one frame, beside plain forwarding of the same frames.
 
 It is in no standard. Rates of the same gateway differ from hour to hour by as much as the host does. Here device, plain
-forwarding and a cable are visited in turn, a millisecond or two each, on one core: what slows one slows all. The cable
-is the tester's own work; it is taken off both. What is left of the device, over what is left of plain forwarding, is
-the answer: 1.62 says that the device works 1.62 times as long for a frame as plain forwarding does.
+forwarding and a cable are visited in turn, a fraction of a millisecond each, on one core: what slows one slows all. The
+cable is the tester's own work; it is taken off both. What is left of the device, over what is left of plain forwarding,
+is the answer: 1.62 says that the device works 1.62 times as long for a frame as plain forwarding does.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from natgauge.slices import (
     CostPlan,
     CostRound,
     blocks_of_round,
+    least_opened,
     read_quantities,
 )
 from natgauge.words import QUANTITIES, Quantity
@@ -107,14 +108,14 @@ class Settings(TrialSettings):
     def asked(self) -> tuple[Quantity, ...]:
         """The quantities in the usual order."""
         if self.quantities is None:
-            return QUANTITIES[1:] if self.connections < 2 * self.slice_frames else QUANTITIES
+            return QUANTITIES[1:] if self.connections < least_opened(self.slice_frames) else QUANTITIES
         return read_quantities(self.quantities)
 
     def blocks(self) -> dict[Quantity, int]:
         """Of each quantity in a round.
 
         Raises:
-            UsageError: there are too few connections for one.
+            UsageError: there are too few connections for new ones.
         """
         return blocks_of_round(self.asked(), self.connections, self.slice_frames)
 
@@ -191,7 +192,7 @@ class _Cost(Repetitions[Settings]):
         found = [f"the value is that of {what}; nanoseconds move with the host, ratios do not; see the series for all"]
         if self.settings.asked()[0] != "new" and self.settings.quantities is None:
             found.append(
-                f"{self.settings.connections} connections do not fill a block of new ones, so their cost is not told"
+                f"{self.settings.connections} connections are too few for the cost of new ones, so it is not told"
             )
         if self._interrupted > MANY * self._slices:
             share = self._interrupted / self._slices
@@ -204,9 +205,9 @@ class _Cost(Repetitions[Settings]):
         """Of a round that is only sampled: samples cost time, so no figure comes of it."""
         settings = self.settings
         self._asked_rounds += 1
-        # As long as all quantities of a round are together: a thousandth of the work is to be seen.
+        # Where connections do not limit it, far more than a round has: a thousandth of the work is to be seen.
         blocks = settings.blocks()
-        number = blocks[quantity] if quantity == "new" else sum(blocks.values())
+        number = blocks[quantity] if quantity == "new" else 4 * sum(blocks.values())
         plan = CostPlan(
             settings.connections,
             {quantity: number},

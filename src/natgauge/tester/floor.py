@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError
 from natgauge.paired import over_rounds
+from natgauge.slices import LEAD_FRAMES
 from natgauge.tester.cable import Cable, FrameKind, Share, untranslated_request
 from natgauge.trials import (
     Block,
@@ -110,7 +111,7 @@ class FloorTester:
             cpu=self.cpu,
             contestants=(Contestant(name="cable", trial=trial),),
             floor=0,
-            slices=Slices(frames=SLICE_FRAMES, **wanted),
+            slices=Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, **wanted),
             limits=Limits(seconds=_SECONDS),
         )
 

@@ -21,9 +21,10 @@ class Contestant(Model):
 
 
 class Slices(Model):
-    """`frames` of one slice, and how many blocks of each quantity are told."""
+    """`frames` of one slice, `lead` ahead of each that are not timed, and how many blocks of each quantity are told."""
 
     frames: int
+    lead: int = 0
     new: int
     up: int
     down: int

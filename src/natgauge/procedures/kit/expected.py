@@ -14,11 +14,13 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.slices import LEAST_FRAMES, USUAL_FRAMES, CostPlan
+from natgauge.slices import LEAD_FRAMES, LEAST_FRAMES, CostPlan, connections_of_block
 from natgauge.words import Quantity
 
 #: No more connections than these are opened for it: with more of them the device may be slower.
 MOST_CONNECTIONS: Final = 200_000
+#: Frames of one slice: no cable stands beside them, so what a call has of its own must be little.
+FRAMES: Final = 512
 #: Blocks whose median is taken.
 BLOCKS: Final = 32
 
@@ -38,10 +40,10 @@ def expected_rate(runner: TrialRunner, settings: TrialSettings, quantity: Quanti
     if settings.placement != "shared" or Ability.COSTS not in measurer.abilities or runner.budget.left == 0:
         return None
     connections = min(settings.connections, MOST_CONNECTIONS)
-    frames = min(USUAL_FRAMES, connections // 2)
+    frames = min(FRAMES, connections // 2 - LEAD_FRAMES)
     if frames < LEAST_FRAMES:
         return None
-    blocks = min(BLOCKS, connections // (2 * frames)) if quantity == "new" else BLOCKS
+    blocks = min(BLOCKS, connections // connections_of_block(frames)) if quantity == "new" else BLOCKS
     try:
         found = measurer.costs(CostPlan(connections, {quantity: blocks}, frames=frames, alone=True))
     except (BrokenError, UsageError):
