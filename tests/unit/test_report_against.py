@@ -168,6 +168,14 @@ def test_every_form_has_every_row_and_heading(view: Any) -> None:
         assert cell in printed
 
 
+def test_what_could_not_be_compared_is_named_as_the_table_names_it() -> None:
+    """Columns stand for numbers of cores here, not for results."""
+    series = [one("throughput", "x", 1, 1.0), one("throughput", "x", 2, 2.0, parameters={"ring": 512})]
+    (said,) = (line for line in sheet(series, "cores").below if "not compared" in line)
+    assert said.startswith("throughput of x, 2 cores: ")
+    assert "not compared with throughput of x, 1 core: ring (frames) 512 against none" in said
+
+
 def test_every_metric_of_every_device_at_a_glance() -> None:
     rate = one("connection-rate", "iptables", 1, 223_500.0)
     forwarding = one("throughput", "forwarding", 1, 910_900.0)
@@ -182,9 +190,18 @@ def test_every_metric_of_every_device_at_a_glance() -> None:
     ]
     assert "number of sessions 4,000,000" in shown.below[0]
     assert "hash table size" not in shown.below[0]
-    assert shown.below[1:] == ("* throughput of iptables: wide spread; its repetitions disagree.",)
+    assert shown.below[1:] == ("* throughput (frames/s) of iptables: wide spread; its repetitions disagree.",)
     with pytest.raises(UsageError, match=r"--against metrics: two results are of throughput of iptables"):
         overview.sheet([doubted, one("throughput", "iptables", 2, 742_300.0)])
+
+
+def test_at_a_glance_rates_of_one_direction_and_of_both_have_columns_of_their_own() -> None:
+    ways = [
+        one("throughput", "x", 1, rate, parameters={"directions": way}) for way, rate in (("both", 3.0), ("up", 5.0))
+    ]
+    heading, row, *_ = overview.sheet(ways).lines
+    assert heading.cells == ("throughput (frames/s in each direction)", "throughput (frames/s from the Initiator)")
+    assert row.cells == ("3", "5")
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.procedures.kit.notes import disturbed_note
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
+from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.reports import csv_table
 from natgauge.reports.text import read_summary, table, verdict
 from natgauge.results.making import make
@@ -309,13 +310,26 @@ def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
     assert says in verdict(found)
 
 
-def test_contradictions_and_disturbances_are_doubts() -> None:
+def test_disturbances_are_doubts() -> None:
     settings = connection_rate.Settings(connections=1000, placement="shared", repeat=2)
     disturbed = connection_rate.PROCEDURE.measure(
         Gateway(establishes=500_000, placement="shared", disturbed=0.3), settings
     )
     assert disturbed.disturbed > 0
     assert "disturbed trials" in words(make(disturbed, Parameters()))
+
+
+def test_a_tear_down_rate_that_its_times_do_not_bear_out_is_doubted() -> None:
+    _, _, notes = tear_down(1000, [0.015, 0.018, 0.012], [0.013, 0.014, 0.012])
+    one = Measurement(5e5, None, "device", {"PASS": 1, "INVALID": 0}, notes=tuple(notes))
+    found = make(make_result("tear-down-rate", "connections/s", {}, [one, one]), Parameters())
+    (doubt,) = found.doubts
+    assert doubt.word == "unreliable"
+    assert "2 ms is not larger than the spread of the times" in doubt.text
+    assert "unreliable" in verdict(found)
+
+
+def test_loads_that_passed_and_failed_are_a_doubt() -> None:
     one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0}, notes=(f"{CONTRADICTION}5 passed and failed",))
     (doubt,) = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
     assert (doubt.word, doubt.text[:1]) == ("contradictions", "1")

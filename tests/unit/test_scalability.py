@@ -15,6 +15,7 @@ from tests.unit.made_results import made
 
 from natgauge.published import load
 from natgauge.reports import csv_table
+from natgauge.reports.rows import uncompared
 from natgauge.reports.text import table
 from natgauge.results.model import Result
 from natgauge.results.scalability import DerivedRow, derived_rows
@@ -45,7 +46,8 @@ def values(name: str, *results: Result) -> list[float | None]:
 
 
 def doubts(name: str, *results: Result) -> list[str]:
-    return [comparison.doubt for comparison in row(name, *results).comparisons]
+    found = row(name, *results)
+    return ["; ".join(uncompared([found], at, results)) for at in range(len(results))]
 
 
 def published(name: str, kind: Any, series: str) -> list[float]:
@@ -115,7 +117,7 @@ def test_a_step_that_was_measured_otherwise_is_not_skipped() -> None:
     series = [sessions(8.0, 1000), sessions(6.0, 10_000, ring=512), sessions(5.0, 100_000)]
     told = "not compared with column 2, nat: ring (frames) none against 512"
     assert values(f"{PREVIOUS}sessions", *series) == [None, None, None]
-    assert doubts(f"{PREVIOUS}sessions", *series)[2] == told
+    assert doubts(f"{PREVIOUS}sessions", *series)[2] == f"{PREVIOUS}sessions {told}"
     assert values(f"{WORSE}sessions", *series) == [None, None, 37.5]
     reason = f"Column 3, nat: {PREVIOUS}sessions {told}."
     assert reason in table(series).splitlines()
@@ -125,7 +127,7 @@ def test_a_step_that_was_measured_otherwise_is_not_skipped() -> None:
 def test_nothing_is_compared_with_nothing(name: str) -> None:
     series = [sessions(0.0, 1000), sessions(6.0, 10_000)]
     assert values(name, *series) == [None, None]
-    assert doubts(name, *series)[1] == "not compared with column 1, nat: its median is 0"
+    assert doubts(name, *series)[1] == f"{name} not compared with column 1, nat: its median is 0"
 
 
 @pytest.mark.parametrize(

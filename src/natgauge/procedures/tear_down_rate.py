@@ -17,6 +17,7 @@ from functools import partial
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, TearDown
+from natgauge.procedures.kit.notes import UNRELIABLE
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
@@ -112,14 +113,14 @@ def tear_down(
         "difference_seconds": difference,
     }
     if difference <= 0:
-        return 0.0, figures, ["unreliable: a full table was emptied no slower than an empty one; use more connections"]
+        return 0.0, figures, [f"{UNRELIABLE}a full table was emptied no slower than an empty one; use more connections"]
     for name, seconds in (("lowest", max(full)), ("highest", min(full))):
         if seconds > statistics.median(empty):
             figures[f"rate_{name}"] = connections / (seconds - statistics.median(empty))
     if difference > spread:
         return connections / difference, figures, []
     note = (
-        f"unreliable: the difference of {difference * 1000:.3g} ms is not larger than the spread of the times, "
+        f"{UNRELIABLE}the difference of {difference * 1000:.3g} ms is not larger than the spread of the times, "
         f"{spread * 1000:.3g} ms; use more connections"
     )
     return connections / difference, figures, [note]

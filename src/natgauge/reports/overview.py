@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from natgauge.errors import UsageError
 from natgauge.reports.rows import doubt_words, number, rows
 from natgauge.reports.shown import Line, Sheet, findings
+from natgauge.reports.text import unit_of
 from natgauge.results.model import Result
 
 #: Stands behind a figure that has doubts, which are told below.
@@ -25,22 +26,24 @@ def sheet(results: Sequence[Result]) -> Sheet:
     """
     set_alike = (row for row in rows(results) if not row.found and len(set(row.cells)) == 1)
     same = [f"{row.heading} {row.printed[0]}" for row in set_alike if row.cells[0] is not None]
-    metrics = {result.metric: f"{result.metric} ({result.unit})" for result in results}
+    headings = [f"{result.metric} ({unit_of(result)})" for result in results]
+    columns = tuple(dict.fromkeys(headings))
     found: dict[str, dict[str, str]] = {}
-    for result in results:
+    for heading, result in zip(headings, results, strict=True):
         cells = found.setdefault(result.dut, {})
-        if result.metric in cells:
+        if heading in cells:
             raise UsageError(
                 f"report: --against metrics: two results are of {result.metric} of {result.dut}; name folders of one "
                 "set-up, or leave out --against"
             )
-        cells[result.metric] = number(result.median) + (_DOUBTED if result.doubts else "")
-    lines = [Line("median of", tuple(metrics.values()))]
-    lines += [Line(dut, tuple(cells.get(metric, "-") for metric in metrics)) for dut, cells in found.items()]
+        cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "")
+    lines = [Line("median of", columns)]
+    lines += [Line(dut, tuple(cells.get(heading, "-") for heading in columns)) for dut, cells in found.items()]
     notes = [f"All: {', '.join(same)}."] if same else []
-    return Sheet(tuple(lines), (*notes, *(_doubts(result) for result in results if result.doubts)))
+    doubted = [_doubts(heading, result) for heading, result in zip(headings, results, strict=True) if result.doubts]
+    return Sheet(tuple(lines), (*notes, *doubted))
 
 
-def _doubts(result: Result) -> str:
+def _doubts(heading: str, result: Result) -> str:
     told = "; ".join([doubt_words(result), *findings(result)])
-    return f"{_DOUBTED} {result.metric} of {result.dut}: {told}."
+    return f"{_DOUBTED} {heading} of {result.dut}: {told}."

@@ -205,7 +205,7 @@ def rows(results: Sequence[Result]) -> list[Row]:
     if not results:
         raise UsageError("report: no results to show")
     found = derived_rows(results)
-    missing = tuple("; ".join(uncompared(found, column)) or None for column in range(len(results)))
+    missing = tuple("; ".join(uncompared(found, column, results)) or None for column in range(len(results)))
     return [
         *(row.filled(results) for row in _FIXED),
         *_differing(results),
@@ -215,17 +215,34 @@ def rows(results: Sequence[Result]) -> list[Row]:
     ]
 
 
-def uncompared(found: Sequence[DerivedRow], column: int) -> list[str]:
+def column_of(number: int, result: Result) -> str:
+    """How a result is called in a table that has a column for each, by its number from 1."""
+    return f"column {number}, {result.dut}"
+
+
+def uncompared(
+    found: Sequence[DerivedRow],
+    column: int,
+    results: Sequence[Result],
+    called: Callable[[int, Result], str] = column_of,
+) -> list[str]:
     """Comparisons that a result lacks, although there is a result of the right kind, and why.
 
     Args:
         found: all that follows from the results.
         column: which of them, from 0.
+        results: all of them.
+        called: how a result is called there; it is given its number, from 1.
     """
     names: dict[str, list[str]] = {}
     for row in found:
-        names.setdefault(row.comparisons[column].doubt, []).append(row.name)
-    return [f"{', '.join(named)} {doubt}" for doubt, named in names.items() if doubt]
+        comparison = row.comparisons[column]
+        if not comparison.doubt:
+            continue
+        other = comparison.beside
+        beside = "" if other is None else f" with {called(other + 1, results[other])}"
+        names.setdefault(f"not compared{beside}: {comparison.doubt}", []).append(row.name)
+    return [f"{', '.join(named)} {doubt}" for doubt, named in names.items()]
 
 
 def references(found: Sequence[DerivedRow]) -> list[str]:

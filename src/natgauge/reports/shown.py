@@ -7,13 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.reports.rows import doubt_words, references, rows, uncompared
+from natgauge.reports.rows import column_of, doubt_words, references, rows, uncompared
 from natgauge.results.model import DoubtWord, Result
 from natgauge.results.scalability import derived_rows
 
 #: Doubts that are told whole: they say something of the device that its figure does not.
 _FINDINGS: Final[frozenset[DoubtWord]] = frozenset(
-    {"wide spread", "tester on device cores", "functional", "link limited", "flow control", "taking turns"}
+    {
+        "wide spread",
+        "tester on device cores",
+        "functional",
+        "link limited",
+        "flow control",
+        "taking turns",
+    }
 )
 
 
@@ -65,11 +72,7 @@ def lines_of(results: Sequence[Result]) -> list[Line]:
     return [line for line in shown if any(cell != "-" for cell in line.cells)]
 
 
-def _column(number: int, result: Result) -> str:
-    return f"Column {number}, {result.dut}"
-
-
-def below(results: Sequence[Result], called: Callable[[int, Result], str] = _column) -> list[str]:
+def below(results: Sequence[Result], called: Callable[[int, Result], str] = column_of) -> list[str]:
     """Sentences that belong under the table: doubts and findings of each result, and what it was compared with.
 
     Args:
@@ -79,9 +82,12 @@ def below(results: Sequence[Result], called: Callable[[int, Result], str] = _col
     derived, said = derived_rows(results), []
     for column, result in enumerate(results):
         where = called(column + 1, result)
+        if called is column_of:
+            # A metric is written as it is called, wherever it stands; this is a word.
+            where = where[:1].upper() + where[1:]
         if result.doubts:
             said.append(f"{where}: doubts: {doubt_words(result)}.")
-        said += [f"{where}: {text}." for text in (*findings(result), *uncompared(derived, column))]
+        said += [f"{where}: {text}." for text in (*findings(result), *uncompared(derived, column, results, called))]
     return [*said, *(f"{note}." for note in references(derived))]
 
 

@@ -13,7 +13,7 @@ from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.procedures.kit.delay_metrics import TOGETHER
 from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.lateness import SHORT
-from natgauge.procedures.kit.notes import excused_told
+from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
 from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
@@ -31,6 +31,7 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
     LEFT_OUT: "time used up",
     SHORT: "short trials",
     TOGETHER: "batches",
+    UNRELIABLE: "unreliable",
 }
 #: Above this share of excused trials among those that would have decided, what is left decides nothing.
 EXCUSED_TOO_OFTEN: Final = 1 / 3

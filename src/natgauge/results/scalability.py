@@ -62,12 +62,14 @@ class Comparison:
     Attributes:
         value: None where there is nothing to compare with.
         doubt: why there is none although a result of that kind is there; empty where there is no such reason.
+        beside: the place, from 0, of the result that has that reason; None = its own.
         note: what else a reader must know of the value.
         reference: what it was compared with.
     """
 
     value: float | None = None
     doubt: str = ""
+    beside: int | None = None
     note: str = ""
     reference: Result | None = None
 
@@ -218,19 +220,19 @@ def _compare(
 ) -> Comparison:
     """Hold a result against the first one it is comparable with; where none is, the nearest says why."""
     candidates = [
-        (number, other, comparable(result, other, except_for=about))
-        for number, other in enumerate(results, start=1)
+        (place, other, comparable(result, other, except_for=about))
+        for place, other in enumerate(results)
         if other is not result and other.metric == result.metric and is_reference(other)
     ]
     if not candidates:
         return Comparison()
     if result.functional:
-        return Comparison(doubt=f"not compared: {FUNCTIONAL}")
-    number, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
+        return Comparison(doubt=FUNCTIONAL)
+    place, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if not differences and other.median > 0:
         return Comparison(compute(other.median), reference=other)
     why = _told(differences) if differences else "its median is 0"
-    return Comparison(doubt=f"not compared with column {number}, {other.dut}: {why}")
+    return Comparison(doubt=why, beside=place)
 
 
 def _told(differences: Sequence[Difference]) -> str:

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
+
+#: How a note begins of a figure that its samples do not bear out.
+UNRELIABLE: Final = "unreliable: "
 
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
