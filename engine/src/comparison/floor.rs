@@ -38,13 +38,7 @@ impl Floor {
     }
 
     /// So many frames of the contestant's length, and go on when all have come.
-    fn send(
-        &mut self,
-        one: &mut Visited,
-        comparison: &Comparison,
-        quantity: Quantity,
-        frames: u32,
-    ) -> Outcome<Slice> {
+    fn send(&mut self, one: &mut Visited, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
         let ifindex = [0, 1].map(|side: usize| one.ports[side].ifindex as u32);
         one.programs.lay_floor(quantity.streams().map(|stream| stream.is_some()))?;
         let before = received(&one.ports)?;
