@@ -17,8 +17,6 @@ from typing import Final
 
 #: Blocks of a round whose median says something.
 _LEAST_OF_A_ROUND: Final = 8
-#: Distance of the quartiles of a normal distribution, in standard deviations.
-_QUARTILES_OF_NORMAL: Final = 1.349
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +63,29 @@ def disagreement(rounds: Sequence[Sequence[float]]) -> float:
     """How much farther apart the medians of rounds lie than their blocks explain; 1 = no farther.
 
     Blocks of a round share more than the device: where its entries came to lie in memory, for one. The root of the
-    medians' variance over the one to be expected of blocks drawn alike (from the quartiles of each round's logarithms),
-    and more where the rounds are few.
+    medians' variance over the one to be expected of blocks drawn alike, and more where the rounds are few: those tell
+    their own variance badly, and often too small.
     """
-    logs = [[math.log(value) for value in one if 0 < value < math.inf] for one in rounds]
+    logs = [sorted(math.log(value) for value in one if 0 < value < math.inf) for one in rounds]
     logs = [one for one in logs if len(one) >= _LEAST_OF_A_ROUND]
     if len(logs) < 2:
         return 1.0
     expected = statistics.fmean(_variance_of_median(one) for one in logs)
     seen = statistics.variance(statistics.median(one) for one in logs)
-    if not 0 < expected < seen:
-        return 1.0
-    # Few rounds tell their own variance badly, and mostly too small.
-    return math.sqrt(seen / expected * (len(logs) + 1) / (len(logs) - 1))
+    farther = seen / expected if 0 < expected < seen else 1.0
+    return math.sqrt(farther * (len(logs) + 1) / (len(logs) - 1))
 
 
-def _variance_of_median(values: Sequence[float]) -> float:
-    first, _, third = statistics.quantiles(values, n=4)
-    spread = (third - first) / _QUARTILES_OF_NORMAL
-    return math.pi / 2 * spread**2 / len(values)
+def _variance_of_median(ordered: Sequence[float]) -> float:
+    """Of the median of so many values, from how near its neighbours are: tails and humps elsewhere say nothing of it.
+
+    As many of the values lie below their median's true place as of fair coins show heads: half of them, with a standard
+    deviation of half of their number's root. Twice that to either side are four standard deviations of the median.
+    """
+    number = len(ordered)
+    aside = math.sqrt(number)
+    low, high = (ordered[round((number - 1) / 2 + side * aside)] for side in (-1, 1))
+    return ((high - low) / 4) ** 2
 
 
 def stretched(found: Interval, factor: float) -> Interval:

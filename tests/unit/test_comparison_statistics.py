@@ -125,6 +125,24 @@ def test_rounds_that_disagree_beyond_their_blocks_make_intervals_wider() -> None
     assert held / 300 > 0.88
 
 
+@pytest.mark.parametrize("rounds", [2, 3, 5])
+@pytest.mark.parametrize("hump", [0.0, 0.2])
+def test_few_rounds_that_disagree_are_not_surer_than_they_may_be(rounds: int, hump: float) -> None:
+    """A tick in a fifth of the slices makes humps beside the median, which say nothing of how well that is known."""
+    dice = random.Random(5)  # noqa: S311 - a simulation
+    held = 0
+    for _ in range(300):
+        ratios = Ratios()
+        for _ in range(rounds):
+            place = dice.gauss(0, 0.002)
+            ticks = [hump * (dice.random() < 0.2) * dice.choice((-1, 1)) for _ in range(96)]
+            ratios.rounds.append([math.exp(dice.gauss(place + tick, 0.01)) for tick in ticks])
+        found = ratios.interval(0.05)
+        assert found is not None
+        held += found.low <= 1 <= found.high
+    assert held / 300 > 0.93
+
+
 def test_one_look_errs_as_often_as_it_may_and_not_much_less() -> None:
     dice = random.Random(2)  # noqa: S311 - a simulation
     outside = 0
