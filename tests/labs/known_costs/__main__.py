@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `compare` finds of programs that are busy for a known time: `python -m tests.labs.known_costs [SECONDS]`."""
+"""What `compare` finds of programs that are busy for a known time: `python -m tests.labs.known_costs` (needs root).
+
+Where a program and a lab come to lie in memory makes a nanosecond, and stays for a comparison: so there are several.
+"""
 
 from __future__ import annotations
 
-import sys
+import argparse
+import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 from tests.labs.known_costs.devices import loop_ns, recipe
 
 import natgauge
@@ -47,7 +52,24 @@ def found_ns(seconds: float, wanted: Sequence[int] = WANTED, cpu: int = 0) -> li
     return told
 
 
+def main() -> None:
+    """Compare so often, and tell the medians."""
+    parser = argparse.ArgumentParser(description="What compare finds of known costs.")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of a comparison (default %(default)s)")
+    parser.add_argument("--times", type=int, default=9, help="comparisons (default %(default)s)")
+    arguments = parser.parse_args()
+    runs = []
+    for _ in range(arguments.times):
+        runs.append(found_ns(arguments.seconds))
+        for known, found, low, high in runs[-1]:
+            click.echo(f"known {known:.1f} ns, found {found:.1f} ({low:.1f} to {high:.1f})", err=True)
+    click.echo("| Known | Found: median | of | least to most | |\n|--:|--:|--:|---|--:|")
+    for one in zip(*runs, strict=True):
+        known, found = (statistics.median(each[at] for each in one) for at in (0, 1))
+        off = statistics.median(each[1] / each[0] for each in one) - 1
+        ends = f"{min(each[1] for each in one):.1f} to {max(each[1] for each in one):.1f} ns"
+        click.echo(f"| {known:.1f} ns | {found:.1f} ns | {len(one)} | {ends} | {off:+.1%} |")
+
+
 if __name__ == "__main__":
-    for known, found, low, high in found_ns(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0):
-        told = f"known {known:6.1f} ns, found {found:6.1f} ({low:.1f} to {high:.1f}), {found / known - 1:+.1%}"
-        print(told, flush=True)  # noqa: T201 - what it is for
+    main()
