@@ -54,7 +54,12 @@ def interval(values: Sequence[float], alpha: float) -> Interval | None:
 
 
 def over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Interval | None:
-    """Of the median of all rounds' ratios, wider where rounds disagree; None where they are too few."""
+    """Of the median of all rounds' ratios, wider where rounds disagree or are few.
+
+    None where the ratios are too few, or all of one round, which cannot show what other rounds share.
+    """
+    if sum(map(bool, rounds)) < 2:
+        return None
     found = interval([value for one in rounds for value in one], alpha)
     return None if found is None else stretched(found, disagreement(rounds))
 
@@ -65,15 +70,20 @@ def disagreement(rounds: Sequence[Sequence[float]]) -> float:
     Blocks of a round share more than the device: where its entries came to lie in memory, for one. The root of the
     medians' variance over the one to be expected of blocks drawn alike, and more where the rounds are few: those tell
     their own variance badly, and often too small.
+
+    Args:
+        rounds: ratios of each; two at least have some.
     """
-    logs = [sorted(math.log(value) for value in one if 0 < value < math.inf) for one in rounds]
+    number = sum(map(bool, rounds))
+    few = math.sqrt((number + 1) / (number - 1))
+    logs = [[math.log(value) for value in one if 0 < value < math.inf] for one in rounds]
     logs = [one for one in logs if len(one) >= _LEAST_OF_A_ROUND]
     if len(logs) < 2:
-        return 1.0
-    expected = statistics.fmean(_variance_of_median(one) for one in logs)
+        return few
+    # Of all ratios together, so that rounds far apart are not counted twice: the interval reaches over these already.
+    expected = len(logs) * _variance_of_median(sorted(value for one in logs for value in one))
     seen = statistics.variance(statistics.median(one) for one in logs)
-    farther = seen / expected if 0 < expected < seen else 1.0
-    return math.sqrt(farther * (len(logs) + 1) / (len(logs) - 1))
+    return math.sqrt(seen / expected) * few if 0 < expected < seen else few
 
 
 def _variance_of_median(ordered: Sequence[float]) -> float:
@@ -89,8 +99,8 @@ def _variance_of_median(ordered: Sequence[float]) -> float:
 
 
 def stretched(found: Interval, factor: float) -> Interval:
-    """The interval, so many times as wide on either side of its ratio."""
-    if not 0 < found.low <= found.ratio <= found.high < math.inf:
+    """The interval, so many times as wide on either side of its ratio; 0 and infinity stay what they are."""
+    if not 0 < found.ratio < math.inf:
         return found
     low, high = ((end / found.ratio) ** factor * found.ratio for end in (found.low, found.high))
     return Interval(found.ratio, low, high, found.blocks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.labs.small_differences`: what `compare` finds, again and again (needs root; about 20 minutes).
+"""`python -m tests.labs.small_differences`: what `compare` finds, again and again (needs root; about 6 minutes).
 
 nftables NAT44 stands beside itself, beside the same with one counter rule in a forward chain, and beside the same with
 twenty; all in turn, so that no case has the quiet minutes. The whole is done as the host is, and while something takes

@@ -12,6 +12,7 @@ import pytest
 
 from natgauge import paired
 from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import Figure, Ledger, Place, Ratios
 from natgauge.comparisons.statistics import alpha_of, rounds_of
 from natgauge.paired import Interval, interval
@@ -23,6 +24,7 @@ TESTER, FORWARDING = 300.0, 800.0
 BASELINE, OTHER, TWIN, PLAIN, CABLE = range(5)
 PLACES = [Place("a", BASELINE, CABLE, PLAIN), Place("b", OTHER, CABLE, PLAIN), Place("a (again)", TWIN, CABLE, PLAIN)]
 FRAMES = 512
+FIRST = BySlices.first_look
 
 
 class Host:
@@ -62,7 +64,7 @@ def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96
     look = 1
     for done in range(1, most_rounds + 1):
         ledger.add(list(host.blocks(blocks)))
-        if done < rounds_of(look) and done < most_rounds:
+        if done < rounds_of(look, FIRST) and done < most_rounds:
             continue
         figures = ledger.figures(goal, alpha_of(look, goal.alpha))
         look += 1
@@ -97,7 +99,7 @@ def test_looking_again_and_again_does_not_raise_the_false_alarms() -> None:
         # How many fit into the time does not depend on what is seen.
         looks = dice.randint(1, 7)
         for look in range(1, looks + 1):
-            more = rounds_of(look) * 10 - len(values)
+            more = rounds_of(look, FIRST) * 10 - len(values)
             values += [math.exp(dice.gauss(0, 0.05)) for _ in range(more)]
             found = interval(values, alpha_of(look, GOAL.alpha, last=look == looks))
             if found is not None and not found.low <= 1 <= found.high:
@@ -125,22 +127,58 @@ def test_rounds_that_disagree_beyond_their_blocks_make_intervals_wider() -> None
     assert held / 300 > 0.88
 
 
+def ticking(dice: random.Random, place: float, tick: float, blocks: int = 96) -> list[float]:
+    """Ratios of a round so far off: each of two slices, on both sides, has a tick in it with a chance of 0.2."""
+
+    def ticks() -> float:
+        return tick / 2 * sum(dice.random() < 0.2 for _ in range(2))
+
+    return [math.exp(dice.gauss(place + ticks() - ticks(), 0.003)) for _ in range(blocks)]
+
+
 @pytest.mark.parametrize("rounds", [2, 3, 5])
-@pytest.mark.parametrize("hump", [0.0, 0.2])
-def test_few_rounds_that_disagree_are_not_surer_than_they_may_be(rounds: int, hump: float) -> None:
-    """A tick in a fifth of the slices makes humps beside the median, which say nothing of how well that is known."""
+@pytest.mark.parametrize("tick", [0.0, 0.2])
+def test_few_rounds_that_disagree_are_not_surer_than_they_may_be(rounds: int, tick: float) -> None:
     dice = random.Random(5)  # noqa: S311 - a simulation
     held = 0
     for _ in range(300):
         ratios = Ratios()
-        for _ in range(rounds):
-            place = dice.gauss(0, 0.002)
-            ticks = [hump * (dice.random() < 0.2) * dice.choice((-1, 1)) for _ in range(96)]
-            ratios.rounds.append([math.exp(dice.gauss(place + tick, 0.01)) for tick in ticks])
+        ratios.rounds += [ticking(dice, dice.gauss(0, 0.0005), tick) for _ in range(rounds)]
         found = ratios.interval(0.05)
         assert found is not None
         held += found.low <= 1 <= found.high
     assert held / 300 > 0.93
+
+
+def test_ticks_beside_the_median_explain_no_disagreement_of_rounds() -> None:
+    """Their humps are a tenth away, and the medians lie a thousandth apart: quartiles would take that for nothing."""
+    dice = random.Random(6)  # noqa: S311 - a simulation
+    apart = [ticking(dice, place, 0.2, blocks=240) for place in (-0.002, -0.001, 0.0, 0.001, 0.002) * 4]
+    assert paired.disagreement(apart) > 1.5
+    assert paired.disagreement([ticking(dice, 0.0, 0.2, blocks=240) for _ in range(20)]) < 1.4
+
+
+def test_rounds_far_apart_are_not_counted_twice() -> None:
+    """Their medians lie 2 % apart, each sure of itself to 0.2 %: no interval reaches many times farther."""
+    dice = random.Random(7)  # noqa: S311 - a simulation
+    halves = []
+    for _ in range(100):
+        rounds = [[math.exp(dice.gauss(place, 0.01)) for _ in range(40)] for place in (-0.03, -0.01, 0.01, 0.03)]
+        found = paired.over_rounds(rounds, 0.05)
+        assert found is not None
+        halves.append(found.half_width)
+    assert max(halves) < 0.1
+
+
+def test_a_single_round_decides_nothing() -> None:
+    """What moves a whole round cannot be seen in it; a void one tells nothing of that either."""
+    assert paired.over_rounds([[1.0, 1.01] * 100], 0.05) is None
+    assert paired.over_rounds([[1.0, 1.01] * 100, []], 0.05) is None
+
+
+def test_an_end_at_0_does_not_keep_the_other_from_being_stretched() -> None:
+    assert paired.stretched(Interval(0.5, 0.0, 1.0, 9), 2.0) == Interval(0.5, 0.0, 2.0, 9)
+    assert paired.stretched(Interval(0.5, 0.25, math.inf, 9), 2.0) == Interval(0.5, 0.125, math.inf, 9)
 
 
 def test_one_look_errs_as_often_as_it_may_and_not_much_less() -> None:
@@ -171,7 +209,7 @@ def test_all_looks_together_spend_alpha_and_no_more() -> None:
     for last in range(1, 8):
         before = sum(alpha_of(look, 0.05) for look in range(1, last))
         assert before + alpha_of(last, 0.05, last=True) == pytest.approx(0.05)
-    assert [rounds_of(look) for look in range(1, 6)] == [2, 3, 5, 8, 12]
+    assert [rounds_of(look, FIRST) for look in range(1, 6)] == [3, 5, 8, 12, 18]
 
 
 def test_who_comes_second_gains_nothing_by_it() -> None:

@@ -194,7 +194,7 @@ def judge(
     """
     what = _FRAMES_OF[quantity]
     if found is None:
-        return "undecided", f"{what}: {label}: too few blocks"
+        return "undecided", f"{what}: {label}: too few rounds or blocks"
     margin = margin_of(bias)
     if found.low > margin:
         more = f"{_percent(found.ratio - 1)} more ({_percent(found.low - 1)} to {_percent(found.high - 1)})"

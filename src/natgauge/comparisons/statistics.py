@@ -19,8 +19,8 @@ def alpha_of(look: int, alpha: float, *, last: bool = False) -> float:
     return alpha / look if last else alpha / (look * (look + 1))
 
 
-def rounds_of(look: int, first: int = 2) -> int:
-    """After how many rounds look number `look`, from 1, is due: 2, 3, 5, 8, 12 ... where the first comes after 2."""
+def rounds_of(look: int, first: int) -> int:
+    """After how many rounds look number `look`, from 1, is due: 3, 5, 8, 12 ... where the first comes after 3."""
     rounds = first
     for _ in range(look - 1):
         rounds = math.ceil(rounds * LOOKS_APART)
