@@ -36,7 +36,7 @@ def found_ns(seconds: float, wanted: Sequence[int] = WANTED, cpu: int = 0) -> li
             *devices,
             results=folder,
             quantities="up",
-            connections=20_000,
+            connections=5_000,
             resolve="0.1%",
             most_seconds=seconds,
             core=cpu,
