@@ -131,7 +131,7 @@ def test_json_is_one_object_with_the_promised_fields(engine: Engine, capsys: pyt
     assert [figure["quantity"] for figure in document["quantities"]] == ["new", "up"]
     assert [figure["gateway"] for figure in document["twin"]] == ["nftables-nat44 (again)"] * 2
     assert document["decided"] is True
-    assert "2 rounds: up of iptables-nat44: 1." in shown.err
+    assert "3 rounds: up of iptables-nat44: 1." in shown.err
     kept = Path(document["evidence"])
     assert json.loads((kept / "comparison.json").read_text()) == document
     lines = [json.loads(line) for line in (kept / "rounds.jsonl").read_text().splitlines()]
@@ -172,7 +172,7 @@ def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
 ) -> None:
     assert run([*ASKED, "--fail-above", limit]) == status
     assert words in capsys.readouterr().out
-    assert len(engine.rounds) == 2
+    assert len(engine.rounds) == by_slices.BySlices.first_look
 
 
 def test_when_time_is_over_what_is_known_is_told_and_the_exit_status_says_undecided(
