@@ -25,7 +25,7 @@ from natgauge.bench.rounds import Frames, fault_of, over_cable, work
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.cable import CableLab
 from natgauge.labs.netns import GRACE_SECONDS
-from natgauge.paired import over_rounds
+from natgauge.paired import interval, over_rounds
 from natgauge.slices import LEAD_FRAMES
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
@@ -91,7 +91,8 @@ class Settings:
 
 def _target(name: str, bound: command.Bound, wanted: float, rounds: Sequence[Sequence[float]], remark: str) -> Target:
     values = [value for one in rounds for value in one]
-    found = over_rounds(rounds, ALPHA)
+    # Whole trials are no rounds of blocks: each has programs of its own.
+    found = over_rounds(rounds, ALPHA) if len(rounds) > 1 else interval(rounds[0], ALPHA)
     if found is None:
         return Target(name, wanted, bound, statistics.median(values), None, None, len(values), remark)
     return Target(name, wanted, bound, found.ratio, found.low, found.high, found.blocks, remark)
