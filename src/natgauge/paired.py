@@ -65,7 +65,7 @@ def over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Interval | N
 
 
 def disagreement(rounds: Sequence[Sequence[float]]) -> float:
-    """How much farther apart the medians of rounds lie than their blocks explain; 1 = no farther.
+    """How many times wider an interval must be, for medians of rounds lie farther apart than their blocks explain.
 
     Blocks of a round share more than the device: where its entries came to lie in memory, for one. The root of the
     medians' variance over the one to be expected of blocks drawn alike, and more where the rounds are few: those tell
