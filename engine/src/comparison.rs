@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One round of a comparison: several devices up at once, visited in slices of a fraction of a millisecond that alternate. What
-//! slows the host down for longer than a block slows all of them alike, so ratios within a block stand.
+//! One round of a comparison: several devices up at once, visited in slices of a fraction of a millisecond that
+//! alternate. What slows the host down for longer than a block slows all of them alike, so ratios within a block stand.
 
 mod floor;
 
@@ -146,15 +146,6 @@ impl<'a> Visited<'a> {
         Ok(Self { contestant, programs, ports, frame, made, skipped, received: 0, lossy: false })
     }
 
-    /// The frames of a slice, behind those that lead it.
-    fn slice(&mut self, comparison: &Comparison, quantity: Quantity) -> Outcome<Slice> {
-        let slices = &comparison.slices;
-        if slices.lead > 0 {
-            self.send(comparison, quantity, slices.lead)?;
-        }
-        self.send(comparison, quantity, slices.frames)
-    }
-
     /// Make so many frames without pacing, and go on when all of them are back.
     fn send(&mut self, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
         let (cpu, streams) = (comparison.cpu, quantity.streams());
@@ -270,11 +261,10 @@ impl Round<'_> {
         while all.iter().any(|one| left(one) > 0) {
             for at in self.order(all.len()) {
                 self.may_go_on()?;
-                let one = &mut all[at];
-                let frames = left(one).min(u64::from(self.comparison.slices.frames.max(OPENED_TOGETHER))) as u32;
+                let together = self.comparison.slices.frames.max(OPENED_TOGETHER);
+                let frames = left(&all[at]).min(u64::from(together)) as u32;
                 if frames > 0 {
-                    let sent = one.send(self.comparison, Quantity::New, frames);
-                    sent.map_err(|failure| named(one.contestant, failure))?;
+                    self.send(all, at, Quantity::New, frames)?;
                 }
             }
         }
@@ -294,14 +284,23 @@ impl Round<'_> {
         Ok(Block { quantity, order, ns, waited, interrupted })
     }
 
-    /// A contestant; behind the last one comes the floor.
+    /// One slice, behind the frames that lead it.
     fn visit(&mut self, all: &mut [Visited], at: usize, quantity: Quantity) -> Outcome<Slice> {
+        let slices = &self.comparison.slices;
+        if slices.lead > 0 {
+            self.send(all, at, quantity, slices.lead)?;
+        }
+        self.send(all, at, quantity, slices.frames)
+    }
+
+    /// Frames through a contestant; behind the last one comes the floor.
+    fn send(&mut self, all: &mut [Visited], at: usize, quantity: Quantity, frames: u32) -> Outcome<Slice> {
         match (all.get_mut(at), &mut self.floor) {
-            (None, Some(floor)) => floor.slice(&mut all[floor.below], self.comparison, quantity),
+            (None, Some(floor)) => floor.send(&mut all[floor.below], self.comparison, quantity, frames),
             _ => {
                 let one = &mut all[at];
-                let slice = one.slice(self.comparison, quantity);
-                slice.map_err(|failure| named(one.contestant, failure))
+                let sent = one.send(self.comparison, quantity, frames);
+                sent.map_err(|failure| named(one.contestant, failure))
             }
         }
     }

@@ -72,7 +72,8 @@ fn octets_of(request: &Request) -> u64 {
 }
 
 impl Table {
-    /// What the connections of all these requests take together, octets; refused with the numbers where there is no room.
+    /// What the connections of all these requests take together, octets; refused with the numbers where there is no
+    /// room.
     pub fn check<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Outcome<u64> {
         let (mut connections, mut octets) = (0, 0);
         for request in requests {

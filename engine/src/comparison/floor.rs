@@ -28,17 +28,14 @@ impl Floor {
         Ok(Self { below, _held: one.programs.hold_floor()?, counts: FloorCounts::default() })
     }
 
-    /// As many frames as a contestant's slice has, behind as many that lead it.
-    pub fn slice(&mut self, one: &mut Visited, comparison: &Comparison, quantity: Quantity) -> Outcome<Slice> {
-        let slices = &comparison.slices;
-        if slices.lead > 0 {
-            self.send(one, comparison, quantity, slices.lead)?;
-        }
-        self.send(one, comparison, quantity, slices.frames)
-    }
-
     /// So many frames of the contestant's length, and go on when all have come.
-    fn send(&mut self, one: &mut Visited, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
+    pub fn send(
+        &mut self,
+        one: &mut Visited,
+        comparison: &Comparison,
+        quantity: Quantity,
+        frames: u32,
+    ) -> Outcome<Slice> {
         let ifindex = [0, 1].map(|side: usize| one.ports[side].ifindex as u32);
         one.programs.lay_floor(quantity.streams().map(|stream| stream.is_some()))?;
         let before = received(&one.ports)?;
