@@ -25,7 +25,7 @@ from natgauge.bench.rounds import Frames, fault_of, over_cable, work
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.cable import CableLab
 from natgauge.labs.netns import GRACE_SECONDS
-from natgauge.paired import interval, over_rounds
+from natgauge.paired import Interval, interval, over_rounds
 from natgauge.slices import LEAD_FRAMES
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
@@ -90,12 +90,21 @@ class Settings:
 
 
 def _target(name: str, bound: command.Bound, wanted: float, rounds: Sequence[Sequence[float]], remark: str) -> Target:
+    """Of rounds of slices."""
     values = [value for one in rounds for value in one]
-    # Whole trials are no rounds of blocks: each has programs of its own.
-    found = over_rounds(rounds, ALPHA) if len(rounds) > 1 else interval(rounds[0], ALPHA)
+    return Target(name, wanted, bound, *_told(over_rounds(rounds, ALPHA), values), remark)
+
+
+def _of_trials(name: str, bound: command.Bound, wanted: float, values: Sequence[float], remark: str) -> Target:
+    """Of whole trials, which are no rounds of blocks: each has programs of its own."""
+    return Target(name, wanted, bound, *_told(interval(values, ALPHA), values), remark)
+
+
+def _told(found: Interval | None, values: Sequence[float]) -> tuple[float, float | None, float | None, int]:
+    """Median, its interval's ends, and how many values."""
     if found is None:
-        return Target(name, wanted, bound, statistics.median(values), None, None, len(values), remark)
-    return Target(name, wanted, bound, found.ratio, found.low, found.high, found.blocks, remark)
+        return statistics.median(values), None, None, len(values)
+    return found.ratio, found.low, found.high, found.blocks
 
 
 def shares(settings: Settings) -> Iterator[Target]:
@@ -167,7 +176,7 @@ def two_senders(settings: Settings) -> Iterator[Target]:
                 lost += run.lost
             ratios.append(rates[2] / rates[1])
     remark = f"IPv4 64, both ways, whole trials of {2 * load.frames:,} frames; {lost:,} frames lost"
-    yield _target("two senders / one, cable", "at least", 1.8, [ratios], remark)
+    yield _of_trials("two senders / one, cable", "at least", 1.8, ratios, remark)
 
 
 def fixed_cost(settings: Settings) -> Iterator[Target]:
@@ -177,7 +186,7 @@ def fixed_cost(settings: Settings) -> Iterator[Target]:
         sending = request.nominal_seconds - 2 * GRACE_SECONDS
         seconds = [tester.run(place, SHORT, settings.cpu).seconds - sending for _ in range(settings.pairs)]
     remark = f"wall time of the engine's process - {sending:.2f} s of sending and gap; grace {GRACE_SECONDS:g} s"
-    yield _target("a trial's fixed cost, s", "at most", 0.2, [seconds], remark)
+    yield _of_trials("a trial's fixed cost, s", "at most", 0.2, seconds, remark)
 
 
 SECTIONS: Final[dict[str, Callable[[Settings], Iterator[Target]]]] = {
