@@ -13,14 +13,7 @@ from natgauge.results.scalability import derived_rows
 
 #: Doubts that are told whole: they say something of the device that its figure does not.
 _FINDINGS: Final[frozenset[DoubtWord]] = frozenset(
-    {
-        "wide spread",
-        "tester on device cores",
-        "functional",
-        "link limited",
-        "flow control",
-        "taking turns",
-    }
+    {"wide spread", "tester on device cores", "functional", "link limited", "flow control", "taking turns"}
 )
 
 
