@@ -21,7 +21,7 @@ from benchmarks.floor import compile_bpf
 from benchmarks.place import INITIATOR, RESPONDER, TESTER, Place
 from natgauge.errors import NatgaugeError
 from natgauge.labs.contract import Port
-from natgauge.paired import disagreement, interval, stretched
+from natgauge.paired import interval, over_rounds
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester, Pair
 from natgauge.words import Quantity
@@ -94,11 +94,10 @@ def _cable(place: Place) -> _Cable:
 
 def _line(own: Own, rounds: Sequence[Sequence[Pair]]) -> Line:
     shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
-    found = interval([share for one in shares for share in one], ALPHA)
+    found = over_rounds(shares, ALPHA)
     rate = 2 * SLICE_FRAMES * 1e9 / statistics.median(pair.tester for one in rounds for pair in one)
     if found is None:
-        return Line(own.name, OURS, rate, problem="too few slices", target=own.target)
-    found = stretched(found, disagreement(shares))
+        return Line(own.name, OURS, rate, problem="too few rounds", target=own.target)
     return Line(own.name, OURS, rate, found.ratio, found.low, found.high, own.target)
 
 

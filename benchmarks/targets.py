@@ -25,7 +25,7 @@ from natgauge.bench.rounds import Frames, fault_of, over_cable, work
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.cable import CableLab
 from natgauge.labs.netns import GRACE_SECONDS
-from natgauge.paired import Interval, interval, over_rounds
+from natgauge.paired import LEAST_ROUNDS, Interval, interval, over_rounds
 from natgauge.slices import LEAD_FRAMES
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
@@ -128,7 +128,7 @@ def large_table(settings: Settings) -> Iterator[Target]:
     """What a frame costs where no cache holds the state table, beside one where every cache does."""
     rounds = []
     with CableLab(_name("many")) as many, CableLab(_name("few")) as few:
-        for _ in range(max(2, settings.rounds // 6)):
+        for _ in range(max(LEAST_ROUNDS, settings.rounds // 6)):
             contestants = [
                 over_cable(Frames("ipv4", 64, connections), lab, settings.cpu).model_copy(update={"name": name})
                 for name, lab, connections in (("many", many, MANY), ("few", few, FEW))

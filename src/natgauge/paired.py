@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Medians of paired ratios, and intervals that assume no distribution.
+"""Medians of paired ratios, and confidence intervals for them.
 
-What devices took in one block of slices, within some milliseconds, is set against each other: the ratio is free of the
-host's speed in that block. The interval of the median is made of order statistics: it holds the median unless too many
-of the blocks lie on one side of it, which is a matter of coins (binomial, 1/2) whatever the distribution.
+A block visits two devices within some milliseconds, so the host's speed in that block cancels in the ratio of their
+work. Blocks of one round share more than the devices: the place of labs and of table entries in memory, for example.
+So a confidence interval has to cover two kinds of noise:
+
+- noise from block to block: order statistics of all ratios (binomial with p = 1/2, whatever the distribution),
+- noise from round to round: Student's t interval over the rounds' medians, on a logarithmic scale.
+
+The interval of a comparison reaches to the farther end of both.
 """
 
 from __future__ import annotations
@@ -15,8 +20,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-#: Blocks of a round whose median says something.
-_LEAST_OF_A_ROUND: Final = 8
+#: Two rounds agree by chance too often: Student's factor for them is 12.7 at 95 %.
+LEAST_ROUNDS: Final = 3
+#: Halvings of the range of an angle below which a double has no more digits.
+_HALVINGS: Final = 60
+#: `math.exp` overflows a little beyond it.
+_LARGEST_LOG: Final = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,17 @@ def ratio(here: float, baseline: float, tester: float, baseline_tester: float) -
 
 
 def interval(values: Sequence[float], alpha: float) -> Interval | None:
-    """Median and its two-sided interval, which errs with `alpha` at most; None where the values are too few."""
+    """Distribution-free confidence interval for the median of independent values.
+
+    The number of values below the true median is binomial with p = 1/2, so two order statistics enclose the median.
+
+    Args:
+        values: at least as many as an interval takes, e.g. 6 for `alpha` 0.05.
+        alpha: probability that the interval misses the median, at most.
+
+    Returns:
+        The median and its interval; None where the values are too few.
+    """
     ordered = sorted(values)
     number = len(ordered)
     outside = _outside(number, alpha)
@@ -54,56 +73,69 @@ def interval(values: Sequence[float], alpha: float) -> Interval | None:
 
 
 def over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Interval | None:
-    """Of the median of all rounds' ratios, wider where rounds disagree or are few.
-
-    None where the ratios are too few, or all of one round, which cannot show what other rounds share.
-    """
-    if sum(map(bool, rounds)) < 2:
-        return None
-    found = interval([value for one in rounds for value in one], alpha)
-    return None if found is None else stretched(found, disagreement(rounds))
-
-
-def disagreement(rounds: Sequence[Sequence[float]]) -> float:
-    """How many times wider an interval must be, for medians of rounds lie farther apart than their blocks explain.
-
-    Blocks of a round share more than the device: where its entries came to lie in memory, for one. The root of the
-    medians' variance over the one to be expected of blocks drawn alike, and more where the rounds are few: those tell
-    their own variance badly, and often too small.
+    """Confidence interval for the median ratio that covers noise from block to block and from round to round.
 
     Args:
-        rounds: ratios of each; two at least have some.
+        rounds: the ratios of each round's blocks, 0 to infinity; empty where a round is void.
+        alpha: probability that the interval misses, at most.
+
+    Returns:
+        The median of all ratios and its interval; None with fewer than `LEAST_ROUNDS` rounds, or with too few blocks.
     """
-    number = sum(map(bool, rounds))
-    few = math.sqrt((number + 1) / (number - 1))
-    logs = [[math.log(value) for value in one if 0 < value < math.inf] for one in rounds]
-    logs = [one for one in logs if len(one) >= _LEAST_OF_A_ROUND]
-    if len(logs) < 2:
-        return few
-    # Of all ratios together, so that rounds far apart are not counted twice: the interval reaches over these already.
-    expected = len(logs) * _variance_of_median(sorted(value for one in logs for value in one))
-    seen = statistics.variance(statistics.median(one) for one in logs)
-    return math.sqrt(seen / expected) * few if 0 < expected < seen else few
+    seen = [one for one in rounds if one]
+    if len(seen) < LEAST_ROUNDS:
+        return None
+    found = interval([value for one in seen for value in one], alpha)
+    if found is None:
+        return None
+    low, high = _between_rounds([statistics.median(one) for one in seen], alpha)
+    return Interval(found.ratio, min(found.low, low), max(found.high, high), found.blocks)
 
 
-def _variance_of_median(ordered: Sequence[float]) -> float:
-    """Of the median of so many values, from how near its neighbours are: tails and humps elsewhere say nothing of it.
+@lru_cache(maxsize=1024)
+def student(alpha: float, degrees: int) -> float:
+    """Student's t: the value that a variate with this distribution exceeds in magnitude with probability `alpha`.
 
-    As many of the values lie below their median's true place as of fair coins show heads: half of them, with a standard
-    deviation of half of their number's root. Twice that to either side are four standard deviations of the median.
+    Args:
+        alpha: both tails together, above 0 and below 1.
+        degrees: degrees of freedom, 1 or more.
+
+    Returns:
+        The factor by which a standard error is multiplied.
     """
-    number = len(ordered)
-    aside = math.sqrt(number)
-    low, high = (ordered[round((number - 1) / 2 + side * aside)] for side in (-1, 1))
-    return ((high - low) / 4) ** 2
+    # P(|T| < t) in closed form over the angle atan(t / sqrt(degrees)): Abramowitz and Stegun 26.7.3 and 26.7.4.
+    low, high = 0.0, math.pi / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _within(middle, degrees) < 1 - alpha:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(degrees) * math.tan(low)
 
 
-def stretched(found: Interval, factor: float) -> Interval:
-    """The interval, so many times as wide on either side of its ratio; 0 and infinity stay what they are."""
-    if not 0 < found.ratio < math.inf:
-        return found
-    low, high = ((end / found.ratio) ** factor * found.ratio for end in (found.low, found.high))
-    return Interval(found.ratio, low, high, found.blocks)
+def _between_rounds(medians: Sequence[float], alpha: float) -> tuple[float, float]:
+    """Student's t interval for the mean of the rounds' logarithms, as two ratios."""
+    if min(medians) <= 0 or math.isinf(max(medians)):
+        # In such a round one of the devices shows no work above the tester's own: ratios that far apart bound nothing.
+        return 0.0, math.inf
+    logs = [math.log(one) for one in medians]
+    centre = statistics.fmean(logs)
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    half = student(alpha, len(logs) - 1) * error
+    return math.exp(centre - half), math.exp(min(centre + half, _LARGEST_LOG))
+
+
+def _within(angle: float, degrees: int) -> float:
+    """P(|T| < sqrt(degrees) * tan(angle))."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = degrees % 2 == 1
+    term = cosine if odd else 1.0
+    total = 0.0
+    for power in range(2 + odd, degrees + 1, 2):
+        total += term
+        term *= cosine * cosine * (power - 1) / power
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,22 @@ CLEAN = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslat
 
 
 class Engine:
-    """Answers rounds; `lost`: frames that the other gateway loses in each; `noise`: of slices, a share."""
+    """Answers rounds.
+
+    `lost`: frames that the other gateway loses in each; `noise`: of slices, a share; `labs`: what happened, in order.
+    """
 
     def __init__(self) -> None:
         self.rounds: list[ComparisonRequest] = []
         self.lost = 0
         self.noise = 0.01
+        self.labs: list[str] = []
         self._random = random.Random(1)  # noqa: S311 - a simulation
 
     def __call__(self, request: ComparisonRequest, **_others: object) -> ComparisonResult:
         """Answer one round."""
         self.rounds.append(request)
+        self.labs.append("round")
         contestants = [self._counts(one.name, one.trial.connections) for one in request.contestants]
         document = {"version": 1, "engine": "fake", "contestants": contestants, "blocks": [], "wall_ns": 1}
         for quantity in ("new", "up", "down", "both"):
@@ -75,8 +81,8 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
 
     monkeypatch.setattr(running, "check_host", lambda: None)
     monkeypatch.setattr(by_slices, "run_round", found)
-    monkeypatch.setattr(Contestants, "__enter__", lambda self: self)
-    monkeypatch.setattr(Contestants, "__exit__", lambda *_: None)
+    monkeypatch.setattr(Contestants, "__enter__", lambda _: found.labs.append("made"))
+    monkeypatch.setattr(Contestants, "__exit__", lambda *_: found.labs.append("undone"))
     monkeypatch.setattr(Standing, "started", property(Ready))
     monkeypatch.chdir(tmp_path)
     return found
@@ -158,6 +164,26 @@ def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable(eng
     assert {one.trial.senders.cpus for one in first.contestants} == {(first.cpu,)}
     assert (first.slices.new, first.slices.down) == (0, 0)
     assert first.seed != second.seed
+
+
+def test_each_round_has_labs_of_its_own(engine: Engine) -> None:
+    assert run([*ASKED, "--quantities", "up"]) == 0
+    assert len(engine.rounds) >= 3
+    assert engine.labs == ["made", "round", "undone"] * len(engine.rounds)
+
+
+def test_time_for_too_few_rounds_says_how_much_it_takes(
+    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 1_000_000, 10))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    assert run([*ASKED, "--json", "--most-seconds", "45", "--quantities", "up"]) == 11
+    document = json.loads(capsys.readouterr().out)
+    assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
+    assert document["quantities"][0]["low"] is None
+    assert document["notes"] == [
+        "there was time for 2 of the 3 rounds that a confidence interval takes: use --most-seconds 60 or more"
+    ]
 
 
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:

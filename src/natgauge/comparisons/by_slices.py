@@ -15,6 +15,7 @@ from natgauge.comparisons.contestants import Contestants, Standing
 from natgauge.comparisons.figures import Figure, Ledger, Place
 from natgauge.errors import BrokenError
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
+from natgauge.paired import LEAST_ROUNDS
 from natgauge.slices import blocks_of_round
 from natgauge.trials import compare as run_round
 from natgauge.words import Quantity
@@ -23,8 +24,7 @@ from natgauge.words import Quantity
 class BySlices:
     """See `Way`."""
 
-    # Two rounds agree by chance too often to be the last ones.
-    first_look = 3
+    first_look = LEAST_ROUNDS
 
     def __init__(
         self,
@@ -51,12 +51,21 @@ class BySlices:
         self._slices = dict.fromkeys(("slices", "interrupted_slices", "waited_slices"), 0)
 
     def __enter__(self) -> Self:
-        """Make all labs and start all gateways."""
+        """Make all labs and start all gateways, for the first round."""
         self.all.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.all.__exit__(*exception)
+
+    def _renew(self) -> None:
+        """Make all labs again: their places in memory differ from round to round then, and the interval covers them.
+
+        Raises:
+            NatgaugeError: as `Contestants`.
+        """
+        self.all.__exit__(None, None, None)
+        self.all.__enter__()
 
     def conditions(self) -> Mapping[str, object]:
         """All that was chosen."""
@@ -73,7 +82,9 @@ class BySlices:
         return {one.label: one.started.device for one in self.all.devices}
 
     def round(self, store: Store, number: int) -> None:
-        """Visit each in slices."""
+        """Visit each in slices, in labs of this round's own."""
+        if number:
+            self._renew()
         question = Asked(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
         done = perform(question, self.all.devices, self.all.cable_contestants(), run_round)
         for position, fault in done.faults.items():

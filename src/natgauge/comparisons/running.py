@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -157,6 +158,11 @@ class Comparison:
         ours, twin = figures[: -len(self.quantities)], figures[-len(self.quantities) :]
         above = any(figure.above for figure in ours)
         decided = all(figure.decided(self.goal) for figure in ours)
+        if rounds < self.way.first_look:
+            self.way.notes.append(
+                f"there was time for {rounds} of the {self.way.first_look} rounds that a confidence interval takes: "
+                f"use --most-seconds {math.ceil(self.way.first_look * seconds / rounds)} or more"
+            )
         document = {
             "schema": COMPARISON_SCHEMA,
             "baseline": self.way.labels[0],

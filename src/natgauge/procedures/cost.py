@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
-from natgauge.paired import Interval, over_rounds, ratio
+from natgauge.paired import LEAST_ROUNDS, Interval, over_rounds, ratio
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row
@@ -63,7 +63,7 @@ class Settings(TrialSettings):
     Attributes:
         quantities: which frames, of new, up, down and both; the value is that of the last one in this order. None = all
             of them, but new only where the connections fill a block of them.
-        rounds: of one repetition; 2 to 1000.
+        rounds: of one repetition; 3 to 1000, because a confidence interval takes three.
         slice_frames: frames of one slice, 64 to 65536.
         hot_spots: whether a further round of each quantity, in which nothing is timed, is to tell in which functions of
             the kernel the device's work is done; it needs perf.
@@ -75,7 +75,9 @@ class Settings(TrialSettings):
     )
     rounds: int = field(
         default=4,
-        metadata=about("rounds of one repetition", "rounds", partial(whole, lowest=2, highest=1000, unit="rounds")),
+        metadata=about(
+            "rounds of one repetition", "rounds", partial(whole, lowest=LEAST_ROUNDS, highest=1000, unit="rounds")
+        ),
     )
     slice_frames: int = field(
         default=USUAL_FRAMES,
@@ -144,7 +146,7 @@ class _Cost(Repetitions[Settings]):
             left = self.runner.budget.left
             if left is not None and left <= longest:
                 why = f"the time of {self.runner.budget.seconds:g} s is used up"
-                if len(done) < 2:
+                if len(done) < LEAST_ROUNDS:
                     raise TimeUpError(why)
                 notes.append(f"{LEFT_OUT}rounds after {len(done)} of {settings.rounds}: {why}")
                 break
@@ -327,7 +329,7 @@ PROCEDURE = Procedure(
     settings=Settings,
     start=_Cost,
     profiles={
-        "quick": {"rounds": 2},
+        "quick": {"rounds": LEAST_ROUNDS},
         "standard": {"rounds": 8},
     },
 )
