@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "options": set(),
     "paired": set(),
+    "toml_text": set(),
     "version": set(),
     "words": set(),
     "slices": {"errors", "words"},
@@ -29,11 +30,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verdicts": {"facts", "measurer"},
     "procedures": {"errors", "measurer", "paired", "slices", "words"},
     "results": {"errors", "measurer", "procedures", "words"},
-    "published": {"errors", "results"},
+    "published": {"errors", "results", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
     "labs": {"errors", "host", "options", "words"},
-    "duts": {"errors", "host", "labs", "options", "words"},
+    "duts": {"errors", "host", "labs", "options", "toml_text", "words"},
     "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "paired", "slices", "trials", "words"},
     "bench": {
         "counts", "duts", "errors", "facts", "host", "labs", "measurer", "options", "procedures", "slices", "tester",
@@ -41,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "campaigns": {
         "bench", "duts", "errors", "host", "labs", "measurer", "options", "procedures", "results", "slices", "tester",
-        "version", "words",
+        "toml_text", "version", "words",
     },
     "comparisons": {
         "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "options", "paired", "procedures", "slices",

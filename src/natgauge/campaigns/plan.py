@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from natgauge import toml_text
 from natgauge.campaigns import keys
 from natgauge.errors import LONGEST_VALUE, UsageError, shortened
 from natgauge.procedures import procedures
@@ -103,8 +103,8 @@ def read(path: Path) -> Plan:
     except UnicodeDecodeError:
         raise UsageError(f"plan: {path} holds octets that are no UTF-8") from None
     try:
-        raw = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raw = toml_text.parse(text)
+    except ValueError as error:
         raise PlanError(str(path), [f"is no TOML: {error}"]) from None
     return parse({"name": _name_of(path), **raw}, str(path), path.parent)
 
@@ -254,7 +254,8 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     for number, device in enumerate(plan.devices):
         if device in plan.devices[:number]:
             yield f"devices[{number}]: {device!r} stands there twice; leave one out"
-    metrics = [one.get("metric") for one in plan.measure]
+    named = [one.get("metric") for one in plan.measure]
+    metrics = [metric for metric in named if isinstance(metric, str) and metric in procedures()]
     for name in plan.series:
         for part in keys.PARTS:
             if name in getattr(plan, part):
@@ -262,7 +263,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
         for number, one in enumerate(plan.measure):
             if name in one:
                 yield f"series.{name}: stands in measure[{number}].{name}, too; leave one out"
-        known = [metric for metric in metrics if metric in procedures() and name in keys.of_metric(metric)]
+        known = [metric for metric in metrics if name in keys.of_metric(metric)]
         if name in keys.of_series() and name not in keys.of_cell() and not known:
             yield f"series.{name}: none of the metrics of this plan has it; leave it out"
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge import toml_text
 from natgauge.errors import UsageError
 
 #: Where natgauge's own recipes lie.
@@ -44,23 +44,26 @@ def layered(path: Path) -> dict[str, Any]:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml_text.parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); name a recipe's file") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: is not UTF-8 text (octet {error.start})") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise UsageError(f"{path}: is not TOML: {error}") from error
 
 
 def _fragment(name: str, path: Path) -> dict[str, Any]:
     """A fragment beside the recipe, else one of natgauge's own."""
-    folders = (path.parent / _COMMON, BUILT_IN / _COMMON)
-    for folder in folders:
-        if (file := folder / f"{name}.toml").is_file():
-            return pieces_of(_parse(file))
-    names = {file.stem for folder in folders for file in folder.glob("*.toml")}
-    raise UsageError(f'{path}: extends: fragment "{name}": {near(name, names)}')
+    fragments = files_of(BUILT_IN / _COMMON, path.parent / _COMMON)
+    if name not in fragments:
+        raise UsageError(f'{path}: extends: fragment "{name}": {near(name, fragments)}')
+    return pieces_of(_parse(fragments[name]))
+
+
+def files_of(*folders: Path) -> dict[str, Path]:
+    """The TOML files of folders by name; a later folder's file hides one of the same name in an earlier folder."""
+    return {file.stem: file for folder in folders for file in folder.glob("*.toml")}
 
 
 def pieces_of(table: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from natgauge.duts.ingredients import Knobs, Limits, Model, Module, Need, System, Verbs
-from natgauge.duts.layers import BUILT_IN, frozen, layered, merge, near, pieces_of
+from natgauge.duts.layers import BUILT_IN, files_of, frozen, layered, merge, near, pieces_of
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.processes import Process
 from natgauge.errors import UsageError
@@ -245,16 +245,26 @@ def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     """A chain is played device by device; what is asked of it as a whole is asked of the one that holds the state."""
     if own := sorted(_OF_DEVICES & table.keys()):
         raise UsageError(f"{path}: {own[0]}: a chain has this of its devices; leave it out, or give it in [[chain]]")
+    if not isinstance(table["chain"], list):
+        raise UsageError(f"{path}: chain: {table['chain']!r}: must be a list of devices; write each as [[chain]]")
     parts = [_part(number, entry, path) for number, entry in enumerate(table["chain"])]
     if len(parts) < 2:
         raise UsageError(f"{path}: chain: has {len(parts)} device; name at least two, from the Initiator on")
-    holder = next((part.recipe for part in parts if part.recipe.stateful), parts[0].recipe)
-    needs = dict.fromkeys(need for part in parts for need in part.recipe.needs)
+    played = [recipe for _, recipe in parts]
+    holder = next((recipe for recipe in played if recipe.stateful), played[0])
+    needs = dict.fromkeys(need for recipe in played for need in recipe.needs)
     of_holder = {"limits": holder.limits, "verbs": holder.verbs, "knobs": holder.knobs}
-    return {**table, **of_holder, "needs": tuple(needs), "chain": tuple(parts)}
+    # Their names are checked with all else, in `_validated`.
+    chain = tuple({"device": device, "recipe": recipe} for device, recipe in parts)
+    return {**table, **of_holder, "needs": tuple(needs), "chain": chain}
 
 
-def _part(number: int, entry: Any, path: Path) -> Part:
+def _part(number: int, entry: Any, path: Path) -> tuple[str, Recipe]:
+    """The name of one device of a chain, as it is written, and its recipe.
+
+    Raises:
+        UsageError: the entry or the recipe breaks a rule.
+    """
     where = f"{path}: chain.{number}"
     try:
         asked = _Entry.model_validate(frozen(entry))
@@ -265,22 +275,20 @@ def _part(number: int, entry: Any, path: Path) -> Part:
     if "chain" in table:
         raise UsageError(f"{where}: recipe: {asked.recipe!r} is a chain itself; name its devices one by one")
     more = {"environment": dict(asked.environment), "verbs": dict(asked.verbs)}
-    return Part(device=asked.device, recipe=_validated(merge(table, pieces_of(more)), file))
+    return asked.device, _validated(merge(table, pieces_of(more)), file)
 
 
 def _part_file(name: str, path: Path) -> Path:
     """Beside the chain, else one of natgauge's own parts, else any gateway that can be named."""
     if "/" in name:
         return path.parent / name
-    folders = (path.parent / _PARTS, BUILT_IN / _PARTS)
-    for folder in folders:
-        if (file := folder / f"{name}.toml").is_file():
-            return file
-    files = available().get(name, ())
+    parts, gateways = files_of(BUILT_IN / _PARTS, path.parent / _PARTS), available()
+    if name in parts:
+        return parts[name]
+    files = gateways.get(name, ())
     if len(files) == 1:
         return files[0]
-    known = {file.stem for folder in folders for file in folder.glob("*.toml")} | available().keys()
-    raise UsageError(f'{path}: chain: recipe "{name}": {near(name, known)}')
+    raise UsageError(f'{path}: chain: recipe "{name}": {near(name, parts.keys() | gateways.keys())}')
 
 
 def broken_rule(path: Path, error: ValidationError) -> str:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from natgauge import toml_text
 from natgauge.errors import UsageError
 from natgauge.published.model import Document, Machine, Table
 
@@ -76,8 +76,8 @@ def _numbered(name: str) -> tuple[str, int, str]:
 
 def _read(path: Path, model: type[Model], told: dict[str, Any]) -> Model:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = toml_text.parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
     try:
         return model.model_validate(_frozen({**document, **told}))
