@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs import locks, upkeep
+from natgauge.labs import locks, namespaces, upkeep
 from natgauge.labs import register as registers
 from natgauge.labs.register import Register
 
@@ -253,18 +255,83 @@ def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: py
         process.wait()
 
 
+def skip_unless_init_adopts(orphan: int) -> None:
+    parent = Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[1]
+    if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in upkeep._INIT_NAMES:
+        pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
+
+
 def test_a_program_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
     started = subprocess.run(
         ["/bin/sh", "-c", "/bin/sleep 60 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
     )
     pid = int(started.stdout)
     try:
-        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-        if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in upkeep._INIT_NAMES:
-            pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
+        skip_unless_init_adopts(pid)
         monkeypatch.setattr(upkeep, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
         assert upkeep._is_orphan(pid)
         monkeypatch.setattr(upkeep, "PROGRAMS", ("natgauge-engine",))
         assert not upkeep._is_orphan(pid)
     finally:
         os.kill(pid, signal.SIGKILL)
+
+
+#: A process whose first thread has ended while another one works: so an engine looks that gives back its memory.
+ENDING = """
+import ctypes, os, platform, signal, threading
+exit_thread = {"x86_64": 60, "aarch64": 93}[platform.machine()]
+libc = ctypes.CDLL(None)
+if os.fork() == 0:
+    libc.prctl(15, b"ng-ending-test")
+    threading.Thread(target=signal.pause).start()
+    print(os.getpid(), flush=True)
+    libc.syscall(exit_thread, 0)
+"""
+
+
+@pytest.fixture
+def ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A program of ours that has no parent any more, and is ending."""
+    monkeypatch.setattr(upkeep, "PROGRAMS", ("ng-ending-test",))
+    started = subprocess.Popen([sys.executable, "-c", ENDING], stdout=subprocess.PIPE, text=True)
+    assert started.stdout
+    pid = int(started.stdout.readline())
+    started.stdout.close()
+    started.wait()
+    # Its first thread ends a moment after it has printed.
+    while "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:
+        os.sched_yield()
+    yield pid
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_that_is_ending_is_waited_for(ending: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "all_processes", lambda: [ending])
+    skip_unless_init_adopts(ending)
+    assert not Path(f"/proc/{ending}/exe").exists()
+    handle = os.pidfd_open(ending)
+    try:
+        assert upkeep._end_orphans() == [f"ended process {ending}"]
+        # A descriptor of a process can be read from its end on.
+        assert select.select([handle], [], [], 0)[0] == [handle]
+    finally:
+        os.close(handle)
+    assert upkeep._end_orphans() == []
+
+
+def test_what_does_not_end_is_told_after_all_else_was_undone(
+    holder: subprocess.Popen[str], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder.kill()
+    holder.wait()
+
+    def stays(_pids: object) -> list[int]:
+        raise BrokenError("process 7: did not end")
+
+    monkeypatch.setattr(namespaces, "end_processes", stays)
+    monkeypatch.setattr(namespaces, "names", tuple)
+    with pytest.raises(BrokenError, match="process 7: did not end"):
+        upkeep.clean()
+    assert not (root / "made").exists()
+    assert list(locks.RUN.iterdir()) == []

@@ -163,8 +163,15 @@ def all_processes() -> Iterable[int]:
     )
 
 
-def end_processes(pids: Sequence[int], patience: float = 1.0) -> None:
+def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]:
     """End processes: ask, and after `patience` seconds make them.
+
+    Args:
+        pids: their numbers.
+        patience: seconds from SIGTERM to SIGKILL.
+
+    Returns:
+        Those that had not ended before.
 
     Raises:
         BrokenError: one is still there another 5 seconds later.
@@ -174,8 +181,9 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> None:
         with suppress(OSError):
             handles[pid] = os.pidfd_open(pid)
     try:
+        found = alive = [pid for pid, handle in handles.items() if not _ended(handle, 0.0)]
         for signal_number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
-            alive = [pid for pid, handle in handles.items() if not _ended(handle, 0.0)]
+            alive = [pid for pid in alive if not _ended(handles[pid], 0.0)]
             for pid in alive:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handles[pid], signal_number)
@@ -183,6 +191,7 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> None:
             alive = [pid for pid in alive if not _ended(handles[pid], until - time.monotonic())]
         if alive:
             raise BrokenError(f"process {alive[0]}: did not end after SIGKILL; end it, then run: natgauge lab clean")
+        return tuple(found)
     finally:
         for handle in handles.values():
             os.close(handle)

@@ -17,6 +17,8 @@ from natgauge.labs.register import Register, read, registered
 PROGRAMS: Final = ("natgauge-engine",)
 
 _INIT_NAMES = ("init", "systemd")
+#: The kernel keeps this many octets of a program's name with each process (proc_pid_comm(5)).
+_NAME_OCTETS: Final = 15
 
 State = Literal["in use", "kept", "left behind"]
 
@@ -74,6 +76,8 @@ def _user_of(name: str) -> int | None:
 def clean(only: Collection[str] | None = None) -> list[str]:
     """Undo what killed runs left, and labs kept on purpose; labs in use by a live process are left alone.
 
+    Engines of killed runs are gone when it returns: it waits for one that is ending already, too.
+
     Args:
         only: names of labs; None = all of them, and also namespaces that begin with "ng-" and belong to no lab, and
             engines whose parent is gone.
@@ -86,9 +90,12 @@ def clean(only: Collection[str] | None = None) -> list[str]:
         HostError: a register is damaged or of another version.
     """
     done: list[str] = []
-    if only is None:
-        done += _end_orphans()
     failed: list[NatgaugeError] = []
+    if only is None:
+        try:
+            done += _end_orphans()
+        except NatgaugeError as error:
+            failed.append(error)
     for name in registered():
         if (only is None or name in only) and _user_of(name) is None:
             try:
@@ -123,22 +130,50 @@ def take_down(name: str) -> list[str]:
 
 
 def _end_orphans() -> list[str]:
-    """End our programs whose parent is gone: they were handed to the init process."""
+    """End our programs whose parent is gone, and wait until they have ended.
+
+    Raises:
+        BrokenError: one does not end within some seconds.
+    """
     orphans = [pid for pid in namespaces.all_processes() if _is_orphan(pid)]
-    namespaces.end_processes(orphans)
-    return [f"ended process {pid}" for pid in orphans]
+    return [f"ended process {pid}" for pid in namespaces.end_processes(orphans)]
 
 
 def _is_orphan(pid: int) -> bool:
+    """Whether a process runs one of our programs, and its parent has ended, or is ending."""
     try:
-        program = Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
-        if program not in PROGRAMS:
+        if not _runs_ours(pid):
             return False
         # The name in parentheses may hold anything, so what follows is counted from the last one.
         parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        return parent <= 1 or Path(f"/proc/{parent}/comm").read_text().strip() in _INIT_NAMES
+        if parent <= 1 or _name_of(parent) in _INIT_NAMES:
+            return True
+        return _program_of(parent) is None
     except OSError:
         return False
+
+
+def _runs_ours(pid: int) -> bool:
+    """Whether a process runs one of our programs.
+
+    A process that is ending has no program any more, while its threads may work for a second: it still has its name.
+    """
+    program = _program_of(pid)
+    if program is None:
+        return _name_of(pid) in {name[:_NAME_OCTETS] for name in PROGRAMS}
+    return program in PROGRAMS
+
+
+def _program_of(pid: int) -> str | None:
+    """Name of the file that a process runs; None = the process is ending, or has ended."""
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
+    except FileNotFoundError:
+        return None
+
+
+def _name_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def _delete_strays() -> list[str]:
