@@ -15,9 +15,14 @@ import pytest
 from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
 from tests.unit.simulated import Gateway
 
+from natgauge.bench.watch import Silent
+from natgauge.campaigns.campaign import Order
+from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import EVIDENCE, Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.errors import HostError, UsageError
+from natgauge.labs import locks, namespaces, upkeep
+from natgauge.labs.register import Register
 
 __all__ = ["quick_disk"]
 
@@ -255,3 +260,59 @@ def test_another_machine_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     with pytest.raises(UsageError, match=r"kernel is .* now, it was '5.0'"):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+
+
+def left_behind(name: str, *, kept: bool = False) -> Path:
+    """A lab as a killed process leaves it: its register, its directory, and nobody who holds its lock."""
+    register = Register.begin(name, "netns", {})
+    register.record("directory", path=str(register.directory))
+    register.directory.mkdir()
+    if kept:
+        register.keep()
+    register.release()
+    return register.directory
+
+
+def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
+    monkeypatch.setattr(namespaces, "all_processes", tuple)
+    monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
+    benches = Benches(killed=Dies(3))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabStand", lambda _facts, cell, watch: benches(cell, watch))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    gone = [left_behind("selftest-4711"), left_behind("cost-4711-cable")]
+    kept, used = left_behind("mine", kept=True), Register.begin("other", "netns", {})
+    benches.killed = Dies()
+    try:
+        run_campaign(Order(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True))
+    finally:
+        used.release()
+    assert [path for path in gone if path.exists()] == []
+    assert sorted(path.name for path in locks.RUN.iterdir()) == ["mine", "mine.json"]
+    assert kept.exists()
+    assert status(tmp_path / "out").measurements[0].left == 0
+
+
+def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+
+    def refuse() -> list[str]:
+        raise HostError("run/x.json: is damaged")
+
+    monkeypatch.setattr(upkeep, "undo_left_behind", refuse)
+    monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
+    benches = Benches(killed=Dies(3))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabStand", lambda _facts, cell, watch: benches(cell, watch))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    benches.killed = Dies()
+    watch = Silent()
+    monkeypatch.setattr(watch, "stage", shown.append)
+    run_campaign(Order(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True), watch)
+    assert shown[0] == "what a killed run left stays: run/x.json: is damaged"
+    assert status(tmp_path / "out").measurements[0].left == 0

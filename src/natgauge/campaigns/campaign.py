@@ -40,6 +40,7 @@ from natgauge.campaigns.store import (
 from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.host import machine
+from natgauge.labs import upkeep
 from natgauge.version import VERSION
 
 CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
@@ -93,6 +94,8 @@ def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = Non
     if begun is not None:
         seed = begun["seed"]
         _refuse_other(plan, begun, folder)
+        if stands is None:
+            _undo_left_behind(watch or Silent())
     with _measuring(order, plan.model_copy(update={"seed": seed}), stands) as way:
         if begun is None:
             _begin(folder, plan, way, seed)
@@ -153,6 +156,17 @@ def _measuring(order: Order, plan: plans.Plan, stands: Stands | None) -> Iterato
     with team(where, labs, stands=stands, host_name=order.host_name) as found:
         cells = found.points(plan, str(order.plan))
         yield _Way(cells, found, found.machines)
+
+
+def _undo_left_behind(watch: Watch) -> None:
+    """Clean up behind a session that was killed; what cannot be undone is shown, and does not end the campaign."""
+    try:
+        done = upkeep.undo_left_behind()
+    except NatgaugeError as error:
+        watch.stage(f"what a killed run left stays: {error}")
+        return
+    if done:
+        watch.stage(f"undoing what a killed run left: {', '.join(done)}")
 
 
 def _run(session: Session, *, retry_broken: bool) -> None:

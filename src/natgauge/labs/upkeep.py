@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -89,23 +90,40 @@ def clean(only: Collection[str] | None = None) -> list[str]:
         BrokenError: something could not be undone; all else was.
         HostError: a register is damaged or of another version.
     """
+    unused = [name for name in registered() if (only is None or name in only) and _user_of(name) is None]
+    labs = [partial(take_down, name) for name in unused]
+    return _all_done(labs if only is not None else [_end_orphans, *labs, _delete_strays, _delete_lock_files])
+
+
+def undo_left_behind() -> list[str]:
+    """Undo the labs and locks that killed runs left on this machine, and wait until their engines have ended.
+
+    Labs in use and kept labs stay. Namespaces that no register names stay, too: they may be somebody else's.
+
+    Returns:
+        What was done, one sentence each; empty when there was nothing.
+
+    Raises:
+        BrokenError: something could not be undone; all else was.
+        HostError: a register is damaged or of another version.
+    """
+    labs = [partial(take_down, lab.name) for lab in status() if lab.state == "left behind"]
+    return _all_done([_end_orphans, *labs, _delete_lock_files])
+
+
+def _all_done(steps: Iterable[Callable[[], list[str]]]) -> list[str]:
+    """Take every step, whatever becomes of the others: a machine that cannot be reached keeps no other from its turn.
+
+    Raises:
+        NatgaugeError: the first that a step raised.
+    """
     done: list[str] = []
     failed: list[NatgaugeError] = []
-    if only is None:
+    for step in steps:
         try:
-            done += _end_orphans()
+            done += step()
         except NatgaugeError as error:
             failed.append(error)
-    for name in registered():
-        if (only is None or name in only) and _user_of(name) is None:
-            try:
-                done += take_down(name)
-            except NatgaugeError as error:
-                # A machine that cannot be reached keeps nothing else from being cleaned.
-                failed.append(error)
-    if only is None:
-        done += _delete_strays()
-        done += _delete_lock_files()
     if failed:
         raise failed[0]
     return done
