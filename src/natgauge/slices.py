@@ -87,12 +87,22 @@ class CostRound:
     hot_spots: tuple[HotSpot, ...] = ()
 
 
+#: A larger share of interrupted slices makes intervals visibly wider.
+_MANY_INTERRUPTED: Final = 0.05
 #: Blocks of new connections in a round: with the usual slices, nearly all of 100,000.
 _OPENING_BLOCKS: Final = 240
 #: Two rounds of fewer make no interval of 95 %.
 _LEAST_OPENING_BLOCKS: Final = 3
 #: Blocks over standing connections in a round, all quantities together: about as long as it takes to open them.
 _STANDING_BLOCKS: Final = 240
+
+
+def interruption_notes(interrupted: int, slices: int) -> list[str]:
+    """A note on slices in which the core was taken away for more than 1 ms; none where they are few."""
+    if interrupted <= _MANY_INTERRUPTED * slices:
+        return []
+    share = interrupted / slices
+    return [f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"]
 
 
 def read_quantities(text: str) -> tuple[Quantity, ...]:

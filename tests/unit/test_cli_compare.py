@@ -15,10 +15,18 @@ import pytest
 from natgauge.cli import run
 from natgauge.comparisons import by_slices, running
 from natgauge.comparisons.contestants import Contestants, Standing
+from natgauge.duts.layers import BUILT_IN
 from natgauge.trials import ComparisonRequest, ComparisonResult
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
-COSTS = {"nftables-nat44": 2000.0, "iptables-nat44": 2200.0, "plain": 800.0, "cable": 0.0}
+COSTS = {
+    "nftables-nat44": 2000.0,
+    "iptables-nat44": 2200.0,
+    "map-e": 2800.0,
+    "ds-lite": 3400.0,
+    "plain": 800.0,
+    "cable": 0.0,
+}
 ASKED = ["compare", "nftables-nat44", "iptables-nat44", "--connections", "20000", "--seed", "7"]
 CLEAN = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
 
@@ -26,7 +34,11 @@ CLEAN = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslat
 class Engine:
     """Answers rounds.
 
-    `lost`: frames that the other gateway loses in each; `noise`: of slices, a share; `labs`: what happened, in order.
+    Attributes:
+        lost: frames that the other gateway loses in each.
+        noise: of slices, a share.
+        interrupted: slices of each block in which the core was taken away.
+        labs: what happened to the labs and in them, in order.
     """
 
     def __init__(self) -> None:
@@ -34,6 +46,7 @@ class Engine:
         self.lost = 0
         self.noise = 0.01
         self.labs: list[str] = []
+        self.interrupted = 0
         self._random = random.Random(1)  # noqa: S311 - a simulation
 
     def __call__(self, request: ComparisonRequest, **_others: object) -> ComparisonResult:
@@ -52,7 +65,7 @@ class Engine:
         names = [request.contestants[at].name for at in [*order, *reversed(order)]]
         speed = self._random.uniform(1, 1.7)
         ns = [round((self._cost(name) + 300) * request.slices.frames * speed) for name in names]
-        return {"quantity": quantity, "order": order, "ns": ns, "waited": 0, "interrupted": 0}
+        return {"quantity": quantity, "order": order, "ns": ns, "waited": 0, "interrupted": self.interrupted}
 
     def _cost(self, name: str) -> float:
         cost = next(cost for start, cost in COSTS.items() if name.startswith(start))
@@ -182,7 +195,7 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
     assert document["quantities"][0]["low"] is None
     assert document["notes"] == [
-        "there was time for 2 of the 3 rounds that a confidence interval takes: use --most-seconds 60 or more"
+        "there was time for 2 of 3 rounds: a confidence interval takes 3, so use --most-seconds 60 or more"
     ]
 
 
@@ -243,6 +256,75 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
     assert twin[0].strip() == "nftables-nat44 (again)"
     assert engine.rounds
+
+
+TAKEN = "the core was taken away for more than 1 ms in 20% of all slices; intervals are wider"
+
+
+@pytest.mark.parametrize("form", [["--json"], ["--format", "markdown"], []])
+def test_a_core_that_was_often_taken_away_is_noted_once_in_every_form(
+    engine: Engine, capsys: pytest.CaptureFixture[str], form: list[str]
+) -> None:
+    assert run([*ASKED, "--quantities", "up", *form]) == 0
+    assert "taken away" not in capsys.readouterr().out
+    # Four gateways and cables, so each block has ten slices.
+    engine.interrupted = 2
+    assert run([*ASKED, "--quantities", "up", *form]) == 0
+    assert capsys.readouterr().out.count(TAKEN) == 1
+
+
+UNEQUAL = ["compare", "map-e", "ds-lite", "--connections", "20000", "--seed", "7", "--quantities", "up"]
+
+
+def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*UNEQUAL, "--unlike", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["devices"] == {"map-e": 2, "ds-lite": 3}
+    # The simulated core changes its speed, so that only ratios are exact.
+    of_ds_lite = document["quantities"][0]["nanoseconds"]
+    assert of_ds_lite / document["hop_nanoseconds"]["up"] == pytest.approx(3400 / 800, rel=0.05)
+    (note,) = document["notes"]
+    assert note.startswith("the chains have unequal numbers of devices (map-e 2, ds-lite 3): each further device adds")
+    assert f"up {document['hop_nanoseconds']['up']:,.0f} ns" in note
+    assert run([*UNEQUAL, "--unlike"]) == 0
+    shown = capsys.readouterr().out
+    assert "; 3 devices, the baseline has 2\n" in shown
+    assert "Note: the chains have unequal numbers of devices" in shown
+    assert run([*UNEQUAL, "--unlike", "--format", "markdown"]) == 0
+    shown = capsys.readouterr().out
+    assert "| map-e, 2 devices (baseline) |" in shown
+    assert "| ds-lite, 3 devices |" in shown
+    assert engine.rounds
+
+
+def test_chains_of_equal_length_say_nothing_of_it(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*ASKED, "--quantities", "up"]) == 0
+    assert "device, the baseline" not in capsys.readouterr().out
+    assert run([*ASKED, "--quantities", "up", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["devices"], document["notes"]) == ({"nftables-nat44": 1, "iptables-nat44": 1}, [])
+    assert engine.rounds
+
+
+LONGER = """
+[[chain]]
+device = "further"
+recipe = "linux-ipv4"
+"""
+
+
+def test_the_number_of_devices_makes_gateways_of_one_kind_unlike(
+    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = (BUILT_IN / "map-e.toml").read_text().replace('name = "map-e"', 'name = "longer"')
+    (tmp_path / "longer.toml").write_text(text + LONGER)
+    assert run(["compare", "map-e", "./longer.toml"]) == 2
+    error = capsys.readouterr().err
+    assert "./longer.toml: is of kind map-e ipv4 with 3 devices, map-e of kind map-e ipv4 with 2 devices" in error
+    assert "--unlike" in error
+    assert engine.rounds == []
 
 
 def test_a_path_in_a_comment_is_no_mark(engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ def _lines(found: Compared) -> Iterator[str]:
     yield "|" + " --- |" * len(_HEADINGS)
     for one in document["baseline_costs"]:
         costs = (_number(one["nanoseconds"], 0), _number(one["share_of_forwarding"], 2))
-        yield row([f"{document['baseline']} (baseline)", one["quantity"], "1", "", "", *costs])
+        yield row([f"{_named(document, document['baseline'])} (baseline)", one["quantity"], "1", "", "", *costs])
     for figure in (*found.figures, *found.twin):
-        yield row(_cells(figure))
+        yield row([_named(document, figure.gateway), *_cells(figure)])
     yield ""
     level = (found.figures or found.twin)[0].level
     yield (
@@ -62,7 +62,15 @@ def _cells(figure: Figure) -> list[str]:
     if figure.ratio is not None and figure.low is not None and figure.high is not None:
         ratio, ends = f"{figure.ratio - 1:+.1%}", f"{figure.low - 1:+.1%} to {figure.high - 1:+.1%}"
     costs = (_number(figure.nanoseconds, 0), _number(figure.share_of_forwarding, 2))
-    return [figure.gateway, figure.quantity, ratio, ends, figure.verdict, *costs]
+    return [figure.quantity, ratio, ends, figure.verdict, *costs]
+
+
+def _named(document: Mapping[str, Any], gateway: str) -> str:
+    """A gateway's name, with its number of devices where the gateways have unequal numbers."""
+    devices = document["devices"]
+    if gateway not in devices or len({*devices.values()}) == 1:
+        return gateway
+    return f"{gateway}, {devices[gateway]} {'device' if devices[gateway] == 1 else 'devices'}"
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,9 +18,6 @@ from natgauge.options import options_of
 if TYPE_CHECKING:
     from natgauge.comparisons.figures import Figure
     from natgauge.comparisons.running import Compared
-
-#: Share of interrupted slices that is worth a word.
-_MANY: Final = 0.05
 
 
 @click.command("compare", short_help="Compare what gateways cost, slice by slice.")
@@ -85,7 +82,8 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
     what = "of the device's own work on one core" if document["by"] == "slices" else "of time at the highest rate"
     click.echo(f"Beside {document['baseline']}, {what}:")
     for figure in found.figures:
-        click.echo(f"  {figure.text}{_costs(figure.nanoseconds, figure.share_of_forwarding)}")
+        costs = _costs(figure.nanoseconds, figure.share_of_forwarding)
+        click.echo(f"  {figure.text}{costs}{_lengths(document['devices'], figure.gateway, document['baseline'])}")
     click.echo("The first gateway against itself:")
     for figure in found.twin:
         click.echo(f"  {figure.text}")
@@ -101,11 +99,6 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
     for label, rates in document.get("rates", {}).items():
         told = (f"{name} {rate:,.0f}/s" for name, rate in rates.items() if rate is not None)
         click.echo(f"  Rates of {label}: {', '.join(told)}")
-    if document.get("interrupted_slices", 0) > _MANY * document.get("slices", 0):
-        share = document["interrupted_slices"] / document["slices"]
-        click.echo(
-            f"  Note: the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
-        )
     click.echo(f"  {document['seconds']:.0f} s, {document['rounds']} rounds. Evidence: {document['evidence']}")
 
 
@@ -113,6 +106,12 @@ def answer(found: Compared) -> str:
     """What --fail-above asked, answered."""
     said = "more" if found.above else "not more" if found.decided else "undecided whether more"
     return f"{said} than {found.document['fail_above']:.1%} above the baseline"
+
+
+def _lengths(devices: Mapping[str, int], gateway: str, baseline: str) -> str:
+    """The numbers of devices of a gateway and of the baseline, where these are unequal."""
+    own, other = devices[gateway], devices[baseline]
+    return "" if own == other else f"; {own} {'device' if own == 1 else 'devices'}, the baseline has {other}"
 
 
 def _costs(nanoseconds: float | None, share: float | None) -> str:

@@ -48,7 +48,7 @@ class CompareOptions:
         resolve: half the width of an interval at which its question is answered, as a share of the dearer one's cost.
         fail_above: instead, it is answered when each gateway surely costs more than this beyond the first, or not.
         most_seconds: then the intervals are told as they are; 1 to 86400.
-        unlike: whether gateways of different kinds may be compared.
+        unlike: whether gateways of different kinds, or with different numbers of devices, may be compared.
         slice_frames: frames of one slice, 64 to 65536.
         core: on which all of them work, and the tester; None = the least busy one.
         seed: of all pseudorandom choices.
@@ -83,7 +83,7 @@ class CompareOptions:
         default=None,
         metadata=choice("After that, tell what is known", "S", default="60 by slices, by rates 450 each"),
     )
-    unlike: bool = field(default=False, metadata=choice("Compare gateways of different kinds, too"))
+    unlike: bool = field(default=False, metadata=choice("Compare gateways of different kinds or numbers of devices"))
     slice_frames: int = field(default=USUAL_FRAMES, metadata=choice("Frames of one slice", "N"))
     core: int | None = field(
         default=None, metadata=choice("On which tester and gateways work", "N", default="the least busy one")
@@ -276,8 +276,10 @@ def _unsliceable(one: Asked) -> str:
 
 
 def _refuse_unlike(first: Asked, one: Asked, *, unlike: bool) -> None:
-    def does(asked: Asked) -> tuple[str, str]:
-        return asked.recipe.kind, asked.recipe.initiator_family
+    def does(asked: Asked) -> tuple[str, str, str]:
+        recipe = asked.recipe
+        devices = f"with {recipe.length} {'device' if recipe.length == 1 else 'devices'}"
+        return recipe.kind, recipe.initiator_family, devices
 
     if does(one) != does(first) and not unlike:
         raise UsageError(

@@ -13,10 +13,11 @@ from natgauge.comparisons.asked import Asked as AskedGateway
 from natgauge.comparisons.asked import CompareOptions, Goal
 from natgauge.comparisons.contestants import Contestants, Standing
 from natgauge.comparisons.figures import Figure, Ledger, Place
+from natgauge.comparisons.lengths import HOP
 from natgauge.errors import BrokenError
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.paired import LEAST_ROUNDS
-from natgauge.slices import blocks_of_round
+from natgauge.slices import blocks_of_round, interruption_notes
 from natgauge.trials import compare as run_round
 from natgauge.words import Quantity
 
@@ -47,7 +48,7 @@ class BySlices:
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
         self._ledger = Ledger(self._places(), quantities, options.slice_frames)
         self._voids: dict[str, int] = {}
-        self.notes: list[str] = []
+        self._void_notes: list[str] = []
         self._slices = dict.fromkeys(("slices", "interrupted_slices", "waited_slices"), 0)
 
     def __enter__(self) -> Self:
@@ -66,6 +67,12 @@ class BySlices:
         """
         self.all.__exit__(None, None, None)
         self.all.__enter__()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Void rounds, and whether the core was often taken away."""
+        counts = self._slices
+        return [*self._void_notes, *interruption_notes(counts["interrupted_slices"], counts["slices"])]
 
     def conditions(self) -> Mapping[str, object]:
         """All that was chosen."""
@@ -105,6 +112,7 @@ class BySlices:
         return {
             "by": "slices",
             "baseline_costs": [self._baseline(quantity) for quantity in self._quantities],
+            HOP: {quantity: self._ledger.forwarding(quantity) for quantity in self._quantities},
             "slice_frames": self._slice_frames,
             **self._slices,
             "core": self.all.cpu,
@@ -123,7 +131,7 @@ class BySlices:
         """Note that a round says nothing of whoever has this position: each frame must have come, and come right."""
         devices = self.all.devices
         label = devices[position].label if position < len(devices) else "cable"
-        self.notes.append(f"a round of {label} is void: {fault}")
+        self._void_notes.append(f"a round of {label} is void: {fault}")
         self._voids[label] = self._voids.get(label, 0) + 1
         if self._voids[label] >= MOST_VOID:
             raise BrokenError(

@@ -108,6 +108,7 @@ class Ledger:
         self._frames = 2 * slice_frames
         self._kept = {(place.label, quantity): Ratios() for place in places for quantity in quantities}
         self._tester: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
+        self._forwarding: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
 
     def add(self, blocks: Sequence[Block], void: frozenset[int] = frozenset()) -> None:
         """Take a round's blocks; those of void positions say nothing."""
@@ -119,6 +120,9 @@ class Ledger:
         for block in blocks:
             took = work(block)
             self._tester[block.quantity].append(took[baseline.cable] / self._frames)
+            if baseline.forwarding not in void:
+                forwarding = took[baseline.forwarding] - took[baseline.cable]
+                self._forwarding[block.quantity].append(forwarding / self._frames)
             for place in self.places:
                 if void & {place.position, place.cable}:
                     continue
@@ -143,6 +147,10 @@ class Ledger:
     def tester(self, quantity: Quantity) -> float | None:
         """The tester's own ns a frame beside the baseline."""
         return _median(self._tester[quantity])
+
+    def forwarding(self, quantity: Quantity) -> float | None:
+        """Work of plain forwarding for a frame like the baseline's: ns, median over blocks; None = not known."""
+        return _median(self._forwarding[quantity])
 
     def _figure(self, place: Place, quantity: Quantity, goal: Goal, alpha: float) -> Figure:
         kept = self._kept[place.label, quantity]

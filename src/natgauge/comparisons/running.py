@@ -19,6 +19,7 @@ from natgauge.comparisons.asked import CompareOptions
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import Figure
+from natgauge.comparisons.lengths import HOP, length_notes
 from natgauge.comparisons.statistics import alpha_of, rounds_of
 from natgauge.comparisons.way import Way
 from natgauge.errors import UsageError
@@ -116,6 +117,7 @@ class Comparison:
         self.options = replace(options, seed=seed)
         self.quantities = read_quantities(str(options.quantities))
         self._recipe = gateways[0].recipe.name
+        self._devices = {one.label: one.recipe.length for one in gateways}
         self._watch, self._look = watch, look
         kind = BySlices if options.by == "slices" else ByRates
         self.way: Way = kind(gateways, self.quantities, self.options, watch)
@@ -158,14 +160,11 @@ class Comparison:
         ours, twin = figures[: -len(self.quantities)], figures[-len(self.quantities) :]
         above = any(figure.above for figure in ours)
         decided = all(figure.decided(self.goal) for figure in ours)
-        if rounds < self.way.first_look:
-            self.way.notes.append(
-                f"there was time for {rounds} of the {self.way.first_look} rounds that a confidence interval takes: "
-                f"use --most-seconds {math.ceil(self.way.first_look * seconds / rounds)} or more"
-            )
+        told = self.way.told()
         document = {
             "schema": COMPARISON_SCHEMA,
             "baseline": self.way.labels[0],
+            "devices": self._devices,
             "quantities": [_told(figure) for figure in ours],
             "twin": [_told(figure) for figure in twin],
             "decided": decided,
@@ -174,13 +173,27 @@ class Comparison:
             "fail_above": self.goal.fail_above,
             "seconds": round(seconds, 1),
             "rounds": rounds,
-            **self.way.told(),
+            **told,
             "seed": self.options.seed,
-            "notes": self.way.notes,
+            "notes": [
+                *self.way.notes,
+                *length_notes(self._devices, told.get(HOP, {})),
+                *self._time_notes(seconds, rounds),
+            ],
             "evidence": str(store.folder),
         }
         store.write_comparison(document)
         return Compared(tuple(ours), tuple(twin), decided, above, document, store.folder)
+
+    def _time_notes(self, seconds: float, rounds: int) -> Sequence[str]:
+        """Say how much time an interval takes, where there was too little."""
+        least = self.way.first_look
+        if rounds >= least:
+            return []
+        return [
+            f"there was time for {rounds} of {least} rounds: a confidence interval takes {least}, so use "
+            f"--most-seconds {math.ceil(least * seconds / rounds)} or more"
+        ]
 
 
 def _told(figure: Figure) -> dict[str, object]:

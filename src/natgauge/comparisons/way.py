@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self
 
 from natgauge.campaigns.store import Store
 from natgauge.comparisons.asked import Goal
@@ -18,13 +18,15 @@ class Way(Protocol):
         stage: what is done, for the progress.
         labels: of the gateways, the baseline first.
         first_look: after so many rounds.
-        notes: what a reader must know.
     """
 
     stage: str
     labels: list[str]
     first_look: int
-    notes: list[str]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader must know of the rounds so far."""
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways.
@@ -53,5 +55,5 @@ class Way(Protocol):
     def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known of all but the baseline, its twin's last; each interval may err with `alpha`."""
 
-    def told(self) -> Mapping[str, object]:
+    def told(self) -> Mapping[str, Any]:
         """What only this way has to tell, for the document: `by` and `baseline_costs` among it."""

@@ -141,6 +141,11 @@ class Recipe(Model):
         return any(cores is not None and cores.scope == "device" for cores in knobs)
 
     @property
+    def length(self) -> int:
+        """Number of its devices: more than one where it is a chain."""
+        return len(self.chain) or 1
+
+    @property
     def holder(self) -> int:
         """Which device of the chain holds the state."""
         return next((index for index, part in enumerate(self.chain) if part.recipe.stateful), 0)

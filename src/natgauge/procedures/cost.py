@@ -34,6 +34,7 @@ from natgauge.slices import (
     CostPlan,
     CostRound,
     blocks_of_round,
+    interruption_notes,
     least_opened,
     read_quantities,
 )
@@ -45,8 +46,6 @@ UNIT = "x forwarding"
 MOST_FAULTS: Final = 3
 #: What the interval of a repetition errs with at most.
 ALPHA: Final = 0.05
-#: A larger share of interrupted slices is told.
-MANY: Final = 0.05
 #: What the figures of a quantity are called behind its name.
 SHARE, LOW, HIGH = "share_of_forwarding", "share_low", "share_high"
 OWN, FORWARDING, TESTER = "ns", "forwarding_ns", "tester_ns"
@@ -196,12 +195,7 @@ class _Cost(Repetitions[Settings]):
             found.append(
                 f"{self.settings.connections} connections are too few for the cost of new ones, so it is not told"
             )
-        if self._interrupted > MANY * self._slices:
-            share = self._interrupted / self._slices
-            found.append(
-                f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
-            )
-        return [*found, *self._hot_spots]
+        return [*found, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
 
     def _spots_of(self, quantity: Quantity) -> str:
         """Of a round that is only sampled: samples cost time, so no figure comes of it."""
