@@ -34,11 +34,45 @@ def test_the_worst_finding_decides_the_exit_status_but_for_single_gateways(
     assert [finding["name"] for finding in document["findings"]] == [finding.name for finding in findings]
 
 
-def test_what_mends_stands_below_what_was_found(
+SLOWER = Finding("SMT", "warning", "two threads share each core", "natgauge host tune")
+WHOLE = Finding("gateway linux-ipv4", "ok", "all it needs is installed")
+PACKAGES = Finding("gateway packages", "missing", "not installed: tayga", "apt-get install tayga")
+KERNEL = Finding("kernel", "missing", "Linux 6.1 is older than 6.6", "reboot")
+
+
+@pytest.mark.parametrize(
+    ("findings", "answer"),
+    [
+        ([GOOD, WHOLE], "This machine can measure 1 of 1 gateways, nothing is missing."),
+        ([GOOD, WHOLE, GATEWAY, PACKAGES], "This machine can measure 1 of 2 gateways, 1 lacks something."),
+        ([SLOW, WHOLE], "This machine can measure 1 of 1 gateways, nothing is missing; 1 warning (clock)."),
+        (
+            [SLOW, SLOWER, WHOLE],
+            "This machine can measure 1 of 1 gateways, nothing is missing; 2 warnings (clock, SMT).",
+        ),
+        ([SLOW, ABSENT, GATEWAY], "This machine cannot measure: 1 thing is missing (capabilities)."),
+        ([KERNEL, ABSENT], "This machine cannot measure: 2 things are missing (kernel, capabilities)."),
+    ],
+)
+def test_the_first_line_is_the_answer(
+    findings: list[Finding], answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: findings)
+    run(["doctor"])
+    assert capsys.readouterr().out.splitlines()[0] == answer
+
+
+def test_what_is_missing_or_doubtful_has_a_line_with_its_mend_and_the_rest_is_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: [GOOD, ABSENT])
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: [GOOD, SLOW, WHOLE, ABSENT])
     assert run(["doctor"]) == 3
-    lines = capsys.readouterr().out.splitlines()
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "warning  clock         clock source hpet is slow; mend: boot with clocksource=tsc",
+        "missing  capabilities  this process lacks CAP_BPF; mend: sudo natgauge doctor",
+        "2 more are in order; see natgauge doctor -v",
+    ]
+    assert run(["doctor", "-v"]) == 3
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["ok", "warning", "ok", "missing"]
     assert "Linux 6.18" in lines[0]
-    assert lines[2].strip() == "mend: sudo natgauge doctor"

@@ -3,24 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Final
 
 import click
 
-#: Of a terminal; a path is not broken.
+#: Width of a line that goes to a file or a pipe.
 _COLUMNS: Final = 100
+_HEADINGS: Final = ("name", "kind", "runs", "last run by us", "title")
 
 if TYPE_CHECKING:
     from natgauge.duts.recipe import Recipe
 
 
 @click.group("duts", invoke_without_command=True, no_args_is_help=False)
+@click.option("-v", "--verbose", is_flag=True, help="Print whole titles, and what ran when we last ran each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
-def command(context: click.Context, as_json: bool) -> None:
-    """List the gateways that can be measured; `show` tells more of one."""
+def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
+    """List the gateways that can be measured, one line each; `show` prints everything of one."""
     if context.invoked_subcommand is not None:
         return
     from natgauge.duts.recipe import available, load
@@ -42,10 +45,41 @@ def command(context: click.Context, as_json: bool) -> None:
         ]
         click.echo(json.dumps({"duts": told}))
         return
+    if not verbose:
+        same = {name for name, paths in found.items() if len(paths) > 1}
+        rows = [_HEADINGS, *(_row(recipe, twice=recipe.name in same) for recipe in recipes)]
+        for line in _table(rows, shutil.get_terminal_size((_COLUMNS, 0)).columns):
+            click.echo(line)
+        return
     width = max((len(recipe.name) for recipe in recipes), default=0)
     for recipe in recipes:
         for line in _listed(recipe, width, twice=len(found[recipe.name]) > 1):
             click.echo(line)
+
+
+def _row(recipe: Recipe, *, twice: bool) -> tuple[str, ...]:
+    """One gateway: a cell for each heading; a recipe of the user's own has its path before its title."""
+    from natgauge.duts.recipe import is_own
+    from natgauge.duts.whereabouts import last_run, places
+
+    run = last_run(recipe)
+    when = f"{run.date} {run.place}" if run else "never" if is_own(recipe.origin) else "-"
+    where = "" if is_own(recipe.origin) else f"{recipe.origin}: "
+    same = f"same name as another, give the path {recipe.origin}: " if twice else where
+    return recipe.name, recipe.kind, " ".join(places(recipe)) or "-", when, same + recipe.title
+
+
+def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
+    """Rows as lines of at most `columns` characters, the last cell cut where it is too long.
+
+    The other cells are never cut; nor is a path at the beginning of the last one.
+    """
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
+    for row in rows:
+        front = "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False))
+        path, colon, _ = row[-1].rpartition(".toml: ")
+        room = max(columns - len(front), len(path + colon))
+        yield front + (row[-1] if len(row[-1]) <= room else row[-1][: max(room - 1, len(path + colon))] + "…")
 
 
 def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:
