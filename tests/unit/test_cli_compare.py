@@ -194,9 +194,7 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     document = json.loads(capsys.readouterr().out)
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
     assert document["quantities"][0]["low"] is None
-    assert document["notes"] == [
-        "there was time for 2 of 3 rounds: a confidence interval takes 3, so use --most-seconds 60 or more"
-    ]
+    assert document["notes"] == ["time for 2 rounds: a confidence interval takes 3, so use --most-seconds 60 or more"]
 
 
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:

@@ -190,9 +190,9 @@ class Comparison:
         least = self.way.first_look
         if rounds >= least:
             return []
+        enough = math.ceil(least * seconds / rounds)
         return [
-            f"there was time for {rounds} of {least} rounds: a confidence interval takes {least}, so use "
-            f"--most-seconds {math.ceil(least * seconds / rounds)} or more"
+            f"time for {rounds} rounds: a confidence interval takes {least}, so use --most-seconds {enough} or more"
         ]
 
 
