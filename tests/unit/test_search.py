@@ -16,6 +16,7 @@ from natgauge.procedures.kit.binary_search import SearchPlan, search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import TESTER_REPEATS
 from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.procedures.kit.values import SearchError
 
 TOP = 16e6
@@ -311,3 +312,16 @@ def test_bounds_and_the_estimate_of_trials_left_shrink_towards_the_end() -> None
     lowers = [bounds.lower for bounds in seen if bounds.lower is not None]
     assert lowers == sorted(lowers)
     assert (seen[-1].lower, seen[-1].upper) == (found.value, found.upper)
+
+
+def test_where_the_time_is_over_a_load_that_stayed_invalid_is_no_upper_bound() -> None:
+    """The device passed 100,000; nobody knows what it does with 200,000, at which all trials were disturbed."""
+
+    def device(load: float) -> TrialOutcome:
+        if load not in (50_000, 100_000, 200_000):
+            raise TimeUpError("the time is used up")
+        return DISTURBED if load == 200_000 else PASS
+
+    found = find(device, plan())
+    assert (found.value, found.upper, found.limited_by) == (100_000, None, "time")
+    assert "undecided: above 100,000 frames/s: the time is used up" in found.notes

@@ -156,6 +156,8 @@ class _Search:
             error.bounds = Bounds()
             raise nothing_passed(bound, self._plan.unit, error)
         if self._undecided:
+            failed = self._failed()
+            bound = None if failed is None else failed.rate
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
             self._notes.append(f"{LEFT_OUT}trying the final bounds again: {error}")
@@ -174,6 +176,11 @@ class _Search:
     def _upper(self) -> Load | None:
         """The lowest load that did not pass."""
         failed = [load for load in self._loads.values() if load.status in {Status.FAIL, Status.UNDECIDED}]
+        return min(failed, key=lambda load: load.rate, default=None)
+
+    def _failed(self) -> Load | None:
+        """The lowest load that the device failed; one with invalid trials only says nothing of the device."""
+        failed = [load for load in self._loads.values() if load.status is Status.FAIL]
         return min(failed, key=lambda load: load.rate, default=None)
 
     # Which load next
@@ -364,7 +371,7 @@ class _Search:
         return halvings + (0 if near else 3) + 2 * self._plan.confirm
 
     def _result(self) -> Measurement:
-        lower, upper = self._lower(full=True), self._upper()
+        lower, upper = self._lower(full=True), self._failed() if self._undecided else self._upper()
         value = 0.0 if lower is None or self._incurable is not None else lower.rate
         return Measurement(
             value=value,
