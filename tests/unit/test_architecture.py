@@ -45,8 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toml_text", "version", "words",
     },
     "comparisons": {
-        "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "options", "paired", "procedures", "slices",
-        "tester", "trials", "words",
+        "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "options", "paired", "procedures",
+        "results", "slices", "tester", "trials", "words",
     },
     "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "words"},
 }  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from natgauge.cli.compare import answer
+from natgauge.cli.compare import answer, doubts_told
 from natgauge.reports.markdown import escaped, row
 
 if TYPE_CHECKING:
@@ -42,8 +42,13 @@ def _lines(found: Compared) -> Iterator[str]:
         f"{document['seconds']:.0f} s, {document['rounds']} rounds {_where(document)}; evidence: "
         f"{escaped(str(document['evidence']))}"
     )
-    for note in document["notes"]:
-        yield f"- {escaped(note)}"
+    for told in (*_open_ends(found), *document["notes"], *doubts_told(document)):
+        yield f"- {escaped(told)}"
+
+
+def _open_ends(found: Compared) -> Iterator[str]:
+    """Figures that something beside the gateways keeps open, with the reason."""
+    return (figure.text for figure in (*found.figures, *found.twin) if figure.limits and figure.ratio is None)
 
 
 def _where(document: Mapping[str, Any]) -> str:

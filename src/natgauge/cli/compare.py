@@ -89,15 +89,18 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
         click.echo(f"  {figure.text}")
     click.echo(f"Costs of {document['baseline']}, which move with the host:")
     for one in document["baseline_costs"]:
-        costs = _costs(one["nanoseconds"], one["share_of_forwarding"]).removeprefix("; ")
+        costs = _costs(one["nanoseconds"], one["share_of_forwarding"]).removeprefix("; ") or "not known"
         tester = one["tester_nanoseconds"]
         click.echo(f"  {one['quantity']}: {costs}" + ("" if tester is None else f"; the tester's own: {tester:.0f} ns"))
-    for note in document["notes"]:
-        click.echo(f"  Note: {note}")
+    for remark in [
+        *(f"Note: {note}" for note in document["notes"]),
+        *(f"Doubt: {one}" for one in doubts_told(document)),
+    ]:
+        click.echo(f"  {remark}")
     if document["fail_above"] is not None:
         click.echo(f"Answer: {answer(found)}")
     for label, rates in document.get("rates", {}).items():
-        told = (f"{name} {rate:,.0f}/s" for name, rate in rates.items() if rate is not None)
+        told = (_rate(document, label, name, rate) for name, rate in rates.items() if rate is not None)
         click.echo(f"  Rates of {label}: {', '.join(told)}")
     click.echo(f"  {document['seconds']:.0f} s, {document['rounds']} rounds. Evidence: {document['evidence']}")
 
@@ -112,6 +115,26 @@ def _lengths(devices: Mapping[str, int], gateway: str, baseline: str) -> str:
     """The numbers of devices of a gateway and of the baseline, where these are unequal."""
     own, other = devices[gateway], devices[baseline]
     return "" if own == other else f"; {own} {'device' if own == 1 else 'devices'}, the baseline has {other}"
+
+
+def doubts_told(document: Mapping[str, Any]) -> list[str]:
+    """What to know before the rates are trusted, a line for each gateway, quantity and doubt; none by slices."""
+    return [
+        f"{label} ({quantity}): {doubt['text']}"
+        for label, quantities in document.get("doubts", {}).items()
+        for quantity, found in quantities.items()
+        for doubt in found
+    ]
+
+
+def _rate(document: Mapping[str, Any], label: str, quantity: str, rate: float) -> str:
+    """A rate, and whether the gateway may have a higher one."""
+    limited = sum(
+        2 * one["searches"] > one["of"]
+        for one in document["limits"]
+        if (one["gateway"], one["quantity"]) == (label, quantity)
+    )
+    return f"{quantity} {'at least ' if limited else ''}{rate:,.0f}/s"
 
 
 def _costs(nanoseconds: float | None, share: float | None) -> str:

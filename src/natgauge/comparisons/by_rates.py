@@ -4,8 +4,8 @@
 All are up at once, unless they stand between given ports, or a setting of the whole machine differs. In each round each
 gateway, the first one twice, is searched for its highest rate, in an order drawn anew; a frame costs 1 / rate. The
 ratio of two such costs in one round is free of what the host was like in that minute, though not of what changed within
-it: intervals are wider than those of slices, and honestly so. A search leaves two bounds, the highest rate that passed
-and the lowest that failed, so each ratio is known between two values, too.
+it: intervals are wider than those of slices, and honestly so. A search leaves two bounds, a rate that the device surely
+does and one that it failed, so each ratio is known between two values, too (`searched`).
 """
 
 from __future__ import annotations
@@ -13,43 +13,35 @@ from __future__ import annotations
 import math
 import os
 import random
-import statistics as plain
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final, Self, cast
 
-from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.rounds import MOST_VOID
 from natgauge.bench.watch import Watch
+from natgauge.campaigns.measure import parameters_of
+from natgauge.campaigns.recording import with_receiver
 from natgauge.campaigns.store import Store
-from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_knob
+from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_knob, goal_of
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Figure, Subject, figure_of
-from natgauge.errors import BrokenError
+from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
+from natgauge.errors import BrokenError, UsageError
+from natgauge.host import machine
 from natgauge.labs import kinds
-from natgauge.paired import Interval, interval
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
+from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.results.parameters import Parameters
 from natgauge.words import Quantity
 
 #: Of each search. A frame that a stall took makes no rate: a failed trial is tried once more.
 SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1}
 #: Phase 1 of a throughput need not be as fast as the device can, only surely no faster.
 _SURELY: Final = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What one search left: the highest rate that passed, and the lowest that failed (infinite: none did)."""
-
-    lower: float
-    upper: float
-
-    @property
-    def middle(self) -> float:
-        """The rate as one figure."""
-        return self.lower if math.isinf(self.upper) else math.sqrt(self.lower * self.upper)
 
 
 @dataclass(slots=True)
@@ -61,14 +53,17 @@ class Standing:
         bench: where it stands.
         ready: it, about to be measured, for each quantity; empty before the `with` block.
         known: the last rate of each quantity.
-        rounds: what the searches of each quantity left, round by round; None where one said nothing.
+        searched: what the searches of each quantity left.
+        receivers: what the tester's receivers took of the device's cores in searches of each quantity, s a frame; None
+            = not known.
     """
 
     label: str
     bench: Bench
     ready: dict[Quantity, Ready] = field(default_factory=dict)
     known: dict[Quantity, float] = field(default_factory=dict)
-    rounds: dict[Quantity, list[Bounds | None]] = field(default_factory=dict)
+    searched: dict[Quantity, Searched] = field(default_factory=dict)
+    receivers: dict[Quantity, float | None] = field(default_factory=dict)
 
 
 class _Labelled:
@@ -104,6 +99,7 @@ class ByRates:
             UsageError: the first thing that is wrong.
         """
         self._watch, self._quantities, self._seed = watch, quantities, options.seed or 0
+        self._goal = goal_of(options)
         self._placement = options.placement or "isolated"
         first = gateways[0]
         every = [*gateways, Asked(f"{first.label} (again)", first.recipe, first.choices)]
@@ -118,9 +114,11 @@ class ByRates:
         self._at_once = own_labs and differing_knob(gateways) is None
         self._sharing = sharing(one.bench for one in self._all) if self._at_once else 1
         self._keepers = {one.label: _Labelled(one.label) for one in self._all}
+        self._machine: Mapping[str, object] = {}
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways, each fit for all that is measured of it."""
+        self._machine = machine.facts()
         try:
             for one in self._all if self._at_once else ():
                 self._made.enter_context(one.bench)
@@ -142,7 +140,12 @@ class ByRates:
         return {one.label: next(iter(one.ready.values())).device for one in self._all if one.ready}
 
     def round(self, store: Store, number: int) -> None:
-        """Search each rate of each gateway once."""
+        """Search each rate of each gateway once.
+
+        Raises:
+            BrokenError: a gateway has no rate, again and again.
+            UsageError: the connections are too few for an answer, or a gateway runs on an emulated machine.
+        """
         for keeper in self._keepers.values():
             keeper.store = store
         # Pseudorandom, not secret: whoever comes first in a round is no better off over many.
@@ -151,15 +154,23 @@ class ByRates:
         for quantity in self._quantities:
             for one in order.sample(self._all, len(self._all)):
                 with self._up(one, quantity):
-                    measured = self._search(one, quantity)
-                bounds = _bounds(measured)
-                one.rounds.setdefault(quantity, []).append(bounds)
+                    why = self._search(one, quantity)
+                bounds = one.searched[quantity].rounds[-1]
                 if bounds is None:
-                    self._note_void(one, quantity, measured)
+                    self._note_void(one, quantity, why)
                 else:
-                    one.known[quantity] = bounds.lower
+                    one.known[quantity] = bounds.passed
                     found[one.label][quantity] = [bounds.lower, None if math.isinf(bounds.upper) else bounds.upper]
+            if quantity == "new":
+                self._refuse_too_few()
         store.add_round({"rates": found})
+
+    def _refuse_too_few(self) -> None:
+        """See that the connections are enough for an answer, as soon as that can be told."""
+        baseline, *others = (one.searched["new"] for one in self._all)
+        connections = {one.label: one.bench.traffic.connections for one in self._all}
+        for other in others:
+            refuse_too_few(baseline, other, connections, self._goal)
 
     def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known."""
@@ -173,15 +184,21 @@ class ByRates:
             "baseline_costs": [
                 {
                     "quantity": quantity,
-                    "nanoseconds": _nanoseconds(self._all[0], quantity),
+                    "nanoseconds": self._all[0].searched[quantity].nanoseconds,
                     "share_of_forwarding": None,
                     "tester_nanoseconds": None,
                 }
                 for quantity in self._quantities
             ],
-            "rates": {
-                one.label: {quantity: _rate(one, quantity) for quantity in self._quantities} for one in self._all
-            },
+            "rates": self._of_each(lambda searched: searched.rate),
+            "limits": [asdict(limit) for one in self._all for each in one.searched.values() for limit in each.limits],
+            "doubts": self._of_each(lambda searched: [doubt.model_dump() for doubt in searched.doubts]),
+        }
+
+    def _of_each(self, tell: Callable[[Searched], object]) -> dict[str, dict[Quantity, object]]:
+        """Something of each gateway's searches of each quantity."""
+        return {
+            one.label: {quantity: tell(searched) for quantity, searched in one.searched.items()} for one in self._all
         }
 
     def _standing(self, asked: Asked, number: int) -> Standing:
@@ -191,11 +208,20 @@ class ByRates:
         bench = Bench(asked.cell(place), self._watch)
         for quantity in self._quantities:
             # What is wrong is told before anything is made.
-            bench.plan(*_asked(quantity))
-        return Standing(asked.label, bench)
+            _planned(bench, quantity)
+        return Standing(
+            asked.label,
+            bench,
+            searched={quantity: Searched(asked.label, quantity) for quantity in self._quantities},
+        )
 
     def _start(self, one: Standing, wanted: Sequence[Quantity]) -> None:
-        planned = {quantity: one.bench.plan(*_asked(quantity)) for quantity in self._quantities}
+        if one.bench.lab.emulated:
+            raise UsageError(
+                f"{one.label}: runs on an emulated machine; its figures show that it works, not how fast it is, and "
+                "are compared with no others: use a host with KVM, or measure the gateway alone"
+            )
+        planned = {quantity: _planned(one.bench, quantity) for quantity in self._quantities}
         # Fit for all at once: it is not set anew between one search and the next.
         facts = max((each.facts for each in planned.values()), key=lambda facts: facts.after_seconds)
         facts = replace(facts, sharing=self._sharing)
@@ -214,17 +240,29 @@ class ByRates:
             self._start(one, (quantity,))
             yield
 
-    def _search(self, one: Standing, quantity: Quantity) -> Measurement | TimeUpError:
-        ready = one.ready[quantity]
-        settings = ready.planned.settings
+    def _search(self, one: Standing, quantity: Quantity) -> str:
+        """Search once; why that is void, or nothing."""
+        ready, searched = one.ready[quantity], one.searched[quantity]
+        # Both metrics search for a rate.
+        settings = cast("SearchSettings", ready.planned.settings)
         try:
             if quantity != "new":
                 if "new" not in one.known:
                     one.known["new"] = self._establishing(one, quantity)
                 settings = replace(settings, connection_rate=one.known["new"] * _SURELY)  # type: ignore[call-arg] # has it
-            return ready.planned.procedure.once(ready.measurer, settings, one.known.get(quantity), self._watch.event)
+            procedure = ready.planned.procedure
+            found = procedure.once(ready.measurer, settings, one.known.get(quantity), self._watch.event)
         except TimeUpError as error:
-            return error
+            searched.add_void()
+            return str(error)
+        if found.value and quantity not in one.receivers:
+            one.receivers[quantity] = receiver_seconds(ready.measurer)
+        return searched.add(procedure, settings, self._parameters(one, quantity), found)
+
+    def _parameters(self, one: Standing, quantity: Quantity) -> Parameters:
+        """All that was set for a search, as a result of `measure` has it."""
+        found = parameters_of(one.bench, one.ready[quantity], self._machine)
+        return with_receiver(found, one.receivers.get(quantity))
 
     def _establishing(self, one: Standing, quantity: Quantity) -> float:
         """How fast connections are established where no quantity asks for it: phase 1 must be no faster.
@@ -234,14 +272,13 @@ class ByRates:
             TimeUpError: as `Procedure.once`.
         """
         ready = one.ready[quantity]
-        planned = one.bench.plan(*_asked("new"))
+        planned = _planned(one.bench, "new")
         found = planned.procedure.once(ready.measurer, planned.settings, None, self._watch.event)
         if not found.value:
             raise BrokenError(f'compare: {one.label}: establishes connections at no rate; see "natgauge measure"')
         return found.value
 
-    def _note_void(self, one: Standing, quantity: Quantity, found: Measurement | TimeUpError) -> None:
-        why = str(found) if isinstance(found, TimeUpError) else "no rate passed"
+    def _note_void(self, one: Standing, quantity: Quantity, why: str) -> None:
         self.notes.append(f"a search of {one.label} ({quantity}) is void: {why}")
         self._voids[one.label] = self._voids.get(one.label, 0) + 1
         if self._voids[one.label] >= MOST_VOID:
@@ -251,51 +288,24 @@ class ByRates:
             )
 
     def _figure(self, one: Standing, quantity: Quantity, goal: Goal, alpha: float) -> Figure:
-        baseline, twin = self._all[0], self._all[-1]
-        found = _interval(baseline, one, quantity, alpha)
-        bias = None if one is twin else _interval(baseline, twin, quantity, alpha)
-        blocks = len(_pairs(baseline, one, quantity))
-        return figure_of(Subject(one.label, quantity, _nanoseconds(one, quantity), None, blocks), found, bias, goal)
+        baseline, other, twin = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))
+        found = ratio_of(baseline, other, alpha)
+        bias = None if other is twin else ratio_of(baseline, twin, alpha)
+        limits = (*baseline.limits, *other.limits)
+        subject = Subject(one.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
+        return figure_of(subject, found, bias, goal)
 
 
-def _asked(quantity: Quantity) -> tuple[str, dict[str, object]]:
-    """Metric and settings of a quantity."""
-    if quantity == "new":
-        return "connection-rate", dict(SEARCH)
-    return "throughput", {**SEARCH, "directions": quantity}
+def _planned(bench: Bench, quantity: Quantity) -> Planned:
+    """The search for the rate of a quantity, on its bench.
 
-
-def _bounds(found: Measurement | TimeUpError) -> Bounds | None:
-    """None where nothing passed: a rate of 0 has no cost."""
-    if isinstance(found, TimeUpError) or not found.value:
-        return None
-    return Bounds(found.value, math.inf if found.upper is None else found.upper)
-
-
-def _pairs(baseline: Standing, one: Standing, quantity: Quantity) -> list[tuple[Bounds, Bounds]]:
-    """Of the rounds in which both have a rate."""
-    both = zip(baseline.rounds.get(quantity, ()), one.rounds.get(quantity, ()), strict=False)
-    return [(first, other) for first, other in both if first is not None and other is not None]
-
-
-def _interval(baseline: Standing, one: Standing, quantity: Quantity, alpha: float) -> Interval | None:
-    """Of the median ratio of costs: its ends are those of the lowest and the highest ratios that the bounds allow."""
-    pairs = _pairs(baseline, one, quantity)
-    middle = interval([first.middle / other.middle for first, other in pairs], alpha)
-    lowest = interval([first.lower / other.upper for first, other in pairs], alpha)
-    highest = interval([first.upper / other.lower for first, other in pairs], alpha)
-    if middle is None or lowest is None or highest is None:
-        return None
-    return Interval(middle.ratio, lowest.low, highest.high, len(pairs))
-
-
-def _rate(one: Standing, quantity: Quantity) -> float | None:
-    """Median over rounds, frames/s."""
-    rates = [bounds.middle for bounds in one.rounds.get(quantity, ()) if bounds is not None]
-    return plain.median(rates) if rates else None
-
-
-def _nanoseconds(one: Standing, quantity: Quantity) -> float | None:
-    """Of a frame at the highest rate; both directions have frames, and the rate is that of each."""
-    rate = _rate(one, quantity)
-    return None if rate is None else 1e9 / rate / (2 if quantity == "both" else 1)
+    Raises:
+        UsageError: it cannot be measured there.
+    """
+    if quantity != "new":
+        return bench.plan("throughput", {**SEARCH, "directions": quantity})
+    asked: dict[str, object] = dict(SEARCH)
+    if waits(bench.lab.placement, bench.recipe.own_processes):
+        # As short as in a trial of the throughput: how long N connections take is not known beforehand.
+        asked["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
+    return bench.plan("connection-rate", asked)

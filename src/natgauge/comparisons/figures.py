@@ -35,13 +35,43 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """That something beside the device ended searches for its rate: the device may do more.
+
+    Attributes:
+        gateway: as it was named.
+        quantity: whose rate was searched for.
+        limited_by: "the tester", "the host", "the server", "the link" or "the time".
+        searches: so many ended like this.
+        of: searches in all.
+        at_least: what the device surely does, frames/s of each direction; median over those searches.
+    """
+
+    gateway: str
+    quantity: Quantity
+    limited_by: str
+    searches: int
+    of: int
+    at_least: float
+
+    @property
+    def text(self) -> str:
+        """The same for people."""
+        return (
+            f"{self.limited_by} limited {self.gateway} in {self.searches} of {self.of} searches: its rate is at least "
+            f"{self.at_least:,.0f}/s"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """What is known of one gateway's cost of one quantity, beside the baseline's.
 
     Attributes:
         gateway: as it was named.
         quantity: new, up, down or both.
-        ratio: its device's work / the baseline's, median over blocks; None = too few blocks.
+        ratio: its device's work / the baseline's, median over blocks; None = too few blocks, or one end of the interval
+            is not known.
         low: end of the ratio's interval.
         high: end of the ratio's interval.
         half_width: of the interval, as a share of the dearer one's work.
@@ -53,6 +83,7 @@ class Figure:
         nanoseconds: its device's work for a frame, median over blocks, the tester's own subtracted.
         share_of_forwarding: its device's work / that of plain forwarding, median over blocks.
         blocks: ratios behind it.
+        limits: what else than the two devices limited their rates; none by slices.
     """
 
     gateway: str
@@ -68,6 +99,7 @@ class Figure:
     nanoseconds: float | None
     share_of_forwarding: float | None
     blocks: int
+    limits: tuple[Limit, ...] = ()
 
     def decided(self, goal: Goal) -> bool:
         """Whether its question is answered."""
@@ -169,22 +201,47 @@ class Subject(NamedTuple):
     nanoseconds: float | None
     share_of_forwarding: float | None
     blocks: int
+    limits: tuple[Limit, ...] = ()
 
 
 def figure_of(subject: Subject, found: Interval | None, bias: Interval | None, goal: Goal) -> Figure:
-    """All of one figure; arguments as those of `judge`."""
-    verdict, text = judge(subject.gateway, subject.quantity, found, bias, goal)
+    """All of one figure; arguments as those of `judge`.
+
+    Where limits leave an end of the interval open, the ratio is not known: the verdict is undecided, and nobody may
+    conclude that it costs no more than was allowed.
+    """
+    above = _above(found, margin_of(bias), goal)
+    if found is not None and subject.limits and not 0 < found.low <= found.high < math.inf:
+        ratio = half_width = None
+        verdict, text = _open(subject, found)
+        above = above or None
+    else:
+        ratio = None if found is None else found.ratio
+        half_width = None if found is None else found.half_width
+        verdict, text = judge(subject.gateway, subject.quantity, found, bias, goal)
     return Figure(
         **subject._asdict(),
-        ratio=None if found is None else found.ratio,
+        ratio=ratio,
         low=None if found is None else found.low,
         high=None if found is None else found.high,
-        half_width=None if found is None else found.half_width,
+        half_width=half_width,
         level=goal.level,
         verdict=verdict,
         text=text,
-        above=_above(found, margin_of(bias), goal),
+        above=above,
     )
+
+
+def _open(subject: Subject, found: Interval) -> tuple[Verdict, str]:
+    """What is known of a ratio of which only one end is, or none."""
+    if found.low > 0:
+        known = f"its cost is at least {found.low:.3g} times the baseline's"
+    elif found.high < math.inf:
+        known = f"its cost is at most {found.high:.3g} times the baseline's"
+    else:
+        known = "nothing is known of the ratio of costs"
+    why = "; ".join(limit.text for limit in subject.limits)
+    return "undecided", f"{_FRAMES_OF[subject.quantity]}: {subject.gateway}: {known}: {why}"
 
 
 def judge(

@@ -80,7 +80,8 @@ def compare(
             connections=10_000 ... What is left out, or None, is chosen by natgauge.
 
     Raises:
-        UsageError: the question is wrong.
+        UsageError: the question is wrong; by rates also, the connections are too few for an answer, or a gateway runs
+            on an emulated machine.
         HostError: this host cannot do it.
         BrokenError: something broke on the way, or a gateway does not forward all frames.
         FaultError: a fault of natgauge; its traceback lies in the results folder.

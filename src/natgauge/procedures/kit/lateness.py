@@ -67,12 +67,12 @@ def refuse_short(connections: int, rate: float, error: SearchError) -> None:
     raise ShortTrialsError(
         f"connections: {connections} are established within {seconds * 1000:.2g} ms, and the tester notices a lag from "
         f"{LEAST_LAG_SECONDS * 1000:g} ms on, so their rate could be too high by {too_high:.0%}; choose at least "
-        f"{_rounded_up(rate * LEAST_LAG_SECONDS / wanted):,} connections",
+        f"{rounded_up(rate * LEAST_LAG_SECONDS / wanted):,} connections",
         connections / (seconds + LEAST_LAG_SECONDS),
     )
 
 
-def _rounded_up(number: float) -> int:
+def rounded_up(number: float) -> int:
     """To two digits."""
     grain = int(10 ** max(math.floor(math.log10(number)) - 1, 0))
     return math.ceil(number / grain) * grain

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, get_args
 
@@ -197,6 +197,9 @@ class Procedure(Generic[SettingsT]):
             known: what an earlier one answered; None = there was none.
             observe: is told of every trial.
 
+        Returns:
+            The repetition. Its notes are all those that the result of `measure` has for a single repetition.
+
         Raises:
             NatgaugeError: as `measure`.
             TimeUpError: the time was over before a first bound.
@@ -206,18 +209,33 @@ class Procedure(Generic[SettingsT]):
         runner = TrialRunner(measurer, self.metric, observe=observe, budget=TimeBudget(settings.most_seconds))
         try:
             started = self.start(runner, settings)
-            return started.measurement if isinstance(started, Answered) else started.once(known)
         except TimeUpError as error:
             return stopped(runner.attempts, error)
+        if isinstance(started, Answered):
+            return _with_notes(started.measurement, started.notes)
+        try:
+            found = started.once(known)
+        except TimeUpError as error:
+            found = stopped(runner.attempts, error)
+        return _with_notes(found, self._notes(started, settings, [found]))
 
     def _measured(self, runner: TrialRunner, settings: SettingsT) -> tuple[list[Measurement], list[str]]:
         started = self.start(runner, settings)
         if isinstance(started, Answered):
             return [started.measurement], [*started.notes]
         measurements, left_out = repeat(runner, settings.repeat, started.once)
+        return measurements, [*self._notes(started, settings, measurements), *left_out]
+
+    def _notes(
+        self, started: Repetitions[SettingsT], settings: SettingsT, measurements: Sequence[Measurement]
+    ) -> list[str]:
         own = started.notes(measurements)
-        notes = [*own, *started.phase1_notes(), *settings.notes(), *disturbed_note(measurements), *left_out]
-        return measurements, notes
+        return [*own, *started.phase1_notes(), *settings.notes(), *disturbed_note(measurements)]
+
+
+def _with_notes(found: Measurement, notes: Iterable[str]) -> Measurement:
+    """The repetition with these notes before its own, each once."""
+    return dataclasses.replace(found, notes=tuple(dict.fromkeys([*notes, *found.notes])))
 
 
 def _parameter(item: dataclasses.Field[Any]) -> Parameter:
