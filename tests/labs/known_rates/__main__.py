@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `compare --by rates` finds of gateways of known rates: `python -m tests.labs.known_rates` (needs root).
+
+The first gateway lets 25,000 frames/s through, two others 20,000/s: one drops the rest, the other lets 4,096 frames
+wait. A connection of either costs 1.25 times that of the first. With few connections that may be refused, never wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+from tests.labs.known_rates.devices import policing, queueing
+
+import natgauge
+from natgauge.errors import UsageError
+
+FAST, SLOW = 25_000, 20_000
+TRUTH: Final = FAST / SLOW
+#: A gateway of 20,000/s, by what it does with the frames beyond that.
+OTHERS: Final[dict[str, Callable[[Path, int], Path]]] = {"drops": policing, "queues": queueing}
+CONNECTIONS: Final = (2_000, 20_000, 200_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one comparison said.
+
+    Attributes:
+        low: end of the ratio's interval; None where there is none, as is `high`.
+        high: the other end.
+        text: in words; why, where it was refused.
+        refused: whether the connections were too few.
+    """
+
+    low: float | None
+    high: float | None
+    text: str
+    refused: bool
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing wrong is said."""
+        return self.low is None or self.high is None or self.low <= TRUTH <= self.high
+
+
+def compared(other: str, connections: int, *, most_seconds: float, fail_above: str | None = None) -> Found:
+    """The gateway of 25,000/s beside one of 20,000/s.
+
+    Args:
+        other: of `OTHERS`.
+        connections: N.
+        most_seconds: of the comparison.
+        fail_above: asks another question, for which a wide interval may do.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        gateways = policing(folder, FAST), OTHERS[other](folder, SLOW)
+        try:
+            found = natgauge.compare(
+                *gateways,
+                by="rates",
+                quantities="new",
+                connections=connections,
+                most_seconds=most_seconds,
+                fail_above=fail_above,
+                results=folder,
+            )
+        except UsageError as refused:
+            return Found(None, None, str(refused), refused=True)
+    (figure,) = found.figures
+    doubts = "; ".join(
+        f"{label}: {', '.join(doubt['word'] for doubt in told['new'])}"
+        for label, told in found.document["doubts"].items()
+    )
+    rates = ", ".join(f"{told['new'] or 0:,.0f}/s" for told in found.document["rates"].values())
+    text = f"{figure.text}; {found.document['rounds']} rounds, rates {rates}; doubts: {doubts}"
+    return Found(figure.low, figure.high, text.replace(f"{folder}/", ""), refused=False)
+
+
+def main() -> None:
+    """Compare, and tell."""
+    parser = argparse.ArgumentParser(description="What compare --by rates finds of known rates.")
+    parser.add_argument("--most-seconds", type=float, default=900.0, help="of a comparison (default %(default)s)")
+    parser.add_argument("--connections", type=int, nargs="+", default=CONNECTIONS, help="N (default %(default)s)")
+    parser.add_argument("--others", nargs="+", choices=list(OTHERS), default=list(OTHERS))
+    parser.add_argument("--fail-above", help="asked instead of a narrow interval")
+    arguments = parser.parse_args()
+    for other in arguments.others:
+        for connections in arguments.connections:
+            began = time.monotonic()
+            found = compared(other, connections, most_seconds=arguments.most_seconds, fail_above=arguments.fail_above)
+            ends = "-" if found.low is None or found.high is None else f"{found.low:.3f} to {found.high:.3f}"
+            said = "refused" if found.refused else "right" if found.right else "WRONG"
+            seconds = time.monotonic() - began
+            click.echo(f"{other}, N = {connections:,}: {said}: {ends} ({seconds:.0f} s): {found.text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`compare --by rates` never says a wrong ratio of gateways whose rates are known, however few the connections are."""
+
+from __future__ import annotations
+
+import pytest
+from tests.labs.known_rates.__main__ import CONNECTIONS, OTHERS, compared
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_too_few_connections_are_refused_in_the_first_round(other: str) -> None:
+    """2,000 connections are established within 0.1 s, a tenth of which a frame may wait."""
+    found = compared(other, 2_000, most_seconds=300.0)
+    assert found.refused
+    assert "connections: 2000 of" in found.text
+    assert "choose at least" in found.text
+
+
+@pytest.mark.soak
+# With 200,000 connections at 20,000/s a trial takes 10 s, a search a minute, and six rounds have 18 searches.
+@pytest.mark.timeout(2_400)
+@pytest.mark.parametrize("connections", CONNECTIONS)
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_known_ratio_is_found_or_refused(other: str, connections: int) -> None:
+    found = compared(other, connections, most_seconds=1_500.0)
+    assert found.right, found.text
+    # Only what queues can make too wrong is refused.
+    assert found.refused is (connections == min(CONNECTIONS)), found.text
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_wide_interval_holds_the_known_ratio_where_another_question_is_asked(other: str) -> None:
+    found = compared(other, 2_000, most_seconds=300.0, fail_above="3%")
+    assert not found.refused
+    assert found.right, found.text
