@@ -143,6 +143,14 @@ def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) 
     assert (figure.verdict, found.decided, found.exit_status) == ("dearer", False, 11)
 
 
+def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: World) -> None:
+    found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=1.25)
+    assert found.document["rounds"] == 6
+    assert found.figures[0].low is not None
+    assert found.document["notes"] == []
+    assert world.started
+
+
 TESTER = {"real_ceiling": 12_000.0, "ceiling": 12_400.0}
 
 

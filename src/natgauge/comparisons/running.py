@@ -179,17 +179,17 @@ class Comparison:
             "notes": [
                 *self.way.notes,
                 *length_notes(self._devices, told.get(HOP, {})),
-                *self._time_notes(seconds, rounds),
+                *self._time_notes(seconds, rounds, ours),
             ],
             "evidence": str(store.folder),
         }
         store.write_comparison(document)
         return Compared(tuple(ours), tuple(twin), decided, above, document, store.folder)
 
-    def _time_notes(self, seconds: float, rounds: int) -> Sequence[str]:
+    def _time_notes(self, seconds: float, rounds: int, figures: Sequence[Figure]) -> Sequence[str]:
         """Say how much time an interval takes, where there was too little."""
         least = self.way.first_look
-        if rounds >= least:
+        if rounds >= least or all(figure.low is not None for figure in figures):
             return []
         enough = math.ceil(least * seconds / rounds)
         return [
