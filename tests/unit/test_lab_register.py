@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -318,6 +319,19 @@ def test_a_program_that_is_ending_is_waited_for(ending: int, monkeypatch: pytest
     finally:
         os.close(handle)
     assert upkeep._end_orphans() == []
+
+
+def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = subprocess.Popen(["/bin/true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    monkeypatch.setattr(upkeep, "_is_orphan", lambda _pid: True)
+    monkeypatch.setattr(namespaces, "all_processes", lambda: [process.pid])
+    # While it is waited for, its parent does what the init process does for an orphan.
+    monkeypatch.setattr(time, "sleep", lambda _seconds: process.wait())
+    assert upkeep._end_orphans() == []
+    assert not Path(f"/proc/{process.pid}").exists()
 
 
 def test_what_does_not_end_is_told_after_all_else_was_undone(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,8 @@ from natgauge.labs.register import Register, read, registered
 PROGRAMS: Final = ("natgauge-engine",)
 
 _INIT_NAMES = ("init", "systemd")
+#: An init process that looks after ended processes once a second is waited for.
+_REAP_SECONDS: Final = 3.0
 #: The kernel keeps this many octets of a program's name with each process (proc_pid_comm(5)).
 _NAME_OCTETS: Final = 15
 
@@ -154,7 +157,19 @@ def _end_orphans() -> list[str]:
         BrokenError: one does not end within some seconds.
     """
     orphans = [pid for pid in namespaces.all_processes() if _is_orphan(pid)]
-    return [f"ended process {pid}" for pid in namespaces.end_processes(orphans)]
+    ended = namespaces.end_processes(orphans)
+    _wait_reaped(orphans)
+    return [f"ended process {pid}" for pid in ended]
+
+
+def _wait_reaped(pids: Collection[int]) -> None:
+    """Wait until the init process has taken the ended processes off the list of processes, some seconds at most.
+
+    A process that it never takes off has ended all the same, and holds nothing.
+    """
+    until = time.monotonic() + _REAP_SECONDS
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < until:
+        time.sleep(0.02)
 
 
 def _is_orphan(pid: int) -> bool:
