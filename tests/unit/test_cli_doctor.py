@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tools import doctor_packages
 
 from natgauge.cli import run
 from natgauge.tester.doctor import Finding
@@ -13,7 +14,8 @@ from natgauge.tester.doctor import Finding
 GOOD = Finding("kernel", "ok", "Linux 6.18")
 SLOW = Finding("clock", "warning", "clock source hpet is slow", "boot with clocksource=tsc")
 ABSENT = Finding("capabilities", "missing", "this process lacks CAP_BPF", "sudo natgauge doctor")
-GATEWAY = Finding("gateway tayga-nat64", "missing", "needs tayga", "apt-get install tayga")
+GATEWAY = Finding("gateway tayga-nat64", "missing", "needs tayga", "apt-get install tayga", ("tayga",))
+ALL_GATEWAYS = Finding("gateway packages", "missing", "...", "apt-get install nftables tayga", ("nftables", "tayga"))
 
 
 @pytest.mark.parametrize(
@@ -76,3 +78,18 @@ def test_what_is_missing_or_doubtful_has_a_line_with_its_mend_and_the_rest_is_co
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["ok", "warning", "ok", "missing"]
     assert "Linux 6.18" in lines[0]
+
+
+def test_json_has_the_packages_as_a_list_which_the_trial_of_the_wheel_installs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: [GOOD, ABSENT, GATEWAY, ALL_GATEWAYS])
+    run(["doctor", "--json"])
+    output = capsys.readouterr().out
+    assert [finding["packages"] for finding in json.loads(output)["findings"]] == [
+        [],
+        [],
+        ["tayga"],
+        ["nftables", "tayga"],
+    ]
+    assert doctor_packages.packages(output) == ["nftables", "tayga"]

@@ -134,13 +134,15 @@ def test_programs_that_are_missing_are_told_with_their_packages(root: Path) -> N
     assert (tayga.state, tayga.mend) == ("missing", "apt-get install conntrack tayga")
     assert finding(place, "gateway linux-ipv4").state == "ok"
     assert finding(place, "gateway packages").mend == "apt-get install conntrack tayga"
+    assert tayga.packages == finding(place, "gateway packages").packages == ("conntrack", "tayga")
     assert finding(host(root), "gateway packages").state == "ok"
 
 
 def test_a_program_of_natgauges_own_is_not_told_to_come_from_debian(root: Path) -> None:
     place = host(root, find=lambda program: None if program in ("natgauge-softwire", "tc") else f"/bin/{program}")
-    mend = finding(place, "gateway map-t").mend
-    assert mend == "apt-get install iproute2 && pip install --force-reinstall natgauge-*.whl"
+    map_t = finding(place, "gateway map-t")
+    assert map_t.mend == "apt-get install iproute2 && pip install --force-reinstall natgauge-*.whl"
+    assert map_t.packages == finding(place, "gateway packages").packages == ("iproute2",)
 
 
 def test_programs_are_looked_for_where_a_device_finds_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

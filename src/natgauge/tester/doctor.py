@@ -12,12 +12,12 @@ import shlex
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from natgauge.duts.ingredients import Need, installing
+from natgauge.duts.ingredients import OWN_PACKAGE, Need, installing
 from natgauge.duts.recipe import available, load
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, programs
@@ -55,12 +55,14 @@ class Finding:
         state: "ok"; "warning" it works, but figures may be worse or doubtful; "missing" something cannot be done.
         what: what was found, with its value.
         mend: the command that mends it, or what to do where no command can; None when there is nothing to mend.
+        packages: the Debian packages that mend it, in alphabetical order; empty when no package does.
     """
 
     name: str
     state: State
     what: str
     mend: str | None = None
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +303,7 @@ def _packages(host: Host) -> Iterator[Finding]:
     packages = sorted(absent)
     if packages:
         what = f"not installed: {', '.join(packages)}"
-        yield Finding("gateway packages", "missing", what, installing(packages))
+        yield Finding("gateway packages", "missing", what, installing(packages), _of_debian(packages))
     else:
         yield Finding("gateway packages", "ok", "all are installed")
 
@@ -313,7 +315,12 @@ def _package(name: str, missing: Mapping[str, Need]) -> Finding:
     packages = [need.package for need in missing.values() if need.package]
     mends = [need.mends for need in missing.values() if need.mends]
     mend = "; ".join([*([installing(packages)] if packages else []), *dict.fromkeys(mends)])
-    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", mend)
+    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", mend, _of_debian(packages))
+
+
+def _of_debian(packages: Iterable[str]) -> tuple[str, ...]:
+    """The packages without natgauge itself, which is a wheel."""
+    return tuple(sorted(set(packages) - {OWN_PACKAGE}))
 
 
 def _ports(host: Host) -> Iterator[Finding]:
