@@ -12,14 +12,21 @@ export PYTHON
 
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
-SCRIPTS := .ci/run tools/install-packages tools/try-wheel $(wildcard src/natgauge/labs/guest/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh)
+WHEEL_TOOLS := tools/build_hook.py tools/man_page.py tools/third_party.py
+SCRIPTS := .ci/run tools/install-packages tools/clean-root.sh tools/try-wheel tools/try-clean $(wildcard src/natgauge/labs/guest/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c tests/*/*.c tests/*/*/*.c)
 
+# Tests see only the programs of these purposes of tools/debian-packages.txt; `make test LISTED=` lets them see all.
+LISTED := $(BIN)/python -m tools.listed_programs build run test --
+# What goes to pytest: make test ARGS='-x tests/unit/test_plan.py'
+ARGS ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo wheel try-wheel test test-guest record-runs test-unit check format schemas bench clean
+.PHONY: help setup build demo wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format schemas \
+        bench clean
 
 help: ## list what this Makefile can do
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 setup: $(STAMPS)/installed ## install what is missing (Debian packages when root), build, and put natgauge into .venv/bin
 
@@ -35,10 +42,17 @@ wheel: setup ## build the wheel that installs without compilers, into dist/
 try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 12 root, up to the demo's result (root; about 4 minutes)
 	tools/try-wheel dist/natgauge-*.whl
 
-test: setup $(STAMPS)/test-packages ## all tests: engine, unit, frames, labs (root for the last two)
-	cargo test --release --locked --quiet
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m 'not alone'
-	$(BIN)/python -m pytest tests/labs -m alone
+try-install: wheel $(STAMPS)/release-packages ## the first half of it: the wheel is installed, and natgauge answers (root; about 2 minutes)
+	tools/try-wheel --install-only dist/natgauge-*.whl
+
+try-clean: $(STAMPS)/release-packages ## try the last commit in a clean Debian 12 root: make demo, then make test (root)
+	tools/try-clean demo test
+
+test: setup $(STAMPS)/test-packages ## all tests but soak: engine, unit, frames, labs (root for the last two)
+	$(LISTED) $(BIN)/python -m tools.run_tests test $(ARGS)
+
+soak: setup $(STAMPS)/test-packages ## the tests that take long, and keep their figures in benchmarks/results/soak.md (root)
+	$(LISTED) $(BIN)/python -m tools.run_tests soak $(ARGS)
 
 test-guest: setup $(STAMPS)/test-packages $(STAMPS)/guest-packages ## tests of the vm lab with a guest that is built and emulated (root; takes its time)
 	NATGAUGE_TEST_GUEST=1 $(BIN)/python -m pytest tests/labs/test_lab_vm.py
@@ -47,9 +61,8 @@ record-runs: setup $(STAMPS)/test-packages ## run every gateway of this machine,
 	NATGAUGE_RECORD_RUNS=1 $(BIN)/python -m pytest tests/labs/test_gateways.py tests/labs/test_chains.py tests/labs/test_lab_vm.py \
 		-k 'translates_both_ways or in_a_guest_is_measured'
 
-test-unit: setup ## the inner loop: engine and unit tests, no privilege needed
-	cargo test --release --locked --quiet --lib
-	$(BIN)/python -m pytest --numprocesses 2 tests/unit
+test-unit: setup $(STAMPS)/test-packages ## the inner loop: engine and unit tests, no privilege needed
+	$(LISTED) $(BIN)/python -m tools.run_tests unit $(ARGS)
 
 check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and types of all three languages
 	$(BIN)/ruff check
@@ -58,7 +71,7 @@ check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and t
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets --quiet -- -D warnings
 	clang-format --dry-run -Werror $(C_FILES)
-	shellcheck $(SCRIPTS)
+	shellcheck --external-sources $(SCRIPTS)
 
 format: $(STAMPS)/installed $(STAMPS)/check-packages ## let the formatters have their way
 	$(BIN)/ruff format
@@ -89,7 +102,7 @@ $(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMP
 	@touch $@
 
 # cargo runs first, with its progress shown; pip then finds everything built.
-$(STAMPS)/installed: $(STAMPS)/packages pyproject.toml $(wildcard tools/*.py) $(SOURCES)
+$(STAMPS)/installed: $(STAMPS)/packages pyproject.toml $(WHEEL_TOOLS) $(SOURCES)
 	cargo build --release --locked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@

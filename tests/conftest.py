@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 HERE = Path(__file__).parent
+#: Names the file into which the figures of the run are written, for tools/run_tests.py.
+FIGURES = "NATGAUGE_TEST_FIGURES"
 
 # How long an example takes says something of the machine, never of the code: timing decides no test.
 settings.register_profile("natgauge", deadline=None)
@@ -46,7 +50,23 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell why tests were run once more: a failure that comes seldom is one all the same."""
-    for report in terminalreporter.stats.get("rerun", []):
+    """Show why lab tests were tried again, and how many: a failure that is rare is a failure all the same."""
+    retries = terminalreporter.stats.get("rerun", [])
+    for report in retries:
         terminalreporter.section(f"failed at first: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)
+    terminalreporter.write_line(f"retries of lab tests: {len(retries)}")
+    if file := os.environ.get(FIGURES):
+        Path(file).write_text(json.dumps(_figures(terminalreporter.stats)))
+
+
+def _figures(stats: Mapping[str, Sequence[pytest.TestReport]]) -> dict[str, int | list[str]]:
+    """Count the outcomes of a run; a test that breaks while it is set up or cleaned up has failed."""
+    failed = [*stats.get("failed", []), *stats.get("error", [])]
+    return {
+        "passed": len(stats.get("passed", [])),
+        "failed": len(failed),
+        "skipped": len(stats.get("skipped", [])),
+        "retries": [report.nodeid for report in stats.get("rerun", [])],
+        "failures": [report.nodeid for report in failed],
+    }

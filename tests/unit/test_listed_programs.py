@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that tests may call: those of the listed packages, of their dependencies, and of the smallest Debian."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools import listed_programs
+from tools.listed_programs import Owned
+
+ROOT = Path(__file__).parents[2]
+
+PACKAGES = "\n".join(
+    "\t".join(fields)
+    for fields in [
+        # status, name, name with architecture, essential, priority, provides, pre-depends, depends
+        ("installed", "bash", "bash", "yes", "required", "", "libc6 (>= 2.36)", "base-files"),
+        ("installed", "libc6", "libc6:amd64", "no", "optional", "", "", "libgcc-s1"),
+        ("installed", "libc6", "libc6:i386", "no", "optional", "", "", "libgcc-s1"),
+        ("installed", "base-files", "base-files", "no", "required", "", "", ""),
+        ("installed", "apt", "apt", "no", "important", "", "", ""),
+        ("installed", "tayga", "tayga", "no", "optional", "", "", "iproute2 (>= 5), debconf | cdebconf, python3:any"),
+        ("installed", "iproute2", "iproute2", "no", "important", "", "", "awk"),
+        ("installed", "cdebconf", "cdebconf", "no", "optional", "debconf-2.0 (= 1)", "", ""),
+        ("installed", "mawk", "mawk", "no", "optional", "awk", "", ""),
+        ("installed", "python3", "python3", "no", "optional", "", "", "shellcheck-of-the-far-side"),
+        ("not-installed", "debconf", "debconf", "no", "optional", "", "", ""),
+        ("installed", "cowsay", "cowsay", "no", "optional", "", "", "perl:any"),
+        ("installed", "perl", "perl", "no", "optional", "", "", ""),
+    ]
+)
+ALTERNATIVES = """Name: awk
+Link: {bin}/awk
+Slaves:
+ awk.1.gz /usr/share/man/man1/awk.1.gz
+ nawk {bin}/nawk
+Status: auto
+Best: {bin}/gawk
+Value: {bin}/gawk
+
+Alternative: {bin}/mawk
+Priority: 5
+Slaves:
+ awk.1.gz /usr/share/man/man1/mawk.1.gz
+ nawk {bin}/mawk
+
+Alternative: {bin}/gawk
+Priority: 10
+Slaves:
+ nawk {bin}/gawk
+
+Alternative: {bin}/busybox
+Priority: 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = Path(tmp_path.resolve() / "bin")
+    path.mkdir()
+    for name in ("ls", "mawk", "gawk", "cowsay", "python3.11", "pg_config", "pg_config.moved"):
+        (path / name).touch(mode=0o755)
+    return path
+
+
+def test_only_what_is_wanted_or_in_every_system_counts_with_its_dependencies() -> None:
+    packages = listed_programs.parse_packages(PACKAGES)
+    found = listed_programs.with_dependencies({"tayga", "not-there"}, packages)
+    # Of debconf | cdebconf the second is installed; awk is a name that mawk provides.
+    assert found == {"bash", "libc6", "base-files", "apt", "tayga", "iproute2", "cdebconf", "mawk", "python3"}
+    assert packages["libc6"].names == {"libc6:amd64", "libc6:i386"}
+
+
+def test_a_package_counts_for_its_purpose_only() -> None:
+    text = "# words\nrun tayga # why\ntest shellcheck\ncheck shellcheck\nbench dpdk-dev\n"
+    assert listed_programs.wanted_packages(text, ["run", "test"]) == {"tayga", "shellcheck"}
+    with pytest.raises(ValueError, match="purpose brun"):
+        listed_programs.wanted_packages(text, ["brun"])
+
+
+def test_the_purposes_whose_programs_tests_see_are_those_that_their_targets_install() -> None:
+    text = (ROOT / "Makefile").read_text()
+    seen = re.search(r"^LISTED := .*tools\.listed_programs (.+) --$", text, re.MULTILINE)
+    assert seen is not None
+    assert (
+        "$(STAMPS)/packages: tools/debian-packages.txt tools/install-packages\n\ttools/install-packages build run"
+        in text
+    )
+    assert seen[1].split() == ["build", "run", "test"]
+    targets = re.findall(r"^\S+: (.*)\n\t\$\(LISTED\)", text, re.MULTILINE)
+    assert len(targets) == 3
+    assert all("setup $(STAMPS)/test-packages" in prerequisites for prerequisites in targets)
+
+
+def test_a_diversion_moves_the_file_unless_a_listed_package_made_it(folder: Path) -> None:
+    text = f"""/.
+{folder}/ls
+
+{folder}/pg_config
+diverted by postgresql-common to: {folder}/pg_config.moved
+{folder}/perf
+diverted by linux-perf to: {folder}/perf.wrapper
+"""
+    owned = listed_programs.parse_files(text, {"linux-perf"})
+    assert owned.moved == {f"{folder}/pg_config": f"{folder}/pg_config.moved"}
+    assert {f"{folder}/ls", f"{folder}/pg_config.moved", f"{folder}/perf.wrapper"} <= owned.paths
+    layer = listed_programs.layer(folder, owned, (), {})
+    assert layer.replaced == {"pg_config": f"{folder}/pg_config.moved"}
+    assert layer.hidden == ("cowsay", "gawk", "mawk", "python3.11")
+
+
+def test_a_program_of_no_listed_package_is_hidden_unless_it_is_kept(folder: Path) -> None:
+    # A link by which an administrator gives a listed program another name is no part of a new machine.
+    (folder / "list").symlink_to(folder / "ls")
+    owned = Owned(frozenset({f"{folder}/{name}" for name in ("ls", "mawk", "gawk", "pg_config", "pg_config.moved")}))
+    layer = listed_programs.layer(folder, owned, {f"{folder}/python3.11"}, {})
+    assert layer.hidden == ("cowsay", "list")
+    assert layer.replaced == {}
+
+
+def test_an_alternative_leads_to_the_best_file_of_a_listed_package(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alternatives = tmp_path.resolve() / "alternatives"
+    alternatives.mkdir()
+    monkeypatch.setattr(listed_programs, "_ALTERNATIVES", str(alternatives))
+    for name, target in {"awk": "gawk", "nawk": "gawk", "editor": "cowsay", "list": "ls"}.items():
+        (alternatives / name).symlink_to(folder / target)
+        (folder / name).symlink_to(alternatives / name)
+    choices = listed_programs.parse_choices(ALTERNATIVES.format(bin=folder))
+    assert choices[f"{folder}/awk"] == [f"{folder}/gawk", f"{folder}/mawk", f"{folder}/busybox"]
+    assert choices[f"{folder}/nawk"] == [f"{folder}/gawk", f"{folder}/mawk"]
+    owned = Owned(frozenset({f"{folder}/ls", f"{folder}/mawk"}))
+    layer = listed_programs.layer(folder, owned, (), choices)
+    assert layer.replaced == {"awk": f"{folder}/mawk", "nawk": f"{folder}/mawk"}
+    assert {"editor", "gawk", "cowsay"} <= set(layer.hidden)
+    assert "list" not in layer.hidden
+
+
+def test_every_link_between_a_name_and_its_program_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path.resolve()
+    (folder / "python3.11").touch()
+    (folder / "python3").symlink_to("python3.11")
+    (folder / "venv").mkdir()
+    (folder / "venv" / "python").symlink_to(folder / "python3")
+    assert list(listed_programs.chain(str(folder / "venv" / "python"))) == [
+        f"{folder}/venv/python",
+        f"{folder}/python3",
+        f"{folder}/python3.11",
+    ]
+
+
+def test_on_another_system_one_line_says_that_nothing_is_hidden(tmp_path: Path) -> None:
+    script = "import os; print(os.environ['PATH'])"
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.listed_programs", "build", "run", "--", sys.executable, "-c", script],
+        cwd=ROOT,
+        env={"PATH": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"{tmp_path}\n"
+    (line,) = done.stderr.splitlines()
+    assert line == "tools/listed_programs: hides no program of this machine: it has no package database of Debian's"

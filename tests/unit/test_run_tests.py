@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a tier of the tests runs: every part of it, figures of each, and one verdict, which too many retries spoil."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tools import run_tests
+from tools.run_tests import Figures, Part, Runner
+
+ROOT = Path(__file__).parents[2]
+
+CARGO = """
+running 12 tests
+............
+test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s
+
+running 3 tests
+test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s
+"""
+LABS = """
+import pathlib
+import pytest
+
+def test_passes():
+    pass
+
+def test_passes_at_the_second_try(pytestconfig):
+    mark = pathlib.Path(__file__).with_suffix(".tried")
+    tried = mark.exists()
+    mark.touch()
+    assert tried
+
+def test_fails_twice():
+    assert False
+
+@pytest.fixture
+def broken():
+    raise OSError("no such cable")
+
+def test_is_not_set_up(broken):
+    pass
+
+@pytest.mark.skip(reason="no such gateway here")
+def test_is_skipped():
+    pass
+"""
+TRUTH = """
+def test_of_truth_has_one_try():
+    assert False
+"""
+
+
+def part(name: str, script: str) -> Part:
+    """A part that is run by a script in the place of pytest; its arguments follow."""
+    return Part(name, (sys.executable, "-c", script, "pytest"))
+
+
+def writing(**figures: int | list[str]) -> str:
+    """A script that writes these figures as tests/conftest.py does."""
+    text = json.dumps({"passed": 0, "failed": 0, "skipped": 0, "retries": [], "failures": [], **figures})
+    return f"import os, pathlib; pathlib.Path(os.environ[{run_tests.FIGURES!r}]).write_text({text!r})"
+
+
+def retried(times: int, seconds: float = 60.0) -> list[Figures]:
+    return [Figures("alone", passed=9, retries=tuple(f"test_{number}" for number in range(times)), seconds=seconds)]
+
+
+def test_every_part_runs_whatever_an_earlier_one_found() -> None:
+    failing = part("parallel", f"{writing(passed=3, failed=1, failures=['test_x'])}; raise SystemExit(1)")
+    found = Runner().run([failing, part("alone", writing(passed=4, skipped=2))], [])
+    assert [(one.part, one.passed, one.failed, one.skipped, one.status) for one in found] == [
+        ("parallel", 3, 1, 0, 1),
+        ("alone", 4, 0, 2, 0),
+    ]
+    assert run_tests.closing_line(found) == "7 passed, 1 failed, 2 skipped"
+    assert run_tests.complaints("test", found) == ["failed: test_x"]
+
+
+@pytest.mark.parametrize("script", ["raise SystemExit(3)", f"{writing(passed=3)}; raise SystemExit(2)"])
+def test_a_part_that_breaks_without_a_failed_test_counts_as_one_failure(script: str) -> None:
+    (found,) = Runner().run([part("parallel", script)], [])
+    assert found.failed == 1
+    (complaint,) = run_tests.complaints("test", [Figures("cargo", passed=1), found])
+    assert complaint.startswith("failed: parallel: its program ended with exit status")
+
+
+def test_a_part_without_tests_is_no_failure_but_a_run_without_tests_is() -> None:
+    (found,) = Runner().run([part("alone", "raise SystemExit(5)")], [])
+    assert found.failed == 0
+    assert run_tests.complaints("test", [Figures("parallel", passed=1), found]) == []
+    assert run_tests.complaints("test", [found]) == ["no test was run"]
+
+
+def test_arguments_go_to_pytest_and_cargo_does_not_run(capfd: pytest.CaptureFixture[str]) -> None:
+    script = "import sys; print(sys.argv[1:])"
+    never = Part("cargo", (sys.executable, "-c", "raise SystemExit(1)"))
+    found = Runner().run([never, part("parallel", script)], ["-k", "name"])
+    assert [one.part for one in found] == ["parallel"]
+    assert "['pytest', '-k', 'name']" in capfd.readouterr().out
+
+
+def test_the_closing_lines_of_all_test_programs_of_cargo_are_added() -> None:
+    found = run_tests.from_cargo("cargo", CARGO.splitlines())
+    assert (found.passed, found.failed, found.skipped) == (13, 2, 1)
+    assert run_tests.from_cargo("cargo", ["error: could not compile"]).passed == 0
+
+
+@pytest.mark.parametrize(
+    ("tier", "seconds", "retries", "passes"),
+    [
+        ("test", 60, 2, True),
+        ("test", 60, 3, False),
+        ("test", 7200, 3, False),
+        ("soak", 1799, 2, True),
+        ("soak", 1799, 3, False),
+        ("soak", 1800, 4, True),
+        ("soak", 3600, 6, True),
+        ("soak", 3600, 7, False),
+    ],
+)
+def test_more_retries_than_two_or_in_soak_two_each_half_hour_fail_the_run(
+    tier: str, seconds: float, retries: int, *, passes: bool
+) -> None:
+    found = retried(retries, seconds)
+    assert (run_tests.complaints(tier, found) == []) == passes
+    assert run_tests.retries_line(tier, found).startswith(f"retries of lab tests: {retries} (at most ")
+
+
+def test_retries_of_both_parts_count_together() -> None:
+    assert run_tests.complaints("test", retried(1) + retried(1)) == []
+    (complaint,) = run_tests.complaints("test", retried(2) + retried(1))
+    assert complaint == "too many lab tests were tried again: test_0, test_1, test_0"
+
+
+@pytest.mark.parametrize("options", [[], ["--numprocesses", "1"]], ids=["alone", "parallel"])
+def test_pytest_writes_what_it_found_with_each_retry(tmp_path: Path, options: list[str]) -> None:
+    tests = tmp_path / "tests"
+    (tests / "labs" / "truth").mkdir(parents=True)
+    shutil.copy(ROOT / "tests" / "conftest.py", tests)
+    (tests / "labs" / "test_labs.py").write_text(LABS)
+    (tests / "labs" / "truth" / "test_truth.py").write_text(TRUTH)
+    # These need no root, although they lie where tests do.
+    (tmp_path / "as_root.py").write_text("import os\nos.geteuid = lambda: 0\n")
+    figures = tmp_path / "figures"
+    own = ["-p", "as_root", "-c", os.devnull, "--rootdir", str(tmp_path), str(tests)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *own, *options],
+        cwd=tmp_path,
+        env=os.environ | {run_tests.FIGURES: str(figures), "PYTHONPATH": str(tmp_path)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stdout
+    found = run_tests.from_pytest("alone", figures.read_text())
+    assert (found.passed, found.failed, found.skipped) == (2, 3, 1)
+    names = [name.split("::")[1] for name in found.retries]
+    assert sorted(names) == ["test_fails_twice", "test_is_not_set_up", "test_passes_at_the_second_try"]
+    assert sorted(name.split("::")[1] for name in found.failures) == [
+        "test_fails_twice",
+        "test_is_not_set_up",
+        "test_of_truth_has_one_try",
+    ]
+    assert "retries of lab tests: 3\n" in done.stdout
+
+
+def test_the_page_of_soak_has_machine_commit_and_figures() -> None:
+    found = [Figures("parallel", 10, 1, 2, ("test_a",), ("test_b",), 3723.4, 1), Figures("alone", 5, seconds=60.0)]
+    text = run_tests.page(found, {"date": "2026-11-23T05:00:00+00:00", "cpu": "a CPU", "commit": "0123456789ab"})
+    assert "# The last run of make soak, 2026-11-23" in text
+    assert "- cpu: a CPU\n- commit: 0123456789ab\n" in text
+    assert "| parallel | 10 | 1 | 2 | 1 | 1:02:03 |\n| alone | 5 | 0 | 0 | 0 | 0:01:00 |\n" in text
+    assert "15 passed, 1 failed, 2 skipped; retries of lab tests: 1 (at most 6)" in text
+    assert "- failed: test_b" in text
+
+
+@pytest.fixture
+def soak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, Path]]:
+    """Runs a soak whose one part finds these figures; returns its exit status and where its page would be."""
+
+    def run(*arguments: str, **figures: int | list[str]) -> tuple[int, Path]:
+        monkeypatch.setattr(run_tests, "TIERS", {"soak": (part("alone", writing(**figures)),)})
+        monkeypatch.setattr(run_tests, "PAGE", tmp_path / "soak.md")
+        return run_tests.main(["soak", *arguments]), tmp_path / "soak.md"
+
+    return run
+
+
+def test_soak_ends_with_its_figures_and_keeps_them(
+    soak: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, path = soak(passed=4, skipped=1)
+    assert status == 0
+    lines = ["retries of lab tests: 0 (at most 2)", "4 passed, 0 failed, 1 skipped"]
+    assert capsys.readouterr().out.splitlines()[-2:] == lines
+    assert lines[1] in path.read_text()
+    assert "\n- commit: " in path.read_text()
+
+
+def test_a_run_with_too_many_retries_fails_although_each_test_passed_in_the_end(
+    soak: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, path = soak(passed=4, retries=["test_a", "test_b", "test_c"])
+    assert status == 1
+    lines = [
+        "too many lab tests were tried again: test_a, test_b, test_c",
+        "retries of lab tests: 3 (at most 2)",
+        "4 passed, 0 failed, 0 skipped",
+    ]
+    assert capsys.readouterr().out.splitlines()[-3:] == lines
+    assert lines[0] in path.read_text()
+
+
+def test_a_run_with_arguments_keeps_no_page(soak: Callable[..., tuple[int, Path]]) -> None:
+    status, path = soak("-k", "name", passed=1)
+    assert (status, path.exists()) == (0, False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_part_cleans_up_and_is_the_last(number: signal.Signals) -> None:
+    first = """
+import sys, time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("cleaned up", flush=True)
+"""
+    script = f"""
+import sys
+from tools.run_tests import Part, Runner
+runner = Runner()
+with runner.listening():
+    found = runner.run([Part(name, (sys.executable, "-c", {first!r}, "pytest")) for name in ("first", "second")], [])
+print(runner.interrupted, [one.part for one in found])
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "ready\n":
+            assert process.poll() is None
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        rest = process.stdout.read()
+    assert rest == "cleaned up\nTrue ['first']\n"

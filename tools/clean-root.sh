@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# A clean Debian 12 root for the scripts that source this file. Such a script defines `check ARGUMENT...`, which refuses
+# wrong arguments, and `try ARGUMENT...`, and ends with `in_clean_root "$@"`: `try` then runs as process 1 of new mount and
+# PID namespaces, where `make_root` makes the root and `enter` runs a command in it, with the folder FIRST first in PATH.
+#
+# The root is a tmpfs that only this mount namespace has. The kernel removes it, and every process in it, with the
+# script's last process, however the script ends. DEBIAN_MIRROR names a mirror; without it, the mirror is the one that
+# this host's apt uses.
+
+readonly RELEASE=bookworm
+readonly SYSTEM_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+complain() {
+	echo "tools/${0##*/}: $*" >&2
+	exit 3
+}
+
+say() {
+	printf '\n== %s (after %d s)\n' "$*" "$SECONDS"
+}
+
+mirror() { # the mirror of RELEASE that this host's apt uses, or Debian's own
+	local found
+	# shellcheck disable=SC2016 # apt's variable, not ours
+	found=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $RELEASE" 'Origin: Debian' 2>/dev/null |
+		grep -E '^(https?|file):' | head -n 1 || true)
+	echo "${DEBIAN_MIRROR:-${found:-http://deb.debian.org/debian}}"
+}
+
+bootstrap() { # PACKAGE,...: the smallest Debian system, and these packages
+	local proxy='' log
+	log=$(mktemp --tmpdir="$ROOT")
+	eval "$(apt-config shell proxy Acquire::http::Proxy)"
+	[[ -z $proxy ]] || export http_proxy=${http_proxy:-$proxy}
+	if ! debootstrap --variant=minbase --include="$1" "$RELEASE" "$ROOT" "$(mirror)" >"$log" 2>&1; then
+		tail -n 5 "$log" >&2
+		complain "debootstrap from $(mirror) failed: name another mirror in DEBIAN_MIRROR"
+	fi
+	rm "$log"
+}
+
+make_root() { # PACKAGE,...
+	mount -t tmpfs -o mode=755 tmpfs "$ROOT"
+	bootstrap "$1"
+	mount -t proc proc "$ROOT/proc"
+	mount --rbind /sys "$ROOT/sys"
+	mount --rbind /dev "$ROOT/dev"
+	mount -t tmpfs -o mode=755 tmpfs "$ROOT/run"
+	if [[ -d /lib/modules ]]; then # those of the running kernel
+		mkdir -p "$ROOT/lib/modules"
+		mount --bind -o ro /lib/modules "$ROOT/lib/modules"
+	fi
+	# The way to the network, and to the registries of packages, is the host's.
+	local file
+	for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
+		if [[ -e $file ]]; then cp --dereference --remove-destination "$file" "$ROOT$file"; fi
+	done
+	if [[ -e ~/.cargo/config.toml ]]; then
+		install -D --mode=600 ~/.cargo/config.toml "$ROOT/root/.cargo/config.toml"
+	fi
+	apt-config dump Acquire | grep -i '::proxy' >"$ROOT/etc/apt/apt.conf.d/90proxy" || true
+	local tool
+	for tool in cc gcc clang cargo rustc; do
+		if enter which "$tool"; then complain "$tool is in the clean root, so it proves nothing"; fi
+	done
+}
+
+enter() { # COMMAND...: run it in the clean root, with nothing of our environment but the way to the network
+	local passed=()
+	mapfile -t passed < <(env | grep -iE '^(https?_proxy|all_proxy|no_proxy|PIP_(EXTRA_)?INDEX_URL|CARGO_(HTTP|NET|REGISTRIES|SOURCE)_[A-Z_]+)=' || true)
+	env -i HOME=/root LC_ALL=C.UTF-8 "PATH=${FIRST:+$FIRST:}$SYSTEM_PATH" \
+		DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 "${passed[@]}" \
+		chroot "$ROOT" sh -c 'cd /root && exec "$@"' sh "$@" </dev/null
+}
+
+in_clean_root() { # ARGUMENT...: run this script again as process 1, where it calls `try ARGUMENT...`
+	if [[ ${1-} == --inside ]]; then
+		readonly ROOT=$2
+		trap 'exit 130' INT
+		trap 'exit 143' TERM HUP
+		try "${@:3}"
+		return
+	fi
+	check "$@"
+	if [[ $(id -u) -ne 0 ]]; then complain "makes namespaces and mounts: run it as root"; fi
+	if ! command -v debootstrap >/dev/null; then complain "needs debootstrap: apt-get install debootstrap"; fi
+	local root
+	root=$(mktemp --directory)
+	# shellcheck disable=SC2064 # the folder of now, which is empty again when the namespace is gone
+	trap "rmdir '$root'" EXIT
+	setpriv --pdeathsig KILL \
+		unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0" --inside "$root" "$@"
+}

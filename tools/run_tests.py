@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a tier of the tests: every part of it, whatever another part found, and one verdict at the end.
+
+    python -m tools.run_tests {unit,test,soak} [PYTEST ARGUMENT...]
+
+With arguments only the parts that pytest runs are run, each with these arguments. The exit status is 0 when nothing
+failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without arguments keeps its
+figures in benchmarks/results/soak.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from benchmarks import command, machine
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PAGE: Final = ROOT / "benchmarks" / "results" / "soak.md"
+#: Names the file into which tests/conftest.py writes what a run of pytest found.
+FIGURES: Final = "NATGAUGE_TEST_FIGURES"
+#: Second tries that a run may have: a host stalls now and then. Stalls come with time, and soak has no fixed duration.
+MOST_RETRIES: Final = 2
+SOAK_RETRIES_PER: Final = 1800.0  # seconds for which soak may have as many
+_NO_TESTS: Final = 5  # pytest's exit status when its arguments select no test
+_CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+_PYTEST: Final = (sys.executable, "-m", "pytest")
+_PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one part found.
+
+    Attributes:
+        part: its name.
+        passed, failed, skipped: counts of tests.
+        retries: lab tests that failed and were tried again, once for each time.
+        failures: the names of the tests that failed, as far as they are known.
+        seconds: how long the part ran.
+        status: the exit status of its program.
+    """
+
+    part: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    retries: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    seconds: float = 0.0
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A command that runs tests.
+
+    Attributes:
+        name: as the summary calls it.
+        command: the command.
+        paths: where pytest looks for tests unless the user says where; empty = in all of tests/.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+
+    @property
+    def by_pytest(self) -> bool:
+        """Whether pytest runs it."""
+        return "pytest" in self.command
+
+
+def _cargo(*words: str) -> Part:
+    return Part("cargo", ("cargo", "test", "--release", "--locked", "--quiet", "--no-fail-fast", *words))
+
+
+def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = ()) -> Part:
+    return Part(name, (*_PYTEST, *options, "-m", marks), paths)
+
+
+TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
+    "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
+    "test": (
+        _cargo(),
+        _tests("parallel", "not alone and not soak", *_PARALLEL),
+        _tests("alone", "alone and not soak", paths=("tests/labs",)),
+    ),
+    "soak": (
+        _tests("parallel", "soak and not alone", *_PARALLEL),
+        _tests("alone", "soak and alone", paths=("tests/labs",)),
+    ),
+}
+
+
+class Runner:
+    """Runs one part after the other, and ends with the first one that is interrupted."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._process: subprocess.Popen[str] | None = None
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take Ctrl-C, and a polite end from elsewhere, as the wish to end after what runs now has cleaned up."""
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # as in what a shell starts in the background
+                signal.signal(number, self._end)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        self.interrupted = True
+        # The terminal sends its Ctrl-C to the tests as well, and a second one would stop them from cleaning up.
+        if number == signal.SIGTERM and self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
+    def run(self, parts: Sequence[Part], arguments: Sequence[str]) -> list[Figures]:
+        """Run the parts and return what each found; those that were never begun are absent."""
+        found = []
+        for part in parts:
+            if self.interrupted:
+                break
+            if part.by_pytest or not arguments:
+                print(f"\n== {part.name}", flush=True)
+                found.append(self._run(part, arguments))
+        return found
+
+    def _run(self, part: Part, arguments: Sequence[str]) -> Figures:
+        begin = time.monotonic()
+        with tempfile.NamedTemporaryFile("r", prefix="natgauge-figures-") as file:
+            command_line = [*part.command, *(arguments or part.paths)]
+            output = None if part.by_pytest else subprocess.PIPE
+            environment = os.environ | {FIGURES: file.name}
+            with subprocess.Popen(command_line, cwd=ROOT, env=environment, stdout=output, text=True) as self._process:
+                lines = [_echoed(line) for line in self._process.stdout or ()]
+            status, self._process = self._process.returncode, None
+            figures = from_pytest(part.name, file.read()) if part.by_pytest else from_cargo(part.name, lines)
+        return judged(figures, time.monotonic() - begin, status)
+
+
+def _echoed(line: str) -> str:
+    print(line, end="", flush=True)
+    return line
+
+
+def from_pytest(part: str, text: str) -> Figures:
+    """Read what tests/conftest.py wrote; nothing when pytest ended before it could write."""
+    if not text:
+        return Figures(part)
+    found = json.loads(text)
+    retries, failures = (tuple(found[name]) for name in ("retries", "failures"))
+    return Figures(part, found["passed"], found["failed"], found["skipped"], retries, failures)
+
+
+def from_cargo(part: str, lines: Sequence[str]) -> Figures:
+    """Read the closing lines that the test programs print, one each."""
+    counts = [tuple(map(int, match.groups())) for line in lines if (match := _CARGO_LINE.search(line))]
+    passed, failed, ignored = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
+    return Figures(part, passed, failed, ignored)
+
+
+def judged(figures: Figures, seconds: float, status: int) -> Figures:
+    """Add time and exit status. A part whose program failed although no test did counts as one failure."""
+    broken = status not in (0, _NO_TESTS) and not figures.failed
+    return Figures(
+        figures.part,
+        figures.passed,
+        figures.failed + broken,
+        figures.skipped,
+        figures.retries,
+        (*figures.failures, *([f"{figures.part}: its program ended with exit status {status}"] if broken else [])),
+        seconds,
+        status,
+    )
+
+
+def most_retries(tier: str, seconds: float) -> int:
+    """Second tries that a run of this duration may have."""
+    return MOST_RETRIES * (1 + int(seconds // SOAK_RETRIES_PER)) if tier == "soak" else MOST_RETRIES
+
+
+def _total(found: Sequence[Figures], count: Callable[[Figures], float]) -> float:
+    return sum(count(figures) for figures in found)
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+def table(found: Sequence[Figures]) -> list[tuple[str, ...]]:
+    """A head and a row for each part."""
+    rows = [
+        (one.part, str(one.passed), str(one.failed), str(one.skipped), str(len(one.retries)), _duration(one.seconds))
+        for one in found
+    ]
+    return [("part", "passed", "failed", "skipped", "retries", "time"), *rows]
+
+
+def closing_line(found: Sequence[Figures]) -> str:
+    """The sums over all parts, in the words of pytest's last line, which programs read."""
+    passed, failed, skipped = (
+        int(_total(found, count)) for count in (lambda one: one.passed, lambda one: one.failed, lambda one: one.skipped)
+    )
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
+
+
+def retries_line(tier: str, found: Sequence[Figures]) -> str:
+    """How many lab tests were tried again, and how many may be."""
+    retries = int(_total(found, lambda one: len(one.retries)))
+    return f"retries of lab tests: {retries} (at most {most_retries(tier, _total(found, lambda one: one.seconds))})"
+
+
+def complaints(tier: str, found: Sequence[Figures]) -> list[str]:
+    """Reasons for which the run fails, one line each; empty when it passes."""
+    lines = [f"failed: {name}" for one in found for name in one.failures]
+    names = [name for one in found for name in one.retries]
+    if len(names) > most_retries(tier, _total(found, lambda one: one.seconds)):
+        lines.append(f"too many lab tests were tried again: {', '.join(names)}")
+    if not any(one.passed or one.failed for one in found):
+        lines.append("no test was run")
+    return lines
+
+
+def page(found: Sequence[Figures], described: Mapping[str, str | int | float]) -> str:
+    """The figures of a run of soak, in Markdown."""
+    head, *rows = table(found)
+    lines = command.heading("The last run of make soak", described)
+    lines += [f"| {' | '.join(head)} |", "|---|--:|--:|--:|--:|--:|", *(f"| {' | '.join(row)} |" for row in rows), ""]
+    lines += [f"{closing_line(found)}; {retries_line('soak', found)}"]
+    if reasons := complaints("soak", found):
+        lines += ["", *(f"- {reason}" for reason in reasons)]
+    return "\n".join(lines) + "\n"
+
+
+def _commit() -> str:
+    asked = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    done = subprocess.run(asked, cwd=ROOT, check=False, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def _print_summary(tier: str, found: Sequence[Figures], reasons: Sequence[str]) -> None:
+    widths = (10, 8, 8, 8, 8, 9)
+    print()
+    for row in table(found):
+        print(
+            "".join(
+                f"{word:>{width}}" if at else f"{word:<{width}}"
+                for at, (word, width) in enumerate(zip(row, widths, strict=True))
+            )
+        )
+    print(*reasons, retries_line(tier, found), closing_line(found), sep="\n", flush=True)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the tier and return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("tier", choices=list(TIERS))
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to pytest")
+    given = parser.parse_args(words)
+    described = machine.describe() | {"commit": _commit()}
+    runner = Runner()
+    with runner.listening():
+        found = runner.run(TIERS[given.tier], given.arguments)
+    reasons = complaints(given.tier, found)
+    _print_summary(given.tier, found, [*reasons, *(["interrupted"] if runner.interrupted else [])])
+    if runner.interrupted:
+        return 128 + signal.SIGINT
+    if given.tier == "soak" and not given.arguments:
+        PAGE.write_text(page(found, described))
+    return 1 if reasons or any(one.failed for one in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
