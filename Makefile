@@ -45,7 +45,7 @@ try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 1
 try-install: wheel $(STAMPS)/release-packages ## the first half of it: the wheel is installed, and natgauge answers (root; about 2 minutes)
 	tools/try-wheel --install-only dist/natgauge-*.whl
 
-try-clean: $(STAMPS)/release-packages ## try the last commit in a clean Debian 12 root: make demo, then make test (root)
+try-clean: $(STAMPS)/release-packages ## try the last commit in a clean Debian 12 root: make demo, then make test (root; 8 GiB of memory)
 	tools/try-clean demo test
 
 test: setup $(STAMPS)/test-packages ## all tests but soak: engine, unit, frames, labs (root for the last two)
