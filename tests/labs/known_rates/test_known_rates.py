@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from tests.labs.known_rates.__main__ import CONNECTIONS, OTHERS, compared
 
+# Three labs are made, and each gateway is searched once at least: half a minute.
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
