@@ -198,7 +198,7 @@ class Gateway(Measurer):
             stored=phase1.received,
             phase1=phase1,
             phase2=phase2,
-            preparation=plan.phase2 is not None,
+            preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
             table_count_before=0 if self.knows_count else None,
             table_count_after=self._counted(min(created, self.table_size)),
             each_once=plan.order != "with-replacement",

@@ -6,10 +6,12 @@ from __future__ import annotations
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.measurer import LAG_SHARE
+from natgauge import procedures
+from natgauge.measurer import LAG_SHARE, Ability
 from natgauge.procedures import connection_rate, latency, throughput
 from natgauge.procedures.kit.delay_metrics import TOGETHER
 from natgauge.procedures.kit.lateness import SHORT, ShortTrialsError
+from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
 from natgauge.results.doubts import find
@@ -32,6 +34,58 @@ def test_too_few_connections_are_refused_in_one_line_that_says_how_many_it_takes
     with pytest.raises(ShortTrialsError, match=wanted) as said:
         opened(connections)
     assert "\n" not in str(said.value)
+
+
+def searched_in_short_trials(metric: str, **settings: object) -> MeasurementResult:
+    """Measure in `shared` placement, with as few connections or as short trials as the settings say."""
+    procedure = procedures.get(metric)
+    connections = settings.pop("connections", 100_000)
+    made = procedure.make_settings(
+        {"repeat": 1, **settings},
+        connections=connections,  # type: ignore[arg-type] # an int
+        placement="shared",
+        order="permutation",
+        four_tuples=connections,  # type: ignore[arg-type] # an int
+    )
+    able = frozenset({Ability.QUERIES})
+    gateway = Gateway(establishes=RATE, forwards=400_000.0, placement="shared", abilities=able, four_tuples=5000)
+    return procedure.measure(gateway, made)
+
+
+#: Every metric that searches for a rate by how late its trials end, and a setting that makes its trials short.
+SHORT_TRIALS: dict[str, dict[str, object]] = {
+    "connection-rate": {"connections": 5000},
+    "validated-connection-rate": {"connections": 5000},
+    "enumeration-orders": {"connections": 5000},
+    "throughput": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
+    "resolution-rate": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
+    "frame-loss": {"trial_seconds": 0.01, "connection_rate": 300_000.0, "step": 0.01},
+}
+
+
+def test_every_search_for_a_rate_is_among_those_that_are_tried_here() -> None:
+    searching = {one.metric for one in procedures.procedures().values() if issubclass(one.settings, SearchSettings)}
+    # Back-to-back refuses `shared` placement altogether.
+    assert searching - {"back-to-back"} <= set(SHORT_TRIALS)
+
+
+@pytest.mark.parametrize("metric", SHORT_TRIALS)
+def test_every_rate_that_lateness_decides_says_where_its_trials_were_short(metric: str) -> None:
+    found = searched_in_short_trials(metric, **SHORT_TRIALS[metric])
+    assert "short trials" in {doubt.word for doubt in find(found, Parameters())}
+
+
+@pytest.mark.parametrize("metric", ["connection-rate", "validated-connection-rate", "enumeration-orders"])
+@pytest.mark.parametrize("connections", [64, 100, 1000])
+def test_every_rate_that_the_lag_makes_by_itself_is_refused(metric: str, connections: int) -> None:
+    with pytest.raises(ShortTrialsError, match=rf"^connections: {connections} .*at least \d[\d,]+ connections$"):
+        searched_in_short_trials(metric, connections=connections)
+
+
+def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:
+    settings = connection_rate.Settings(connections=100, placement="shared", repeat=1)
+    with pytest.raises(ShortTrialsError):
+        connection_rate.PROCEDURE.once(Gateway(establishes=RATE, placement="shared"), settings, None)
 
 
 def test_the_number_that_a_refusal_asks_for_is_neither_refused_nor_doubted() -> None:

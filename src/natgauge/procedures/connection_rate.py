@@ -13,8 +13,7 @@ that is tolerated does the same; `kit.lateness` bounds it, and refuses what woul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from natgauge.measurer import TrialOutcome
 from natgauge.procedures.kit import lateness, queues
@@ -22,12 +21,11 @@ from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.expected import expected_rate
 from natgauge.procedures.kit.frame_counts import forwarding_rate
-from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings, establishing_span, search_plan
-from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.searched_rate import SearchedRate
 
 METRIC = "connection-rate"
 UNIT = "connections/s"
@@ -42,30 +40,26 @@ class Settings(SearchSettings):
         return queues.limited(self)
 
 
-class _ConnectionRate(Repetitions[Settings]):
+class _ConnectionRate(SearchedRate[Settings]):
     """The highest rate in connections/s."""
 
     def __init__(self, runner: TrialRunner, settings: Settings) -> None:
         super().__init__(runner, settings)
         self._expected = expected_rate(runner, settings, "new")
 
-    def once(self, known: float | None) -> Measurement:
+    def found(self, known: float | None) -> Measurement:
         def trial(rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
             return self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
 
         span = establishing_span(self.runner.measurer, self.settings.connections, self._expected)
         plan = search_plan(self.settings, span, known, short_probes=False)
-        found = search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
-        if found.value and self.settings.placement == "shared":
-            lateness.refuse_short(self.settings.connections, found.value, self.settings.error)
-        seconds = {queues.TRIAL_SECONDS: self.settings.connections / found.value} if found.value else {}
-        return replace(found, figures={**found.figures, **seconds})
+        return search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        advice = "use more connections"
-        queued = queues.queue_note(measurements, self.settings, "N/R", advice)
-        short = lateness.short_note(measurements, self.settings.placement, self.settings.error, advice)
-        return [*tolerance_note(self.settings), *queued, *short]
+    def length(self) -> lateness.Length:
+        return lateness.of_connections(self.settings.connections)
+
+    def seconds(self, rate: float) -> float:
+        return self.settings.connections / rate
 
 
 PROCEDURE = Procedure(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from natgauge.errors import BrokenError
+from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.inner import measure_first
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, safely_below
 from natgauge.procedures.kit.procedure import Procedure
@@ -125,6 +126,9 @@ class _EnumerationOrders(Standing[Settings]):
         if found.summary.median == 0:
             reasons = "; ".join(found.notes)
             raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {reasons}")
+        advice, what = lateness.of_connections(settings.connections).advice, f"the rate of order {settings.order}"
+        short = lateness.short_note(found.measurements, settings.placement, settings.error, advice, what)
+        self.repetition_notes.extend(short)
         return found.summary.median
 
     def _created(self, settings: Settings, frames: int) -> int:

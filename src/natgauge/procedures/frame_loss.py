@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.frame_counts import lost_share, shortfall, worst
 from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings
@@ -30,7 +31,7 @@ from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
-from natgauge.procedures.kit.values import in_range, positive
+from natgauge.procedures.kit.values import SearchError, in_range, positive
 
 METRIC = "frame-loss"
 UNIT = "%"
@@ -120,7 +121,9 @@ class _FrameLoss(Standing[Settings]):
             self.repetition_notes.append("there were no two trials in a row without loss, down to the lowest rate")
         value = rows[0]["lost_percent" if settings.placement != "shared" else "shortfall_percent"]
         figures = {"highest_rate_without_loss": lossless[0]} if lossless else {}
-        return self.measurement(float(value or 0.0), figures=figures, notes=_shared_note(settings), series=rows)
+        return self.measurement(
+            float(value or 0.0), figures=figures, notes=_shared_notes(settings, lossless), series=rows
+        )
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
         full = f"100 % is {self.full:.0f} frames/s in each direction, {self.meaning}"
@@ -140,10 +143,15 @@ def shares_of(step: float) -> Iterator[float]:
         yield last
 
 
-def _shared_note(settings: Settings) -> list[str]:
+def _shared_notes(settings: Settings, lossless: Sequence[float]) -> list[str]:
     if settings.placement != "shared":
         return []
-    return ["in shared placement nothing is lost; shown is the share by which the sending was slowed down"]
+    said = "in shared placement nothing is lost; shown is the share by which the sending was slowed down"
+    if not lossless:
+        return [said]
+    apart, advice = SearchError(share=settings.step), lateness.of_trials(settings.trial_seconds).advice
+    what = "the highest rate without loss"
+    return [said, *lateness.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:

@@ -112,9 +112,9 @@ class _Throughput(StandingRate[Settings]):
             expected=self._expected,
         )
 
-    def found(self, known: float | None) -> Measurement:
+    def searched(self, known: float | None) -> Measurement:
         if self.settings.search == "binary":
-            return super().found(known)
+            return super().searched(known)
         try:
             return mlr_search.search(_mlr_plan(self.settings, self.span(), known), self.trial)
         except TimeUpError as error:

@@ -11,20 +11,18 @@ one frame lost by chance does not slow down all that follows, and the alpha told
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome, Verdict
-from natgauge.procedures.kit import queues, validation
+from natgauge.procedures.kit import lateness, queues, validation
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
-from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings, establishing_span, search_plan
-from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.searched_rate import SearchedRate
 from natgauge.procedures.kit.validation import Cause, ValidationSettings
 
 METRIC = "validated-connection-rate"
@@ -43,7 +41,7 @@ class Settings(ValidationSettings, SearchSettings):
         return queues.limited(self)
 
 
-class _ValidatedRate(Repetitions[Settings]):
+class _ValidatedRate(SearchedRate[Settings]):
     """The highest R in connections/s; r gets lower where it is what fails."""
 
     def __init__(self, runner: TrialRunner, settings: Settings) -> None:
@@ -52,7 +50,7 @@ class _ValidatedRate(Repetitions[Settings]):
         self.causes: Counter[Cause] = Counter()
         self.asked: dict[float, float] = {}
 
-    def once(self, known: float | None) -> Measurement:
+    def found(self, known: float | None) -> Measurement:
         span = establishing_span(self.runner.measurer, self.settings.connections)
         self.validation = self.settings.validation()
         self.causes.clear()
@@ -61,13 +59,14 @@ class _ValidatedRate(Repetitions[Settings]):
         found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]))
         asked = self.asked.get(found.value)
         figures = {} if asked is None else {"validation_rate": asked, "alpha": asked / found.value}
-        if found.value:
-            figures[queues.TRIAL_SECONDS] = self.settings.connections / found.value
         return replace(found, figures=figures, notes=(*found.notes, *self._asking_notes()))
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        queued = queues.queue_note(measurements, self.settings, "N/R", "use more connections")
-        return [*tolerance_note(self.settings), *queued]
+    def length(self) -> lateness.Length:
+        return lateness.of_connections(self.settings.connections)
+
+    def seconds(self, rate: float) -> float:
+        # Phase 1 is the shorter one, as connections are asked no faster than they were established.
+        return self.settings.connections / rate
 
     def _trial(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
         asked = self.validation.rate(rate)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lag that is tolerated does to a rate in `shared` placement, where lateness decides instead of loss.
+"""What the tolerated lag does to a rate in `shared` placement, where lateness decides instead of loss.
 
 A trial whose sending lasts T seconds passes when the device's work ends no more than the tolerated lag L after that. So
 a rate that passes may be above the device's own by the share L/T: nothing in a trial of a second, all in one of a
-hundred microseconds.
+hundred microseconds. `kit.searched_rate` applies this rule to every search for a rate.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from natgauge.errors import UsageError
@@ -27,15 +28,44 @@ REFUSED_SHARE: Final = 0.05
 
 
 class ShortTrialsError(UsageError):
-    """All connections are established so soon that the tester cannot tell the rate.
+    """The trials of a rate are over so soon that the tester cannot tell the rate.
 
     Attributes:
-        least_rate: what the device surely did, connections/s.
+        least_rate: a rate that the device surely reaches, in the unit of the search.
     """
 
     def __init__(self, text: str, least_rate: float) -> None:
         super().__init__(text)
         self.least_rate = least_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """What decides how long the trials of a search last.
+
+    Attributes:
+        symbol: of the length, as the standards write it.
+        setting: the setting whose value the length is proportional to, as a user reads it.
+        amount: that value, > 0.
+        unit: of the setting.
+        advice: what makes trials longer.
+    """
+
+    symbol: str
+    setting: str
+    amount: float
+    unit: str
+    advice: str
+
+
+def of_connections(connections: int) -> Length:
+    """The length of trials whose phase 1 decides: N/R for N connections."""
+    return Length("N/R", "connections", connections, "connections", "use more connections")
+
+
+def of_trials(seconds: float) -> Length:
+    """The length of trials whose phase 2 decides: T, in seconds."""
+    return Length("T", "trial seconds", seconds, "s", "use longer trials")
 
 
 def lag_share(error: SearchError) -> float:
@@ -48,27 +78,29 @@ def most_share(seconds: float, error: SearchError) -> float:
     return max(lag_share(error), LEAST_LAG_SECONDS / seconds)
 
 
-def refuse_short(connections: int, rate: float, error: SearchError) -> None:
-    """Refuse a connection rate that says more of the tester than of the device.
+def refuse_short(seconds: float, rate: float, error: SearchError, length: Length) -> None:
+    """Refuse a rate that says more of the tester than of the device.
 
     Args:
-        connections: N.
-        rate: the highest that passed, connections/s, > 0.
+        seconds: length of the shortest phase whose lateness decided, > 0.
+        rate: the highest that passed, > 0.
         error: of the search.
+        length: what decides the length of the trials.
 
     Raises:
-        ShortTrialsError: it is one.
+        ShortTrialsError: the rate is one.
     """
-    seconds = connections / rate
     too_high = most_share(seconds, error)
     wanted = error.width(rate) / rate
     if too_high <= max(REFUSED_SHARE, wanted):
         return
+    enough = length.amount * LEAST_LAG_SECONDS / (seconds * wanted)
+    asked = f"{rounded_up(enough):,}" if isinstance(length.amount, int) else f"{math.ceil(enough * 1000) / 1000:g}"
     raise ShortTrialsError(
-        f"connections: {connections} are established within {seconds * 1000:.2g} ms, and the tester notices a lag from "
-        f"{LEAST_LAG_SECONDS * 1000:g} ms on, so their rate could be too high by {too_high:.0%}; choose at least "
-        f"{rounded_up(rate * LEAST_LAG_SECONDS / wanted):,} connections",
-        connections / (seconds + LEAST_LAG_SECONDS),
+        f"{length.setting}: {length.amount} are sent within {seconds * 1000:.2g} ms, and the tester notices a lag "
+        f"from {LEAST_LAG_SECONDS * 1000:g} ms on, so the rate could be too high by {too_high:.0%}; "
+        f"choose at least {asked} {length.unit}",
+        rate * seconds / (seconds + LEAST_LAG_SECONDS),
     )
 
 
@@ -78,7 +110,13 @@ def rounded_up(number: float) -> int:
     return math.ceil(number / grain) * grain
 
 
-def short_note(measurements: Iterable[Measurement], placement: object, error: SearchError, advice: str) -> list[str]:
+def short_note(
+    measurements: Iterable[Measurement],
+    placement: object,
+    error: SearchError,
+    advice: str,
+    what: str = "the rate",
+) -> list[str]:
     """By how much rates may be too high, where that is more than the error asked for.
 
     Args:
@@ -86,16 +124,30 @@ def short_note(measurements: Iterable[Measurement], placement: object, error: Se
         placement: where the device's work was done.
         error: of the search.
         advice: what makes trials longer.
+        what: the rate, as a reader knows it.
     """
     known = [(one.figures[TRIAL_SECONDS], one.value) for one in measurements if TRIAL_SECONDS in one.figures]
     if placement != "shared" or not known:
         return []
     seconds, value = min(known)
+    return note_of(seconds, value, error, advice, what) if value > 0 else []
+
+
+def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: str = "the rate") -> list[str]:
+    """By how much one rate in `shared` placement may be too high, where that is more than the error asked for.
+
+    Args:
+        seconds: length of the trial that decided, > 0.
+        rate: the highest that passed, > 0.
+        error: of the search, or distance of the rates that were tried.
+        advice: what makes trials longer.
+        what: the rate, as a reader knows it.
+    """
     too_high = most_share(seconds, error)
-    if value <= 0 or too_high <= error.width(value) / value:
+    if too_high <= error.width(rate) / rate:
         return []
     note = (
         f"{SHORT}the sending lasted {seconds * 1000:.3g} ms, of which {LEAST_LAG_SECONDS * 1000:g} ms are tolerated as "
-        f"lag, so the rate may be too high by up to {too_high:.1%}; {advice}"
+        f"lag, so {what} may be too high by up to {too_high:.1%}; {advice}"
     )
     return [note]

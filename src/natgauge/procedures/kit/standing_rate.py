@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from natgauge.measurer import TrialOutcome, TrialPlan
-from natgauge.procedures.kit import queues
+from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import forwarding_rate
-from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.phase1 import Preparation, UnpreparableError
 from natgauge.procedures.kit.rate_search import SearchSettings, Span, search_plan
-from natgauge.procedures.kit.repetitions import Answered, Repetitions
+from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.searched_rate import SearchedRate
 
 SearchT = TypeVar("SearchT", bound=SearchSettings)
 
@@ -42,7 +42,7 @@ def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answer
     return Answered(replace(rough.measurements[0], figures=figures), [note, *rough.notes])
 
 
-class StandingRate(Repetitions[SearchT]):
+class StandingRate(SearchedRate[SearchT]):
     """The highest rate of phase 2, in frames/s of each active direction.
 
     Attributes:
@@ -64,16 +64,16 @@ class StandingRate(Repetitions[SearchT]):
     def figures(self, value: float) -> dict[str, float]:
         """What the rate comes to."""
 
-    def once(self, known: float | None) -> Measurement:
+    def found(self, known: float | None) -> Measurement:
         """One search; where phase 1 fails for good, its reason is the answer."""
         self.judged = []
         try:
-            found = self.found(known)
+            found = self.searched(known)
         except UnpreparableError as failure:
             found = _given_up(failure.outcome, self.judged, self.preparation)
         return replace(found, figures={**self.figures(found.value), **found.figures})
 
-    def found(self, known: float | None) -> Measurement:
+    def searched(self, known: float | None) -> Measurement:
         """By halving.
 
         Raises:
@@ -82,14 +82,17 @@ class StandingRate(Repetitions[SearchT]):
         plan = search_plan(self.settings, self.span(), known, short_probes=True)
         return search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
 
+    def length(self) -> lateness.Length:
+        """The length of phase 2: phase 1 only prepares, and its lateness decides nothing."""
+        return lateness.of_trials(self.settings.phase2_seconds)
+
+    def seconds(self, rate: float) -> float:  # noqa: ARG002 - the same for every rate
+        """The length of phase 2."""
+        return self.settings.phase2_seconds
+
     @abstractmethod
     def span(self) -> Span:
         """Where to search."""
-
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        """What tolerance and queues make of it."""
-        queued = queues.queue_note(measurements, self.settings, "T", "use longer trials")
-        return [*tolerance_note(self.settings), *queued]
 
     def phase1_notes(self) -> Sequence[str]:
         """How fast phase 1 was at last."""

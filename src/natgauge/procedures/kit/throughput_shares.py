@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any
 
 from natgauge.errors import BrokenError
+from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.inner import LITERAL, measure_first
 from natgauge.procedures.kit.profiles import COMMON
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.values import SearchError, positive
@@ -54,7 +56,15 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings) ->
         f"throughput {found.summary.median:.0f} frames/s in each direction: one search within "
         f"{found.parameters['error']}, trials of {found.parameters['trial_seconds']:g} s"
     )
+    standing.first_notes.extend(_short(found))
     if found.summary.median == 0:
         notes = "; ".join(found.notes)
         raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")
     return found.summary.median
+
+
+def _short(found: MeasurementResult) -> list[str]:
+    """What the tolerated lag makes of the throughput, which loads are shares of."""
+    run = found.parameters
+    advice, error = lateness.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
+    return lateness.short_note(found.measurements, run["placement"], error, advice, "the throughput")

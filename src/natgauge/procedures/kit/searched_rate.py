@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rate that a search finds: what the length of its trials does to it, in one place for every such metric.
+
+Short trials flatter a device: one with queues before it (see `queues`), and in `shared` placement every one (see
+`lateness`). Both are bounded here; a rate that the tolerated lag may have made by itself is refused.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from natgauge.procedures.kit import lateness, queues
+from natgauge.procedures.kit.notes import tolerance_note
+from natgauge.procedures.kit.rate_search import SearchSettings
+from natgauge.procedures.kit.repetitions import Repetitions
+from natgauge.procedures.kit.results import Measurement
+
+SearchT = TypeVar("SearchT", bound=SearchSettings)
+
+
+class SearchedRate(Repetitions[SearchT]):
+    """The highest rate that passes, and how far the length of its trials lets it be too high."""
+
+    @abstractmethod
+    def found(self, known: float | None) -> Measurement:
+        """One search for the rate; arguments and errors as those of `once`."""
+
+    @abstractmethod
+    def length(self) -> lateness.Length:
+        """What decides how long the trials last."""
+
+    @abstractmethod
+    def seconds(self, rate: float) -> float:
+        """Length of the shortest phase of a trial at this rate (> 0) whose lateness decides, in seconds."""
+
+    def once(self, known: float | None) -> Measurement:
+        """One search, with the length of the trial behind its answer as the figure `TRIAL_SECONDS`.
+
+        Raises:
+            ShortTrialsError: the tolerated lag may have made the rate by itself.
+            NatgaugeError: as `found`.
+        """
+        found = self.found(known)
+        if not found.value:
+            return found
+        seconds = self.seconds(found.value)
+        if self.settings.placement == "shared":
+            lateness.refuse_short(seconds, found.value, self.settings.error, self.length())
+        return replace(found, figures={**found.figures, queues.TRIAL_SECONDS: seconds})
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+        """What the tolerated loss, queues and the tolerated lag make of the rate."""
+        length, settings = self.length(), self.settings
+        queued = queues.queue_note(measurements, settings, length.symbol, length.advice)
+        short = lateness.short_note(measurements, settings.placement, settings.error, length.advice)
+        return [*tolerance_note(settings), *queued, *short]
