@@ -330,6 +330,11 @@ class Measurer(ABC):
     def highest_rate(self) -> float:
         """The tester's own highest rate of such frames in frames/s, all directions together; the search's ceiling."""
 
+    @property
+    def ring(self) -> int | None:
+        """Frames that wait before each core of the device at most, > 0; None = not known, or nothing waits there."""
+        return None
+
     @abstractmethod
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial: the device's table is emptied first, its own count is read after phase 1.

@@ -65,6 +65,7 @@ class Gateway(Measurer):
         slice_noise: of each slice, a share.
         faults: what is wrong with the frames of the next rounds of slices.
         breaks_in_slices: whether no round of slices can be run.
+        ring: what the tester knows of the queue before the device.
     """
 
     establishes: float = 1e6
@@ -101,6 +102,7 @@ class Gateway(Measurer):
     faults: list[str] = field(default_factory=list)
     breaks_in_slices: bool = False
     rounds: list[CostPlan] = field(default_factory=list)
+    ring: int | None = None
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
@@ -263,6 +265,7 @@ class Gateway(Measurer):
             untranslated=offered if self.leaks_copies else 0,
             nominal_seconds=nominal,
             sending_seconds=sending,
+            worst_lag_seconds=sending - nominal,
             final_lag_seconds=sending - nominal,
         )
 

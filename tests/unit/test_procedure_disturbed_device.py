@@ -17,6 +17,10 @@ from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPl
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.time_budget import TIME
+from natgauge.procedures.kit.values import SearchError
+from natgauge.results.doubts import find
+from natgauge.results.parameters import Parameters
 
 N = 1000
 TIMES = frozenset({Ability.RATE_STEP, Ability.LOSS_TIMES, Ability.RESTART_IN_TRIAL})
@@ -57,6 +61,64 @@ def test_the_longest_burst_tells_the_buffer() -> None:
     assert any("RFC 9004 section 5 wants 50" in note for note in result.notes)
 
 
+def test_the_search_begins_where_the_ring_before_the_device_is_full() -> None:
+    """Seven trials went by below 100 frames, each behind a phase 1 of 100,000 connections."""
+    gateway = Gateway(forwards=3e5, queue=512, ring=512)
+    result = measure(back_to_back, gateway, burst_rate=1e6, profile="quick", error=SearchError(share=0.05))
+    assert result.summary.median == pytest.approx(731, rel=0.05)
+    assert len(gateway.plans) - 2 <= 4, "two of them confirm"
+    assert min(one.load for one in result.measurements[0].attempts) >= 600
+
+
+@pytest.mark.parametrize("ring", [None, 64, 16_384])
+def test_a_burst_that_failed_tells_where_the_search_goes_on(ring: int | None) -> None:
+    """Wherever it begins: at a ring of another size, or at one that nobody knows."""
+    gateway = Gateway(forwards=3e5, queue=2048, ring=ring)
+    result = measure(back_to_back, gateway, burst_rate=1e6, error=SearchError(share=0.05), confirm=False)
+    assert result.summary.median == pytest.approx(2048 / 0.7, rel=0.05)
+    assert len(gateway.plans) <= 12
+
+
+@dataclass(slots=True)
+class _Slow(Gateway):
+    """Every trial takes some seconds more than its frames."""
+
+    more_seconds: float = 0.0
+
+    def clock(self) -> float:
+        """With these."""
+        return Gateway.clock(self) + self.more_seconds * len(self.plans)
+
+
+@pytest.mark.parametrize("more_seconds", [0.7, 1.5, 2.5, 4.0, 6.0, 8.0])
+def test_a_minute_is_enough_for_an_answer_or_a_bound(more_seconds: float) -> None:
+    """One of two measurements of a gateway ended with "nothing can be said of the device yet" after a minute."""
+    gateway = _Slow(
+        establishes=212_500, forwards=202_000, queue=512, ring=512, ceiling=4.35e6, more_seconds=more_seconds
+    )
+    settings = back_to_back.PROCEDURE.make_settings(
+        {"profile": "quick"}, connections=100_000, placement="isolated", order="permutation", four_tuples=100_000
+    )
+    result = back_to_back.PROCEDURE.measure(gateway, settings, clock=gateway.clock)
+    (one,) = result.measurements
+    truth = 512 / (1 - 202_000 / (4.35e6 / 4))
+    assert one.value <= truth + 1
+    assert one.upper is not None or one.value > 0
+    assert one.upper is None or one.upper >= truth - 1
+    assert gateway.clock() <= 60 + more_seconds
+    assert (one.limited_by == TIME) == ("undecided" in {doubt.word for doubt in find(result, Parameters())})
+
+
+def test_a_throughput_that_the_time_left_out_corrects_nothing() -> None:
+    note = "left out: the throughput, and with it the corrected buffer time: "
+    gateway = _Slow(establishes=3e5, forwards=2e5, queue=512, ring=512, ceiling=4e6, more_seconds=4.0)
+    settings = back_to_back.Settings(
+        connections=N, placement="isolated", repeat=1, connection_rate=1e5, most_seconds=17.0, burst_seconds=0.5
+    )
+    result = back_to_back.PROCEDURE.measure(gateway, settings, clock=gateway.clock)
+    assert any(one.startswith(note) for one in result.notes) == ("corrected_buffer_seconds" not in result.figures)
+
+
 def test_the_buffer_times_of_rfc_9004() -> None:
     """64-octet frames on 10 Gb/s: a burst of 26,000 lasts 1.747 ms, and 80 % of it was forwarded meanwhile."""
     implied, corrected = buffer_times(26_000, 14_880_952, 14_880_952 * 0.8)
@@ -81,17 +143,52 @@ def test_a_device_as_fast_as_the_burst_has_no_end() -> None:
 def test_a_burst_slower_than_its_rate_says_nothing() -> None:
     """Seen: a burst at 63 % of its rate was called full rate, as 0.2 ms of lag are tolerated in any phase."""
     result = measure(back_to_back, _Buffering(forwards=3e5, buffers=200, sender_lag=180e-6), burst_rate=1e6)
-    counted = [attempt for attempt in result.measurements[0].attempts if attempt.outcome.verdict is not Verdict.INVALID]
-    assert counted
-    for attempt in counted:
-        counts = attempt.outcome.phase2[Direction.INITIATOR]
-        assert counts.nominal_seconds >= 0.95 * counts.sending_seconds
-    # 200 frames are full after 286, and the shortest burst that is sent at its rate has more.
     one = result.measurements[0]
-    assert (one.value, one.upper, one.limited_by, one.figures) == (0, 4096, "tester", {})
-    assert "undecided: the burst is of less than 4096 frames, the shortest sent at its rate" in one.notes
+    # 200 frames are full after 286, and such a burst is sent at 61 % of its rate.
+    assert (one.value, one.limited_by, one.figures) == (0, "tester", {})
+    assert one.upper is not None
+    assert 286 < one.upper <= 600
+    late = max(attempt.load for attempt in one.attempts if attempt.outcome.verdict is Verdict.INVALID)
+    assert late < one.upper
+    told = f"the burst is of less than {one.upper:.0f} frames; {late:.0f} and less could not be sent at their rate"
+    assert f"undecided: {told}" in one.notes
     assert not any("mean burst" in note or "really sent" in note for note in result.notes)
-    assert any("bursts of less than 4096 frames could not be sent at their rate" in note for note in result.notes)
+    assert any(f"bursts of {late:.0f} frames and less could not be sent at their rate" in note for note in result.notes)
+
+
+def test_a_late_burst_that_lost_more_than_its_sender_waited_for_counts() -> None:
+    """A device of 300,000/s forwards 54 frames in 180 us, in which it may have had nothing to do."""
+    result = measure(back_to_back, _Buffering(forwards=3e5, buffers=200, sender_lag=180e-6), burst_rate=1e6)
+    for attempt in result.measurements[0].attempts:
+        counts = attempt.outcome.phase2[Direction.INITIATOR]
+        in_time = counts.nominal_seconds >= 0.95 * counts.sending_seconds
+        assert (attempt.outcome.verdict is not Verdict.INVALID) == (in_time or counts.lost > 54)
+
+
+@dataclass(slots=True)
+class _SlowStart(Gateway):
+    """The tester sends no burst faster than so many frames/s, as it needs its core for the device's links, too."""
+
+    reaches: float = 1e6
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Late by what it sends slower."""
+        bursts = plan.phase2
+        slow = 0.0 if bursts is None else bursts.seconds * max(bursts.initiator_rate / self.reaches - 1, 0.0)
+        self.sender_lag = slow
+        return Gateway.measure(self, plan)
+
+
+@pytest.mark.parametrize("reaches", [4e6, 800_000, 500_000])
+def test_bursts_run_no_faster_than_the_tester_reaches_in_this_lab(reaches: float) -> None:
+    """Seen: half of what the tester does over a cable was more than it does into a lab, so no burst was on time."""
+    gateway = _SlowStart(forwards=2e5, queue=512, ring=512, ceiling=4.4e6, reaches=reaches)
+    result = measure(back_to_back, gateway, throughput_rate=2e5, burst_seconds=0.5, error=SearchError(share=0.05))
+    sent = result.figures["sent_frames_per_second"]
+    assert sent <= min(1.1e6, reaches)
+    assert sent >= min(1.1e6, 0.5 * reaches)
+    assert result.summary.median == pytest.approx(512 / (1 - 2e5 / sent), rel=0.06)
+    assert any("as the tester did not reach 1100000" in note for note in result.notes) == (reaches < 1.1e6)
 
 
 def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
@@ -124,7 +221,7 @@ def test_a_burst_that_passes_while_the_device_stands_still_says_nothing() -> Non
 def test_a_tester_that_sends_no_burst_at_its_rate_has_no_answer() -> None:
     result = measure(back_to_back, Gateway(sender_lag=180e-6), burst_rate=1e6, burst_seconds=0.001)
     assert (result.summary.median, result.limited_by, result.error) == (0, "tester", None)
-    assert any("no burst of up to 1000 frames could be sent at 1000000 frames/s" in note for note in result.notes)
+    assert any("up to 1000 frames at once the tester sent none in time" in note for note in result.notes)
 
 
 @dataclass(slots=True)

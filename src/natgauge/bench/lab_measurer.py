@@ -143,6 +143,11 @@ class LabMeasurer(Measurer):
         """The tester's own highest rate in frames/s, all directions together."""
         return self.settings.highest_phase1_rate if self.phase1_only else self.settings.highest_phase2_rate
 
+    @property
+    def ring(self) -> int | None:
+        """Frames that wait before each core of the device at most, as far as the lab knows."""
+        return self.settings.ring
+
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial; a device that collapsed in the one before is started anew first, where it is ours.
 

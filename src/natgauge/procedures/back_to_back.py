@@ -9,12 +9,19 @@ searched. What a burst beyond the throughput can be long tells how much the devi
 
 The benchmark of RFC 9004 is the mean of the repetitions. In `shared` placement nothing queues before the device, so
 there is nothing to measure. The tester is late at the start of a burst, which makes a short one slower than its rate:
-what was really sent is told, and a burst too slow says nothing. A device that forwards as fast as the burst has no end
+what was really sent is told. A burst too slow that passes says nothing, and neither does one that lost no more than the
+device would have forwarded while it waited for a late sender. A device that forwards as fast as the burst has no end
 to it; that is told.
+
+Each burst has a phase 1 of its own, which takes most of a trial's time. So the search begins where the queue before the
+device should be full, and goes on where a burst that failed says: a device returns at least as many frames of it as
+the longest burst has that loses nothing. What must be known first has a share of the time, the rest is for bursts: an
+answer is a bound at least.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +32,7 @@ from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import SearchPlan, search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
-from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings, top_rate
@@ -34,18 +41,27 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.time_budget import UNDECIDED
+from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED, TimeUpError
 from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "back-to-back"
 UNIT = "frames"
 
-#: The first burst, in frames of each direction: shorter than any card's ring.
-FIRST_BURST = 64
+#: The first burst where no ring is known, in frames of each direction: as many as cards' rings hold by default.
+FIRST_BURST = 512
+#: Of the time that is left, the search for a safe phase 1 and then the one for the throughput may take so much.
+PHASE1_TIME_SHARE = 0.4
+THROUGHPUT_TIME_SHARE = 0.5
 LONGEST_BURST_SECONDS = 30.0
 #: Bursts run at this share of the tester's highest rate: at the whole of it a burst of less than a millisecond is never
 #: on time, because its first batch costs more than the following ones.
 BURST_SHARE = 0.5
+#: Before the first search the rate is lowered this often at most, where the tester does not reach it: to this share of
+#: what it did reach, and not below this share of what it was, nor below this multiple of the throughput.
+MOST_SLOWER = 3
+SAFELY_REACHED = 0.9
+STEEPEST_SLOWER = 0.5
+LEAST_ABOVE_THROUGHPUT = 1.5
 #: A burst that was sent at less than this share of its rate says nothing: no burst has that length at that rate.
 ON_TIME_SHARE = 0.95
 #: The figure that holds the real rate of a burst, in frames/s.
@@ -99,40 +115,74 @@ class _BackToBack(Standing[Settings]):
     """The longest burst without loss, in frames of each active direction."""
 
     def __init__(self, runner: TrialRunner, settings: Settings) -> None:
-        super().__init__(runner, settings)
-        self.throughput = throughput_of(self, settings)
+        super().__init__(runner, settings, prepare(runner, settings, PHASE1_TIME_SHARE))
         self.rate = settings.burst_rate or BURST_SHARE * top_rate(runner.measurer) / settings.active
+        self.throughput = self._throughput()
+        self._meant = self.rate
+        #: A burst that was tried before the search, and how that ended.
+        self._tried: tuple[float, TrialOutcome] | None = None
+        #: Frames of the longest burst that could not be sent in time, while every longer one could; 0 = none.
+        self.late = 0.0
 
-        self.shortest: float | None = None
+    def _throughput(self) -> float | None:
+        """In frames/s of each direction; None where the time did not suffice for a bound."""
+        try:
+            return throughput_of(self, self.settings, THROUGHPUT_TIME_SHARE)
+        except TimeUpError as error:
+            self.first_notes.append(f"{LEFT_OUT}the throughput, and with it the corrected buffer time: {error}")
+            return None
 
     def once(self, known: float | None) -> Measurement:
-        tried: list[Attempt] = []
-        if self.shortest is None:
-            self.shortest = self._shortest_on_time(tried)
-        if self.shortest is None:
-            note = f"no burst of up to {self._longest:.0f} frames could be sent at {self.rate:.0f} frames/s"
-            return Measurement(0.0, None, "tester", verdict_counts(tried), tuple(tried), notes=(note,))
-        found = search(self._plan(known, self.shortest), self._burst, lambda _: None)
-        attempts = (*tried, *found.attempts)
+        slow = self._slowed_down() if known is None and self.settings.burst_rate is None else []
+        found = search(self._plan(known), self._burst, _least_received)
+        attempts = (*slow, *found.attempts)
         found = replace(found, attempts=attempts, trials=verdict_counts(attempts))
-        if not found.value and self.shortest > 1:
-            note = f"{UNDECIDED}the burst is of less than {self.shortest:.0f} frames, the shortest sent at its rate"
-            return replace(found, limited_by="tester", notes=(*found.notes, note))
+        self.late = max([self.late, *_late_loads(found)])
+        if found.value:
+            return replace(found, figures=self._figures(found))
+        if found.upper is None or not self.late:
+            return found
+        note = (
+            f"{UNDECIDED}the burst is of less than {found.upper:.0f} frames; "
+            f"{self.late:.0f} and less could not be sent at their rate"
+        )
+        return replace(found, limited_by="tester", notes=(*found.notes, note))
+
+    def _slowed_down(self) -> list[Attempt]:
+        """Lower the rate to what the tester reaches in this lab; the bursts that were too slow."""
+        slow: list[Attempt] = []
+        while len(slow) < MOST_SLOWER:
+            frames = min(float(round(self._expected() or FIRST_BURST)), self._longest)
+            outcome = self._sent(frames, Bounds())
+            share = _share_of_rate(outcome)
+            if share >= ON_TIME_SHARE:
+                self._tried = frames, outcome
+                break
+            slow.append(Attempt(frames, short=False, outcome=self._in_time(frames, outcome)))
+            if not any(counts.stalled_seconds for counts in outcome.phase2.values()):
+                lower = self.rate * max(share * SAFELY_REACHED, STEEPEST_SLOWER)
+                self.rate = min(self.rate, max(lower, LEAST_ABOVE_THROUGHPUT * (self.throughput or 0.0)))
+        return slow
+
+    def _figures(self, found: Measurement) -> dict[str, float]:
+        """The rate of the burst, and the buffer times in seconds."""
         sent = self._sent_rate(found)
-        implied, corrected = buffer_times(found.value, sent, self.throughput)
-        figures = {"implied_buffer_seconds": implied, "corrected_buffer_seconds": corrected, SENT_RATE: sent}
-        return replace(found, figures=figures)
+        implied, corrected = buffer_times(found.value, sent, self.throughput or 0.0)
+        figures = {"implied_buffer_seconds": implied, SENT_RATE: sent}
+        return figures if self.throughput is None else {**figures, "corrected_buffer_seconds": corrected}
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
         rates = [one.figures[SENT_RATE] for one in measurements if SENT_RATE in one.figures]
         sent = statistics.fmean(rates) if rates else self.rate
+        meant = "" if self.rate == self._meant else f", as the tester did not reach {self._meant:.0f}"
         told = f", really sent at {sent:.0f} ({sent / self.rate:.1%})" if rates else ""
-        shortest = self.shortest or 0.0
-        short = [f"bursts of less than {shortest:.0f} frames could not be sent at their rate"] if shortest > 1 else []
+        late = [f"bursts of {self.late:.0f} frames and less could not be sent at their rate"] if self.late else []
+        throughput = "not known" if self.throughput is None else f"{self.throughput:.0f} frames/s"
+        bursts = [one.value for one in measurements if SENT_RATE in one.figures]
         return [
-            f"bursts at {self.rate:.0f} frames/s in each direction{told}; throughput {self.throughput:.0f} frames/s",
-            *(buffer_notes([one.value for one in measurements], sent, self.throughput) if rates else ()),
-            *short,
+            f"bursts at {self.rate:.0f} frames/s in each direction{told}{meant}; throughput {throughput}",
+            *(buffer_notes(bursts, sent, self.throughput) if bursts else ()),
+            *late,
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
             *tolerance_note(self.settings),
         ]
@@ -142,58 +192,79 @@ class _BackToBack(Standing[Settings]):
         """Frames of the longest burst."""
         return max(float(int(self.settings.burst_seconds * self.rate)), 1.0)
 
-    def _plan(self, known: float | None, shortest: float) -> SearchPlan:
+    def _plan(self, known: float | None) -> SearchPlan:
         settings = self.settings
-        start = max(float(round(known * 0.9)), 1.0) if known else FIRST_BURST
         return SearchPlan(
             top=self._longest,
-            start=min(max(start, shortest), self._longest),
-            floor=shortest,
+            start=min(FIRST_BURST, self._longest),
+            floor=1.0,
             error=settings.error,
-            stride=1.25 if known else 2.0,
             invalid_repeats=settings.invalid_repeats,
             loss_verifications=settings.loss_verifications,
             confirm=settings.confirm,
             unit="frames at once",
+            expected=known or self._expected(),
             whole=True,
         )
 
-    def _shortest_on_time(self, tried: list[Attempt]) -> float | None:
-        """Frames of a burst that is sent at its rate, as all longer ones up to the first; None where none is.
-
-        Args:
-            tried: each trial is added.
-        """
-        frames, shortest = 1.0, None
-        while True:
-            outcome = self._burst(frames, False, Bounds())  # noqa: FBT003 - the search's signature
-            tried.append(Attempt(frames, short=False, outcome=outcome))
-            # A trial that speaks of the device was on time, see below.
-            shortest = None if outcome.verdict is Verdict.INVALID else shortest or frames
-            if frames >= self._longest or (shortest and frames >= FIRST_BURST):
-                return shortest
-            frames = min(frames * 2, self._longest)
+    def _expected(self) -> float | None:
+        """Frames of a burst that fills the ring before the device; None where none is known."""
+        ring, throughput = self.runner.measurer.ring, self.throughput
+        if throughput is not None and throughput >= self.rate:
+            return self._longest
+        if ring is None or throughput is None:
+            return None
+        return min(ring / (1 - throughput / self.rate), self._longest)
 
     def _burst(self, frames: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
-        plan = self.settings.plan(self.preparation.rate, self.rate, frames / self.rate)
-        outcome = self.trial(frames, plan, bounds)
+        tried, self._tried = self._tried, None
+        if tried is not None and tried[0] == frames:
+            return self._in_time(*tried)
+        return self._in_time(frames, self._sent(frames, bounds))
+
+    def _sent(self, frames: float, bounds: Bounds) -> TrialOutcome:
+        return self.trial(frames, self.settings.plan(self.preparation.rate, self.rate, frames / self.rate), bounds)
+
+    def _in_time(self, frames: float, outcome: TrialOutcome) -> TrialOutcome:
+        """The outcome; INVALID where the sender or the device's cores were late, and that may have decided."""
         if outcome.verdict is Verdict.PASS and outcome.device_stalled_seconds:
             # A queue or a policer that had more time takes more frames; the loss of one that had less is excused.
             stalled = outcome.device_stalled_seconds * 1000
             reason = f"the device's cores stood still for {stalled:.1f} ms, in which more can pass than otherwise"
             return replace(outcome, verdict=Verdict.INVALID, limited_by="host", reason=reason)
         share = _share_of_rate(outcome)
-        if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or share >= ON_TIME_SHARE:
+        if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or share >= ON_TIME_SHARE or self._lost_anyway(outcome):
             return outcome
         reason = f"the burst of {frames:.0f} frames was sent at {share:.1%} of its rate"
         cause = "host" if outcome.disturbed else "tester"
         return replace(outcome, verdict=Verdict.INVALID, limited_by=cause, failed_phase=None, reason=reason)
+
+    def _lost_anyway(self, outcome: TrialOutcome) -> bool:
+        """Whether more was lost than the device would have forwarded while it waited for a late sender."""
+        rate = self.rate if self.throughput is None else self.throughput
+        return any(counts.lost > rate * counts.worst_lag_seconds for counts in outcome.phase2.values() if counts.lost)
 
     def _sent_rate(self, found: Measurement) -> float:
         """The lowest rate in frames/s at which the burst that is the answer was really sent."""
         passed = [one.outcome for one in found.attempts if one.load == found.value]
         shares = [_share_of_rate(outcome) for outcome in passed if outcome.verdict is Verdict.PASS]
         return self.rate * min(shares, default=1.0)
+
+
+def _least_received(outcome: TrialOutcome) -> float | None:
+    """Frames that came back of a burst that lost some, of the direction that lost most; None where none was lost.
+
+    The longest burst without loss has no more: a device that holds B frames and forwards a share x of what comes
+    returns B + x * F of a burst of F, and is full after B / (1 - x) of them.
+    """
+    return min((float(counts.received) for counts in outcome.phase2.values() if counts.lost), default=None)
+
+
+def _late_loads(found: Measurement) -> list[float]:
+    """Bursts below the answer's bounds that the tester was always late with."""
+    decided = {one.load for one in found.attempts if one.outcome.verdict is not Verdict.INVALID}
+    late = {one.load for one in found.attempts if one.outcome.limited_by == "tester"} - decided
+    return [load for load in late if load < min(decided, default=math.inf)]
 
 
 def _share_of_rate(outcome: TrialOutcome) -> float:
@@ -214,11 +285,12 @@ def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[
     return implied, implied * max(0.0, 1 - throughput / rate)
 
 
-def buffer_notes(bursts: Sequence[float], rate: float, throughput: float) -> list[str]:
-    """The benchmark and what it says of the buffer."""
+def buffer_notes(bursts: Sequence[float], rate: float, throughput: float | None) -> list[str]:
+    """The benchmark and what it says of the buffer; of a throughput that is not known nothing is corrected."""
     mean = statistics.fmean(bursts)
-    implied, corrected = buffer_times(mean, rate, throughput)
-    times = f"implied buffer time {implied * 1000:.4g} ms, corrected {corrected * 1000:.4g} ms"
+    implied, corrected = buffer_times(mean, rate, throughput or 0.0)
+    times = f"implied buffer time {implied * 1000:.4g} ms"
+    times += "" if throughput is None else f", corrected {corrected * 1000:.4g} ms"
     return [f"mean burst {mean:.0f} frames: {times}"]
 
 

@@ -11,6 +11,8 @@ Plain halving, with what the standards leave unsaid:
 * Frames that are lost or come back wrong at every rate in the same share end the search (see `incurable`). Where the
   first failures hint at that, rates far above and far below them are tried next.
 * Where it is known about where it should end, it begins there instead (see `nearing`).
+* Of bursts a short one is what the tester cannot send in time. Such a length bounds the search from below instead, and
+  where nothing passes, the shortest burst that failed is an answer by itself: no burst at all loses nothing.
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
   second time, a third time where the two differ, and the majority counts. If that moves a bound the search goes on.
 """
@@ -73,7 +75,7 @@ class SearchPlan:
         most_trials: the search ends after so many, with what it has.
         unit: of a load, for the notes; the search itself only needs a number that gets harder as it grows.
         expected: where the search should end, > 0; None = nothing is known.
-        whole: loads are whole numbers.
+        whole: loads are whole numbers: frames of a burst, whose length is searched instead of a rate.
     """
 
     top: float
@@ -128,6 +130,7 @@ class _Search:
         self._incurable: Incurable | None = None
         self._looked_above = False
         self._undecided = False
+        self._floor = plan.floor
         self._nearing = None if plan.expected is None else Nearing(plan.expected, plan.error)
 
     def run(self) -> Measurement:
@@ -151,7 +154,8 @@ class _Search:
         lower, upper = self._lower(full=True), self._upper()
         value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
         self._undecided = bound is None or not self._resolved(value, bound)
-        if lower is None and self._undecided:
+        known = bound if self._plan.whole else None
+        if lower is None and self._undecided and known is None:
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
             raise nothing_passed(bound, self._plan.unit, error)
@@ -188,11 +192,14 @@ class _Search:
     def _converge(self) -> None:
         while (following := self._next()) is not None:
             load, short = following
-            self._decide(float(round(load)) if self._plan.whole else load, short=short and self._plan.short_probes)
+            self._decide(self._as_tried(load), short=short and self._plan.short_probes)
             # Of bursts not the rate is searched but the length.
             self._incurable = None if self._plan.whole else self._faults.found()
             if self._incurable is not None:
                 raise _Stop(self._incurable.note(self._plan.unit))
+
+    def _as_tried(self, load: float) -> float:
+        return float(round(load)) if self._plan.whole else load
 
     def _next(self) -> tuple[float, bool] | None:
         """The next load and whether a probe will do; None when the bounds are near enough."""
@@ -204,7 +211,7 @@ class _Search:
         resolved = self._resolved(lower.rate, upper.rate)
         if not resolved and self._nearing is not None:
             guess = self._nearing.between(lower.rate, upper)
-            if guess is not None:
+            if guess is not None and self._as_tried(guess) not in self._loads:
                 return guess, False
         if not resolved and upper.rate > NEAR * lower.rate:
             return self._narrowing(lower.rate, upper), True
@@ -214,15 +221,17 @@ class _Search:
 
     def _upward(self, lower: Load | None) -> tuple[float, bool] | None:
         near = self._nearing
+        if lower is None and self._floor > self._plan.top:
+            return None
         if lower is None:
-            return (self._plan.start, True) if near is None else (self._within(near.start), False)
+            return (self._within(self._plan.start), True) if near is None else (self._within(near.start), False)
         if lower.rate < self._plan.top:
             load, short = (lower.rate * self._stride(), True) if near is None else near.above(lower)
             return min(load, self._plan.top), short
         return None if lower.status is Status.PASS else (lower.rate, False)
 
     def _downward(self, upper: Load) -> tuple[float, bool] | None:
-        if upper.rate <= self._plan.floor or self._rate_is_not_the_cause():
+        if upper.rate <= self._floor or self._rate_is_not_the_cause():
             return None
         suspected = None if self._plan.whole else self._faults.suspected()
         if suspected is not None:
@@ -236,7 +245,7 @@ class _Search:
             guess = max((upper.forwarded or 0.0) * (1 - BESIDE), upper.rate / STEEPEST)
             if upper.forwarded is None or guess >= upper.rate * (1 - BESIDE):
                 guess = upper.rate / self._stride()
-        return max(guess, self._plan.floor), True
+        return max(guess, self._floor), True
 
     def _far(self, suspected: Incurable) -> float:
         """Once far above the failures; then between what is alike and what is not; at last far below.
@@ -258,7 +267,7 @@ class _Search:
         return max(enough if down < enough < suspected.lowest else down, self._plan.floor)
 
     def _within(self, load: float) -> float:
-        return min(max(load, self._plan.floor), self._plan.top)
+        return min(max(load, self._floor), self._plan.top)
 
     def _stride(self) -> float:
         return self._plan.stride if len(self._loads) == 1 else NEAR
@@ -287,7 +296,7 @@ class _Search:
                 break
             outcome = self._valid(load, short=short) or outcome
         if outcome is None:
-            load.undecided = True
+            self._give_up(load)
         elif outcome.verdict is Verdict.PASS:
             load.passes += not short
             load.short_passes += short
@@ -296,6 +305,16 @@ class _Search:
             load.cause = outcome.limited_by or "device"
             load.forwarded = self._forwarded(outcome)
             load.collapsed = outcome.verdict is Verdict.COLLAPSED
+
+    def _give_up(self, load: Load) -> None:
+        """No trial of this load said anything; of bursts that the tester was late with, no shorter one will."""
+        lower = self._lower(full=False)
+        too_short = load.cause == "tester" and not load.decisions and (lower is None or load.rate < lower.rate)
+        if not (self._plan.whole and too_short):
+            load.undecided = True
+            return
+        del self._loads[load.rate]
+        self._floor = min(load.rate * NEAR, self._plan.top) if load.rate < self._plan.top else math.inf
 
     def _valid(self, load: Load, *, short: bool) -> TrialOutcome | None:
         """Repeat until a trial speaks of the device; None when the limit of repeats is reached."""
@@ -387,6 +406,9 @@ class _Search:
         """What the upper bound is due to, and the note that says so where it is not simply the device."""
         if self._undecided:
             return TIME
+        if upper is None and not value:
+            self._notes.append(f"up to {self._plan.top:.0f} {self._plan.unit} the tester sent none in time")
+            return "tester"
         if upper is None:
             self._notes.append(
                 f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"

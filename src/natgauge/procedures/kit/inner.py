@@ -43,26 +43,31 @@ def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> Setting
     return kind(**{**given, "repeat": 1, **own})
 
 
-def measure_first(metric: str, runner: TrialRunner, settings: TrialSettings, **own: Any) -> MeasurementResult:
+def measure_first(
+    metric: str, runner: TrialRunner, settings: TrialSettings, *, share: float | None = None, **own: Any
+) -> MeasurementResult:
     """Measure a metric that the runner's measurement needs first, and tell its trials to the same observer.
 
     Args:
         metric: name of the inner measurement.
         runner: of the measurement that needs it.
         settings: of the measurement that needs it.
+        share: of the time that is left, 0 < share <= 1, where a bound suffices: a result is returned then that the time
+            limited. None = the search must be done, in all of the time that is left.
         own: what is the inner measurement's alone.
 
     Raises:
-        TimeUpError: the time of the runner's measurement did not suffice; the text says what is known.
+        TimeUpError: the time did not suffice; the text says what is known.
         NatgaugeError: a trial could not be run at all.
     """
     procedure = procedures.get(metric)
     asked = inner(procedure.settings, settings, **own)
+    budget = runner.budget if share is None else runner.budget.part(share)
     try:
-        found = procedure.measure(runner.measurer, asked, runner.observe, runner.budget)
+        found = procedure.measure(runner.measurer, asked, runner.observe, budget)
     except TimeUpError as error:
         raise TimeUpError(f"of the {metric} that it needs first: {error}") from None
-    for note in found.notes:
-        if note.startswith(UNDECIDED):
-            raise TimeUpError(f"the {metric} that it needs first is {note}")
+    undecided = [note for note in found.notes if note.startswith(UNDECIDED)]
+    if undecided and share is None:
+        raise TimeUpError(f"the {metric} that it needs first is {undecided[0]}")
     return found

@@ -140,8 +140,13 @@ def safely_below(connection_rate: float) -> Preparation:
     return Preparation(connection_rate * SAFE_SHARE, connection_rate)
 
 
-def prepare(runner: TrialRunner, settings: Phase1Settings) -> Preparation:
+def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None = None) -> Preparation:
     """Find a safe rate of phase 1; 0 when the device establishes no connections at any rate.
+
+    Args:
+        runner: of the measurement.
+        settings: of the measurement.
+        share: of the time that is left, where a lower bound suffices; None = the search must be done.
 
     Raises:
         NatgaugeError: a trial could not be run at all.
@@ -151,7 +156,7 @@ def prepare(runner: TrialRunner, settings: Phase1Settings) -> Preparation:
     if settings.connection_rate:
         return safely_below(settings.connection_rate)
     try:
-        rough = measure_first(CONNECTION_RATE, runner, settings, error=ROUGH_ERROR, confirm=False)
+        rough = measure_first(CONNECTION_RATE, runner, settings, share=share, error=ROUGH_ERROR, confirm=False)
     except ShortTrialsError as error:
         # Where nothing is lost but time, what the device surely did is safe enough.
         return safely_below(error.least_rate)

@@ -14,6 +14,7 @@ from natgauge.procedures.kit.profiles import COMMON
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME
 from natgauge.procedures.kit.values import SearchError, positive
 
 #: The search for the throughput that the rates are shares of: finer than any share that is asked for.
@@ -37,11 +38,17 @@ class ThroughputShareSettings(TrialSettings):
     )
 
 
-def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings) -> float:
+def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings, share: float | None = None) -> float:
     """The throughput in frames/s of each direction, over connections that a safe phase 1 is known for.
+
+    Args:
+        standing: of the measurement that needs it.
+        settings: of the same.
+        share: of the time that is left, where a lower bound suffices; None = the search must be done.
 
     Raises:
         BrokenError: the device forwards nothing without loss.
+        TimeUpError: the time did not suffice.
         NatgaugeError: a trial could not be run at all.
     """
     if settings.throughput_rate:
@@ -51,7 +58,13 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings) ->
     # RFC 2544 sections 24 and 26.1: with `rfc` as when the throughput is measured for itself.
     literal = settings.profile == LITERAL
     error = COMMON[LITERAL]["error"] if literal else THROUGHPUT_ERROR
-    found = measure_first("throughput", runner, settings, error=error, confirm=literal, connection_rate=known)
+    found = measure_first(
+        "throughput", runner, settings, share=share, error=error, confirm=literal, connection_rate=known
+    )
+    (one,) = found.measurements
+    if one.limited_by == TIME:
+        upper = "" if one.upper is None else f", less than {one.upper:.0f}"
+        standing.first_notes.append(f"{LEFT_OUT}halving the throughput, at least {one.value:.0f} frames/s{upper}")
     standing.first_notes.append(
         f"throughput {found.summary.median:.0f} frames/s in each direction: one search within "
         f"{found.parameters['error']}, trials of {found.parameters['trial_seconds']:g} s"

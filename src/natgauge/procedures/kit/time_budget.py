@@ -56,6 +56,11 @@ class TimeBudget:
         """Seconds that are left, at least 0; None = there is no end."""
         return None if self.seconds is None else max(0.0, self.seconds - (self.clock() - self._began))
 
+    def part(self, share: float) -> TimeBudget:
+        """A share of what is left, 0 < share <= 1, for what is needed first: the rest is for what needs that."""
+        left = self.left
+        return TimeBudget(None if left is None else share * left, self.clock)
+
     def allow(self, plan: TrialPlan) -> None:
         """See that a trial fits into the time that is left.
 
