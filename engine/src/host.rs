@@ -16,8 +16,6 @@ use crate::shared::MOST_STALLS;
 
 /// A watched CPU wakes this often.
 pub const BEAT_NS: u64 = 1_000_000;
-/// Softirqs may rightly hold a CPU for 2 ms; more than this is a stall.
-const WATCHED_STALL_NS: u64 = 5_000_000;
 /// A step of the wall clock against the monotonic one.
 const STEP_NS: i64 = 1_000_000;
 const TICK_NS: u64 = 10_000_000;
@@ -179,11 +177,11 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Start watching.
-    pub fn start(cpu: usize) -> Self {
+    /// Start watching; a CPU that cannot be woken for longer than `stall_ns` stands still.
+    pub fn start(cpu: usize, stall_ns: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        Self { cpu, stop, thread: thread::spawn(move || watch(cpu, &seen)) }
+        Self { cpu, stop, thread: thread::spawn(move || watch(cpu, stall_ns, &seen)) }
     }
 
     /// Stop and tell.
@@ -193,7 +191,7 @@ impl Watcher {
     }
 }
 
-fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
+fn watch(cpu: usize, stall_ns: u64, stop: &AtomicBool) -> Stalls {
     let mut stalls = Stalls::default();
     if pin(cpu).is_err() {
         return stalls;
@@ -208,7 +206,7 @@ fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
         thread::sleep(std::time::Duration::from_nanos(BEAT_NS));
         let now = now_ns();
         let late = (now - last).saturating_sub(BEAT_NS);
-        if late > WATCHED_STALL_NS {
+        if late > stall_ns {
             stalls.count += 1;
             stalls.total_ns += late;
             stalls.worst_ns = stalls.worst_ns.max(late);

@@ -106,6 +106,11 @@ impl Excuses {
         Self(merged)
     }
 
+    /// Each of the times from its beginning to its end, in their order and apart from each other.
+    pub fn each(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().copied()
+    }
+
     /// Whether a frame due at this time may have been lost by one.
     pub fn cover(&self, due_ns: u64) -> bool {
         let later = self.0.partition_point(|&(from, _)| from <= due_ns);
@@ -116,6 +121,7 @@ impl Excuses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::DelaySamples;
     use crate::sender::Step;
 
     const MS: u64 = 1_000_000;
@@ -156,6 +162,23 @@ mod tests {
         let stall = Stall { from_ns: 5 * MS, to_ns: 9 * MS };
         let ends = |percent| until_caught_up(&stall, percent).to_ns / MS;
         assert_eq!((ends(None), ends(Some(200)), ends(Some(125)), ends(Some(110))), (9, 13, 25, 49));
+    }
+
+    #[test]
+    fn frames_due_before_a_time_follow_a_step_of_the_rate() {
+        let flow = Flow { side: 0, stream: 0, frames: 1_000, rate: 10_000.0, step: None };
+        let stepped = Flow { step: Some(Step { frames: 500, rate: 5_000.0 }), ..flow };
+        let at = |flow: Flow, ms: u64| flow.due_before((ms * MS) as f64);
+        assert_eq!([0, 1, 50, 100, 500].map(|ms| at(flow, ms)), [0, 10, 500, 1_000, 1_000]);
+        assert_eq!([50, 100, 150, 200, 900].map(|ms| at(stepped, ms)), [500, 1_000, 1_250, 1_500, 1_500]);
+    }
+
+    #[test]
+    fn samples_before_a_frame_are_those_that_were_timed() {
+        let samples = DelaySamples { from_ms: 60, frames: 4 };
+        // At 1,000/s the frames 60, 70, 80 and 90 of 100.
+        let timed = [0, 60, 61, 70, 71, 95, 100].map(|number| samples.before(number, 1_000.0, 100));
+        assert_eq!(timed, [0, 0, 1, 1, 2, 4, 4]);
     }
 
     #[test]

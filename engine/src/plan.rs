@@ -193,7 +193,7 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
     let (Some(samples), Some(phase2)) = (&request.delay_samples, &request.phase2) else { return streams };
     for stream in phase2.streams() {
         let from = samples.first(stream.rate);
-        let every = ((stream.frames - from) / samples.frames).max(1);
+        let every = samples.every(stream.rate, stream.frames);
         streams[PHASE2[stream.side]] = types::sampling { from, every, frames: samples.frames };
     }
     streams

@@ -22,6 +22,10 @@ pub struct Buckets(pub Vec<(i64, i64, u64)>);
 pub struct Delay {
     pub frames: u64,
     pub negative: u64,
+    /// Of the frames to be timed: due during a stall, up to 1 ms before it, or as long again behind it, as in
+    /// lost_in_stalls. Absent: the stalls were too many to remember.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_in_stalls: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_ns: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,7 +198,7 @@ pub struct Stall {
 pub struct Cpu {
     pub cpu: usize,
     pub role: Role,
-    /// Times this CPU did nothing of its task for more than senders.stall_ns (watched CPUs: 5 ms).
+    /// Times this CPU did nothing of its task for more than senders.stall_ns (watched CPUs: watch_stall_ns).
     pub stalls: u64,
     pub stalled_ns: u64,
     pub worst_stall_ns: u64,

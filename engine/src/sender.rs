@@ -55,6 +55,16 @@ impl Flow {
             _ => 1e9 * number as f64 / self.rate,
         }
     }
+
+    /// Frames that are due before a time, ns since the start.
+    pub fn due_before(&self, ns: f64) -> u64 {
+        let first = 1e9 * self.frames as f64 / self.rate;
+        let due = match self.step {
+            Some(step) if ns > first => self.frames as f64 + (ns - first) / 1e9 * step.rate,
+            _ => ns / 1e9 * self.rate,
+        };
+        (due.ceil() as u64).min(self.intended())
+    }
 }
 
 /// Runs one BPF program as live frames.

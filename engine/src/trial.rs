@@ -86,7 +86,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     let drops_before = [ports[INITIATOR].drops()?, ports[RESPONDER].drops()?];
     let stolen: Vec<u64> = cpus.iter().chain(&request.watch_cpus).map(|&cpu| host::stolen_ns(cpu)).collect();
     let watched: Vec<usize> = request.watch_cpus.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
-    let watchers: Vec<Watcher> = watched.into_iter().map(Watcher::start).collect();
+    let watchers: Vec<Watcher> = watched.into_iter().map(|cpu| Watcher::start(cpu, request.watch_stall_ns)).collect();
     let records = cpus.iter().map(|_| SenderRecord::default()).collect();
     let mut trial =
         Trial { request, programs: &programs, began, began_ns, first_frame_ns: None, steps: Steps::new(), records };

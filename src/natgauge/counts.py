@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from natgauge.facts import CpuStalls, PortFacts
 from natgauge.measurer import Counts, Delays, Direction, Variation
@@ -80,6 +81,7 @@ def delays_of(delay: DelayCounts) -> Delays | None:
         negative=delay.negative,
         buckets=_buckets(delay.buckets),
         variation=_variation(delay.variation),
+        due_in_stalls=delay.due_in_stalls,
     )
 
 
@@ -93,11 +95,24 @@ def _buckets(found: Buckets) -> tuple[tuple[float, float, int], ...]:
     return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in found)
 
 
-def delays_by_direction(result: TrialResult) -> dict[Direction, Delays]:
-    """Of phase 2, or of phase 1 when there was no phase 2."""
+def delays_by_direction(result: TrialResult, together: int | None = None) -> dict[Direction, Delays]:
+    """Of phase 2, or of phase 1 when there was no phase 2.
+
+    Args:
+        result: of the trial.
+        together: frames that a stall delays at most where the sender's core does the device's work, as it sends nothing
+            meanwhile: those that left together. None = all that were due then.
+    """
     streams = phase2_streams(result) or {Direction.INITIATOR: phase1_of(result)}
     found = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
-    return {direction: delays for direction, delays in found.items() if delays is not None}
+    known = {direction: delays for direction, delays in found.items() if delays is not None}
+    if together is None:
+        return known
+    most = together * sum(cpu.stalls for cpu in result.cpus)
+    return {
+        direction: replace(delays, due_in_stalls=None if (due := delays.due_in_stalls) is None else min(due, most))
+        for direction, delays in known.items()
+    }
 
 
 def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:

@@ -236,6 +236,8 @@ class Delays:
         negative: frames that seemed to arrive before they were sent: the clocks are wrong.
         buckets: (lower, upper, frames) in rising order, lower <= delay < upper, relative width <= 1 %.
         variation: between frames; None where it was not recorded, or no two neighbours came (`Ability.VARIATION`).
+        due_in_stalls: frames to be timed that were due while a core of the tester or the device stood still, or right
+            behind, so that their delays may be the host's; None = not known.
     """
 
     frames: int
@@ -245,6 +247,7 @@ class Delays:
     negative: int
     buckets: tuple[tuple[float, float, int], ...] = ()
     variation: Variation | None = None
+    due_in_stalls: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class FakeEngine:
         port: what it counted at each of the ports, beside zeros.
         lost: frames lost in each stream, whatever the rate; the last one of them at the very end.
         lost_in_stalls: those of them that a stall of 20 ms on CPU 1 may have lost; None = it cannot tell, and saw none.
+        due_in_stalls: timed frames of each direction that were due then; None = it cannot tell.
         delays_ns: of the frames of a stream, the even ones' and the odd ones'; None = it cannot tell.
         silence_ns: when the longest silence of a stream began and ended.
         receiver_time: what it tells of its receivers' running; None = nothing.
@@ -37,6 +38,7 @@ class FakeEngine:
     port: dict[str, int] = field(default_factory=dict)
     lost: int = 0
     lost_in_stalls: int | None = None
+    due_in_stalls: int | None = None
     delays_ns: tuple[int, int] | None = None
     silence_ns: tuple[int, int] = (100, 700)
     receiver_time: dict[str, int] | None = None
@@ -130,6 +132,7 @@ class FakeEngine:
         delay: dict[str, Any] = {
             "frames": frames,
             "negative": 0,
+            "due_in_stalls": self.due_in_stalls,
             "minimum_ns": min(times),
             "maximum_ns": max(times),
             "sum_ns": sum(ns * number for ns, number in times.items()),

@@ -16,6 +16,7 @@ from natgauge.procedures.kit.delay_statistics import (
     percentile_of,
     percentile_within,
     recorded,
+    without_slowest,
 )
 
 #: RFC 5481 section 4: delays in milliseconds.
@@ -43,6 +44,34 @@ def test_a_lost_frame_takes_two_differences_and_no_delay_of_others() -> None:
 def test_percentiles_are_those_of_the_sorted_list(values: list[int], percent: float) -> None:
     delays = recorded([float(value) for value in values])
     assert percentile_within(delays, percent) == summary.percentile([float(value) for value in values], percent)
+
+
+@given(
+    st.lists(st.integers(1, 10**6), min_size=2, max_size=200),
+    st.lists(st.integers(1, 10**6), max_size=50),
+    st.sampled_from([50.0, 99.0, 99.9]),
+)
+def test_without_as_many_of_the_slowest_a_percentile_is_no_higher_than_that_of_the_frames_that_no_stall_delayed(
+    own: list[int], held_up: list[int], percent: float
+) -> None:
+    every = recorded([float(value) for value in [*own, *held_up]])
+    left = without_slowest(every, len(held_up))
+    assert left is not None
+    assert left.frames == len(own)
+    lowest = percentile_within(left, percent)
+    assert lowest <= percentile_within(recorded([float(value) for value in own]), percent)
+    assert lowest <= percentile_within(every, percent)
+
+
+def test_without_all_frames_nothing_is_left() -> None:
+    assert without_slowest(recorded([1.0, 2.0]), 2) is None
+
+
+def test_of_differences_the_largest_up_and_down_are_left_out() -> None:
+    left = without_slowest(recorded([10.0, 10.0, 500.0, 10.0, 11.0, 10.0]), 1)
+    assert left is not None
+    assert left.variation is not None
+    assert (left.maximum, left.variation.minimum, left.variation.maximum) == (11.0, -1.0, 1.0)
 
 
 def test_the_worst_case_of_500_tags_is_their_maximum_and_of_2000_frames_is_not() -> None:

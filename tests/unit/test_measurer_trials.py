@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
-from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
+from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Isolated, Recorder
 
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.restart import RestartInTrial
@@ -157,6 +157,23 @@ def test_differences_are_signed_and_their_extremes_exact() -> None:
     lowers = [lower for lower, _, _ in variation.buckets]
     assert lowers == sorted(lowers)
     assert sum(pairs for _, _, pairs in variation.buckets) == 1499
+
+
+def test_the_device_is_watched_more_closely_where_frames_are_timed() -> None:
+    engine = FakeEngine()
+    measurer(engine).measure(replace(PLAN, record_delays=True))
+    measurer(engine).measure(PLAN)
+    assert [request.watch_stall_ns for request in engine.requests] == [2_000_000, None]
+
+
+@pytest.mark.parametrize(("due", "held_up"), [(900, 64), (12, 12), (None, None)])
+def test_a_stall_of_the_core_that_sends_and_forwards_holds_up_one_batch(due: int | None, held_up: int | None) -> None:
+    engine = FakeEngine(delays_ns=(10_000, 12_500), lost_in_stalls=0, due_in_stalls=due)
+    timed = replace(PLAN, phase2=Phase2Plan(1e6, 0.0, 0.001), record_delays=True)
+    subject = measurer(engine)
+    assert subject.measure(timed).delays[UP].due_in_stalls == held_up
+    subject.place = Isolated()
+    assert subject.measure(timed).delays[UP].due_in_stalls == due
 
 
 def test_without_pairs_there_is_no_variation() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from natgauge.bench.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing
+from natgauge.bench.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
 from natgauge.measurer import Counts, Direction, Phase2Plan, RateStep, TrialOutcome, TrialPlan, Verdict
 
 
@@ -20,6 +20,22 @@ def opening(rate: float) -> TrialPlan:
 def sending(up: float, down: float, **others: Any) -> TrialPlan:
     """A phase 2 behind a slow phase 1."""
     return replace(opening(1000.0), phase2=Phase2Plan(up, down, 2.0), **others)
+
+
+@pytest.mark.parametrize(
+    ("plan", "seconds"),
+    [
+        (sending(1e5, 1e5), 0.005),
+        (replace(sending(1e5, 1e5, record_delays=True)), 0.002),
+        (replace(opening(100_000 / 3.0), record_delays=True), 0.003),
+        (replace(opening(1e6), record_delays=True), 0.002),
+        (replace(opening(100_000 / 120.0), record_delays=True, delays_from_seconds=60.0), 0.005),
+    ],
+)
+def test_of_timed_frames_a_stall_is_what_a_percentile_does_not_bear_within_2_to_5_ms(
+    plan: TrialPlan, seconds: float
+) -> None:
+    assert watched_bound(plan) == pytest.approx(seconds)
 
 
 def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> TrialOutcome:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -12,8 +14,12 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation, Verdict
 from natgauge.procedures import ipdv, latency, pdv
-from natgauge.procedures.kit.delay_metrics import Timing, read
+from natgauge.procedures.kit.delay_metrics import MOST_STALLED, Timing, read
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.reports.text import verdict
+from natgauge.results.doubts import find
+from natgauge.results.making import make
+from natgauge.results.parameters import Parameters
 
 N = 1000
 US = 1e-6
@@ -35,6 +41,96 @@ def test_typical_is_the_median_and_worst_case_the_percentile() -> None:
     assert result.figures["worst_case_latency_us"] == pytest.approx(900)
     assert result.figures["maximum_us"] == pytest.approx(900)
     assert result.figures["typical_latency_us_from_responder"] == pytest.approx(10)
+
+
+@dataclass(slots=True)
+class _HeldUp(Gateway):
+    """A core stands still in timed trials, so many of 1,000 timed frames are due then and are 25 ms late.
+
+    Attributes:
+        held: frames in each timed trial, the last one also in all later ones; None = nobody knows how many.
+    """
+
+    held: Sequence[int | None] = (0,)
+    timed: int = 0
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Disturbed where frames were due in stalls."""
+        if not plan.record_delays:
+            return Gateway.measure(self, plan)
+        held = self.held[min(self.timed, len(self.held) - 1)]
+        self.timed += 1
+        late = 25 if held is None else held
+        self.delays = [*([10 * US] * (1000 - late)), *([25_000 * US] * late)]
+        outcome = Gateway.measure(self, plan)
+        # The simulation times 2,000 frames.
+        due = None if held is None else 2 * held
+        delays = {direction: replace(one, due_in_stalls=due) for direction, one in outcome.delays.items()}
+        return replace(outcome, delays=delays, disturbed=late > 0)
+
+
+def stalls_doubt(result: MeasurementResult) -> list[str]:
+    return [doubt.text for doubt in find(result, Parameters()) if doubt.word == "frames in stalls"]
+
+
+@pytest.mark.parametrize("metric", [latency, pdv, ipdv])
+def test_a_timed_trial_whose_percentile_is_the_hosts_is_repeated(metric: ModuleType) -> None:
+    """Published: a worst case of 25 ms of a gateway that needs 10 us, since one core was away for 50 ms of 2 s."""
+    gateway = _HeldUp(held=[25, 2, 0], abilities=VARIATION)
+    result = measure(metric, gateway, loads="100%")
+    assert result.trials["INVALID"] == 2
+    assert max(value for name, value in result.figures.items() if name.endswith("_us")) == pytest.approx(10, abs=10)
+    assert not stalls_doubt(result)
+
+
+def test_a_percentile_bears_what_lies_above_it_and_an_extreme_nothing() -> None:
+    assert measure(latency, _HeldUp(held=[1]), loads="100%").trials["INVALID"] == 0
+    assert measure(ipdv, _HeldUp(held=[1], abilities=VARIATION), loads="100%").trials["INVALID"] == MOST_STALLED
+
+
+@pytest.mark.parametrize(("metric", "headline"), [(latency, "worst_case_latency"), (pdv, "pdv"), (ipdv, "ipdv_spread")])
+def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_a_doubt(
+    metric: ModuleType, headline: str
+) -> None:
+    gateway = _HeldUp(held=[30, 25, 40, 50], abilities=VARIATION)
+    result = measure(metric, gateway, loads="100%")
+    assert (gateway.timed, result.trials["INVALID"]) == (MOST_STALLED + 1, MOST_STALLED)
+    (doubt,) = stalls_doubt(result)
+    assert "2.50% of the timed frames were due while a core stood still, in the best of 4 trials" in doubt
+    assert result.figures[f"{headline}_us"] >= 24_990
+    assert 0 <= result.figures[f"{headline}_without_stalls_us"] <= 10
+    text = verdict(make(result, Parameters()))
+    assert f"{headline.replace('_', ' ')} us" in text
+    assert f"{headline.replace('_', ' ')} without stalls us" in text
+    assert "frames in stalls" in text
+
+
+def test_stalls_too_many_to_remember_may_have_held_up_every_frame() -> None:
+    result = measure(latency, _HeldUp(held=[None]), loads="100%")
+    assert result.trials["INVALID"] == MOST_STALLED
+    (doubt,) = stalls_doubt(result)
+    assert "an unknown part of the timed frames" in doubt
+    assert "worst_case_latency_without_stalls_us" not in result.figures
+
+
+def test_the_loads_of_one_measurement_are_repeated_each_for_itself() -> None:
+    gateway = _HeldUp(held=[25, 25, 0, 25, 25, 0])
+    result = measure(latency, gateway, loads="100%,50%")
+    (rows,) = (one.series for one in result.measurements)
+    assert [row["worst_case_latency_us"] for row in rows] == pytest.approx([10, 10])
+    assert not stalls_doubt(result)
+
+
+def test_where_the_time_ends_in_the_repeats_the_trial_that_there_was_counts() -> None:
+    gateway = _HeldUp(held=[25])
+    settings = latency.Settings(
+        connections=N, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, most_seconds=4.5
+    )
+    result = latency.PROCEDURE.measure(gateway, settings, clock=gateway.clock)
+    assert gateway.timed == 2
+    assert result.figures["worst_case_latency_without_stalls_us"] == pytest.approx(10)
+    assert stalls_doubt(result)
+    assert any("left out: the loads 90 %, 50 %, 10 %" in note for note in result.notes)
 
 
 def test_each_load_has_its_own_trial_and_row() -> None:
@@ -131,7 +227,7 @@ def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:
         phase2=dict.fromkeys(Direction, counts),
         delays={Direction.INITIATOR: delays(-3 * US, US), Direction.RESPONDER: delays(-9 * US, 4 * US)},
     )
-    found = read(outcome, Timing("ipdv", "ipdv_spread_us", ipdv.read))
+    found = read(outcome, Timing("ipdv", "ipdv_spread_us", ipdv.read, ipdv.EXTREMES))
     assert (found["ipdv_minimum_us"], found["ipdv_maximum_us"]) == pytest.approx((-9, 4))
     assert found["ipdv_spread_us"] == pytest.approx(13)
     assert found["ipdv_minimum_us_from_initiator"] == pytest.approx(-3)

@@ -21,6 +21,8 @@ const MOST_FRAMES: u64 = (1 << 40) - 1;
 const LONGEST_GRACE_MS: u64 = 60_000;
 const LEAST_STALL_NS: u64 = 10_000;
 const MOST_STALL_NS: u64 = 10_000_000_000;
+/// A watched CPU is woken that often.
+const LEAST_WATCHED_STALL_NS: u64 = crate::host::BEAT_NS;
 
 /// A trial's rate, frames/s.
 pub type Rate = Positive<HIGHEST_RATE>;
@@ -197,6 +199,16 @@ impl DelaySamples {
     pub fn first(&self, rate: f64) -> u64 {
         (self.from_ms as f64 / 1e3 * rate).ceil() as u64
     }
+
+    /// Every how manyeth frame is timed, of a stream of so many.
+    pub fn every(&self, rate: f64, frames: u64) -> u64 {
+        (frames.saturating_sub(self.first(rate)) / self.frames).max(1)
+    }
+
+    /// Frames that are timed among the first `number` of a stream of so many.
+    pub fn before(&self, number: u64, rate: f64, frames: u64) -> u64 {
+        number.saturating_sub(self.first(rate)).div_ceil(self.every(rate, frames)).min(self.frames)
+    }
 }
 
 /// The real test (RFC 9693 section 4.7); at least one side sends.
@@ -263,6 +275,10 @@ fn one_millisecond() -> u64 {
     1_000_000
 }
 
+fn five_milliseconds() -> u64 {
+    5_000_000
+}
+
 /// When to give up.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -326,6 +342,9 @@ pub struct Request {
     /// Further CPUs (the device's) whose stalls are recorded.
     #[serde(default, with = "Cpus::<0, MOST_CPUS>")]
     pub watch_cpus: Vec<usize>,
+    /// A watched CPU that could not be woken for longer than this stood still.
+    #[serde(default = "five_milliseconds", with = "Whole::<LEAST_WATCHED_STALL_NS, MOST_STALL_NS>")]
+    pub watch_stall_ns: u64,
     #[serde(default)]
     pub limits: Limits,
 }

@@ -143,7 +143,10 @@ impl Trial<'_> {
                 from_ns: from.saturating_sub(phase.start_ns),
                 to_ns: to.saturating_sub(phase.start_ns),
             }),
-            delay: self.delay(stream, tally),
+            delay: self.delay(flow, tally).map(|delay| {
+                let due_in_stalls = excuses.map(|excuses| self.timed_in_stalls(phase, flow, excuses));
+                Delay { due_in_stalls, ..delay }
+            }),
         })
     }
 
@@ -192,7 +195,17 @@ impl Trial<'_> {
         }
     }
 
-    fn delay(&self, stream: usize, tally: &types::tally) -> Option<Delay> {
+    /// How many of a flow's frames that are to be timed were due while an excuse held.
+    fn timed_in_stalls(&self, phase: &Phase, flow: &Flow, excuses: &Excuses) -> u64 {
+        let timed_before = |ns: u64| {
+            let due = flow.due_before(ns.saturating_sub(phase.start_ns) as f64);
+            self.request.delay_samples.as_ref().map_or(due, |samples| samples.before(due, flow.rate, flow.frames))
+        };
+        excuses.each().map(|(from, to)| timed_before(to) - timed_before(from)).sum()
+    }
+
+    fn delay(&self, flow: &Flow, tally: &types::tally) -> Option<Delay> {
+        let stream = flow.stream;
         let wanted = self.request.record_delays && (stream != PHASE1 || self.request.phase2.is_none());
         if !wanted {
             return None;
@@ -202,6 +215,7 @@ impl Trial<'_> {
         Some(Delay {
             frames: tally.delays,
             negative: tally.negative,
+            due_in_stalls: None,
             minimum_ns: some(tally.delay_minimum),
             maximum_ns: some(tally.delay_maximum),
             sum_ns: some(tally.delay_sum),

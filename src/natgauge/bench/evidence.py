@@ -17,7 +17,7 @@ from natgauge.counts import (
     stalls_of,
 )
 from natgauge.facts import TrialEvidence
-from natgauge.measurer import Counts, Direction, Restart, TrialOutcome, TrialPlan
+from natgauge.measurer import MOST_TOGETHER, Counts, Direction, Restart, TrialOutcome, TrialPlan
 from natgauge.trials import TrialRequest, TrialResult, phase1_of
 from natgauge.verdicts import judge
 from natgauge.words import Placement
@@ -64,6 +64,11 @@ class Evidence:
     def dropped(self) -> dict[str, int]:
         """Frames dropped during the trial, by place."""
         return {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}
+
+    @property
+    def _together(self) -> int:
+        """Frames that leave together."""
+        return self.request.senders.batch or MOST_TOGETHER
 
     def judged(
         self, plan: TrialPlan, placement: Placement, table_limit: int | None, *, taps: bool = False
@@ -115,7 +120,7 @@ class Evidence:
             phase2=phase2,
             stored=result.state_table.stored,
             table_count=self.count_after,
-            delays=delays_by_direction(result),
+            delays=delays_by_direction(result, self._together if placement == "shared" else None),
             restart=self.restart,
             disturbed=judgement.disturbed,
             excused=judgement.excused,

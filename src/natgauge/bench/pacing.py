@@ -13,6 +13,7 @@ from typing import Final
 
 from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
+from natgauge.procedures.kit.delay_statistics import BORNE_SHARE
 from natgauge.words import Placement
 
 #: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
@@ -24,6 +25,8 @@ HELD_UP: Final = 1.5
 CATCH_UP_PERCENT: Final = 125
 #: Of a phase 1 that only prepares, at half of what the device can, nobody waits for the last frame.
 PREPARING_CATCH_UP_PERCENT: Final = 150
+#: Softirqs may rightly hold a device's core for 2 ms, so no shorter stall can be told from its work.
+LEAST_WATCHED_SECONDS: Final = 0.002
 #: The engine takes no bound below this, in seconds: the timer interrupt is no stall.
 LEAST_STALL_SECONDS: Final = 10e-6
 
@@ -63,6 +66,18 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
     device = rate if known_rate is None else min(rate, known_rate)
     batch = 1 if plan.single_frames else min(max(int(device * BATCH_SECONDS), 1), MOST_TOGETHER)
     return Pacing(batch, max(usual, STALL_BATCHES * batch / device))
+
+
+def watched_bound(plan: TrialPlan) -> float:
+    """Seconds for which a device's core may not be woken before it stood still.
+
+    Of a trial whose frames are timed that is the share of it that a percentile bears, within 2 to 5 ms.
+    """
+    usual = STALL_BOUND_SECONDS["watched"]
+    if not plan.record_delays:
+        return usual
+    seconds = plan.connections / plan.phase1_rate if plan.phase2 is None else plan.phase2.seconds
+    return min(max(BORNE_SHARE * (seconds - plan.delays_from_seconds), LEAST_WATCHED_SECONDS), usual)
 
 
 def learned(known_rate: float | None, plan: TrialPlan, outcome: TrialOutcome) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from natgauge.bench.pacing import Pacing
+from natgauge.bench.pacing import Pacing, watched_bound
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.errors import UsageError
 from natgauge.labs.contract import Addresses, Port
@@ -137,6 +137,7 @@ class Requests:
             frame_timeout_ms=None if plan.frame_timeout_seconds is None else plan.frame_timeout_seconds * 1000,
             senders=Senders(cpus=settings.sender_cpus, batch=pace.batch, stall_ns=round(pace.stall_seconds * 1e9)),
             watch_cpus=settings.watch_cpus,
+            watch_stall_ns=round(watched_bound(plan) * 1e9) if plan.record_delays else None,
         )
         return request.model_copy(update={"limits": Limits(seconds=longest_seconds(request))})
 

@@ -38,5 +38,5 @@ PROCEDURE = Procedure(
     summary="packet delay variation at the throughput",
     source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
     settings=Settings,
-    start=delays_read_by(Timing(METRIC, "pdv_us", read)),
+    start=delays_read_by(Timing(METRIC, "pdv_us", read, ("pdv_us", "delay_99_9_us"))),
 )

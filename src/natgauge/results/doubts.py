@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.procedures.kit.delay_metrics import TOGETHER
+from natgauge.procedures.kit.delay_metrics import IN_STALLS, TOGETHER
 from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.lateness import SHORT
 from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
@@ -31,6 +31,7 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
     LEFT_OUT: "time used up",
     SHORT: "short trials",
     TOGETHER: "batches",
+    IN_STALLS: "frames in stalls",
     UNRELIABLE: "unreliable",
 }
 #: Above this share of excused trials among those that would have decided, what is left decides nothing.

@@ -210,6 +210,7 @@ class TrialRequest(Model):
     frame_timeout_ms: float | None = None
     senders: Senders
     watch_cpus: tuple[int, ...] = ()
+    watch_stall_ns: int | None = None
     limits: Limits | None = None
 
     def to_json(self) -> str:
@@ -245,10 +246,15 @@ class VariationCounts(Model):
 
 
 class DelayCounts(Model):
-    """One-way delays of one direction. Negative delays are counted, and are in `minimum_ns`, but in no bucket."""
+    """One-way delays of one direction. Negative delays are counted, and are in `minimum_ns`, but in no bucket.
+
+    `due_in_stalls`: of the frames to be timed, those due during a stall of any CPU, up to 1 ms before or as long again
+    behind it.
+    """
 
     frames: Count
     negative: Count
+    due_in_stalls: Count | None = None
     minimum_ns: int | None = None
     maximum_ns: int | None = None
     sum_ns: int | None = None

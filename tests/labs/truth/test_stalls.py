@@ -28,6 +28,8 @@ RING = 256
 #: Enough to lose frames; not enough to stand still for a tenth of the time.
 BURNT_MS, EVERY_MS = 20, 250
 EVERY_FRAMES = 1000
+#: The shortest stall that is told from the device's work, where frames are timed.
+WATCHED_NS = 2_000_000
 #: Share of the time that the sender may stand still; with the burner's turns and as much behind, half stays in peace.
 MOST_STALLED = 0.1
 ATTEMPTS = 6
@@ -74,7 +76,8 @@ def attempt(lab: NetnsLab) -> TrialResult:
     lab.devices[0].run("conntrack -F")
     stream = InitiatorStream(rate=RATE, frames=int(RATE * SECONDS))
     request = trial_request(lab, phase2=False, watch_cpus=lab.device_cpus)
-    request = request.model_copy(update={"phase2": Phase2(initiator=stream, grace_ms=300)})
+    timed = {"record_delays": True, "watch_stall_ns": WATCHED_NS}
+    request = request.model_copy(update={"phase2": Phase2(initiator=stream, grace_ms=300), **timed})
     with burning(lab.device_cpus[0], BURNT_MS, EVERY_MS):
         return trials.run(request)
 
@@ -129,6 +132,17 @@ def test_what_stalls_lose_is_excused_and_told_where(lab: NetnsLab) -> None:
     assert all(later.from_ns >= earlier.to_ns for earlier, later in pairwise(burnt))
     found = judged(result)
     assert (found.verdict, found.excused, found.excused_frames) == (Verdict.INVALID, True, lost)
+
+
+def test_frames_that_a_stall_delayed_are_among_those_that_were_due_in_stalls(lab: NetnsLab) -> None:
+    """The device needs some us for a frame: what came later than a stall that is seen was held up by one."""
+    stream = initiator_of(trial(lab))
+    assert stream.delay is not None
+    due = stream.delay.due_in_stalls
+    assert due is not None
+    held_up = sum(frames for lower, _, frames in stream.delay.buckets if lower > 2 * WATCHED_NS)
+    assert held_up > 0
+    assert held_up <= due < stream.delay.frames
 
 
 def lost_in_phase1(lab: NetnsLab, catch_up_percent: int | None) -> int:

@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is told."""
+"""Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is told.
+
+A core that stands still delays all frames that are due meanwhile, and these delays are the host's. A percentile bears
+as many of them as lie above it: the 99.9th 0.1 % of the frames, an extreme none. A trial with more of them is INVALID
+and repeated. Where all repeats are alike, the least disturbed trial counts, with a doubt. Each percentile is told of
+all frames and, with the ending `_without_stalls`, of those that are left without as many of the slowest as were due
+then: the device's own lies between the two.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, TrialOutcome, TrialPlan
+from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, TrialOutcome, TrialPlan, Verdict
+from natgauge.procedures.kit.delay_statistics import BORNE_SHARE, without_slowest
+from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import lost_share, worst
 from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.phase1 import Phase1Settings
@@ -26,6 +37,10 @@ UNIT = "us"
 ALONE_SHARE: Final = 0.5
 #: How a note begins that delays hold the wait for other frames that left together with theirs.
 TOGETHER: Final = "in batches: "
+#: How a note begins of delays that stalls of the host may have made.
+IN_STALLS: Final = "frames in stalls: "
+#: A trial is repeated so often at most because too many of its frames were due in stalls.
+MOST_STALLED: Final = 3
 #: How the note begins that tells the tester's own part.
 OWN_PART: Final = "the tester's own part, its ports joined without a device, is "
 #: RFC 8219 sections 7.2 and 7.3 want so many repetitions.
@@ -75,11 +90,25 @@ class Timing:
         metric: its name.
         headline: name of the figure that is the value, without direction.
         read: one direction's delays.
+        percentiles: names of the figures that stalls can move, and that are told without them, too.
+        borne: share of the timed frames that may be due in stalls without moving any of these figures.
     """
 
     metric: str
     headline: str
     read: Reading
+    percentiles: tuple[str, ...]
+    borne: float = BORNE_SHARE
+
+    def figures(self, delays: Delays) -> dict[str, float]:
+        """What is read of all frames, and of those that are left without as many as were due in stalls."""
+        found = dict(self.read(delays))
+        due = delays.due_in_stalls
+        left = None if due is None else without_slowest(delays, due)
+        if left is None or (left.variation is None) != (delays.variation is None):
+            return found
+        others = self.read(left)
+        return found | {_without_stalls(name): others[name] for name in self.percentiles}
 
 
 def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _TimedTrials[DelaySettingsT]]:
@@ -101,31 +130,37 @@ class _TimedTrials(Standing[DelaySettingsT]):
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
         self.timing = timing
+        self._stalled: list[tuple[float, TrialOutcome]] = []
         self.throughput = throughput_of(self, settings)
 
     def once(self, _known: float | None) -> Measurement:
         rows: list[Row] = []
         figures: dict[str, float] = {}
         every = shares("loads", self.settings.loads)
+        time_is_up = False
         for number, share in enumerate(every):
             rate = self.throughput * share
             plan = self.settings.timed_plan(self.preparation.rate, rate, share)
             left = len(every) - number
+            self._stalled = []
             # The value is of the first load; any later one may stay undecided, or be left out.
             try:
                 outcome = self.at(rate, plan, left) if figures else self.must(rate, plan, left)
             except TimeUpError as error:
-                if not figures:
+                outcome = self._least_stalled()
+                if outcome is None and not figures:
                     raise
-                missing = ", ".join(f"{one * 100:g} %" for one in every[number:])
-                self.repetition_notes.append(f"{LEFT_OUT}the loads {missing}: {error}")
+                missing = ", ".join(f"{one * 100:g} %" for one in every[number + (outcome is not None) :])
+                if missing:
+                    self.repetition_notes.append(f"{LEFT_OUT}the loads {missing}: {error}")
+                time_is_up = True
+            if outcome is not None:
+                found = read(outcome, self.timing)
+                figures = figures or found
+                rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(outcome.verdict), **found})
+                self.repetition_notes.extend([*_trial_notes(outcome, share), *self._stalls_note(outcome, share)])
+            if time_is_up:
                 break
-            if outcome is None:
-                continue
-            found = read(outcome, self.timing)
-            figures = figures or found
-            rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(outcome.verdict), **found})
-            self.repetition_notes.extend(_trial_notes(outcome, share))
         return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
@@ -136,6 +171,36 @@ class _TimedTrials(Standing[DelaySettingsT]):
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 8219 section 7"),
             *tolerance_note(self.settings),
         ]
+
+    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
+        """As others; INVALID where so many timed frames were due in stalls that a percentile is the host's.
+
+        After `MOST_STALLED` repeats the outcome that stalls touched least counts.
+        """
+        outcome = super().trial(load, plan, bounds)
+        share = _stalled_share(outcome)
+        if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or share <= self.timing.borne:
+            return outcome
+        self._stalled.append((share, outcome))
+        if len(self._stalled) > min(MOST_STALLED, self.settings.invalid_repeats):
+            return self._least_stalled() or outcome
+        reason = f"{_told(share)} of the timed frames were due while a core stood still"
+        return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
+
+    def _least_stalled(self) -> TrialOutcome | None:
+        """Of the trials at this load that had too many frames due in stalls, the one with the fewest."""
+        return min(self._stalled, key=operator.itemgetter(0), default=(0.0, None))[1]
+
+    def _stalls_note(self, outcome: TrialOutcome, share: float) -> list[str]:
+        in_stalls = _stalled_share(outcome)
+        if in_stalls <= self.timing.borne:
+            return []
+        note = (
+            f"{IN_STALLS}at {share:.4g} of the throughput {_told(in_stalls)} of the timed frames were due while a core "
+            f"stood still, in the best of {len(self._stalled)} trials, and {self.timing.borne:.1%} would do no harm: "
+            "figures may be the host's; without as many of the slowest frames they have the ending without_stalls"
+        )
+        return [note]
 
     def _together_note(self) -> list[str]:
         """What a device that works in the sender's context cannot be blamed for."""
@@ -170,14 +235,36 @@ def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
     """
     if not outcome.delays:
         raise BrokenError(f"{timing.metric}: the trial left no delays, though they were asked for")
-    each = {direction: timing.read(delays) for direction, delays in outcome.delays.items()}
-    names = next(iter(each.values()))
+    each = {direction: timing.figures(delays) for direction, delays in outcome.delays.items()}
+    names = [name for name in next(iter(each.values())) if all(name in figures for figures in each.values())]
     # A difference between delays may be negative; of a delay the largest is the worst.
     found = {name: max((figures[name] for figures in each.values()), key=abs) for name in names}
     if len(each) > 1:
         for direction, figures in each.items():
             found |= {f"{name}_from_{direction.value}": value for name, value in figures.items()}
     return found | {"lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})}
+
+
+def _without_stalls(name: str) -> str:
+    """The name of a figure without the frames that were due in stalls: its unit stays at the end."""
+    return f"{name.removesuffix('_us')}_without_stalls_us"
+
+
+def _stalled_share(outcome: TrialOutcome) -> float:
+    """Share of a direction's timed frames that were due in stalls, of the worse direction.
+
+    Where it is not known, all of them may have been, if the trial was disturbed.
+    """
+    unknown = math.inf if outcome.disturbed else 0.0
+    each = [
+        unknown if delays.due_in_stalls is None else min(delays.due_in_stalls / delays.frames, 1.0)
+        for delays in outcome.delays.values()
+    ]
+    return max(each, default=0.0)
+
+
+def _told(share: float) -> str:
+    return "an unknown part" if math.isinf(share) else f"{share:.2%}"
 
 
 def _trial_notes(outcome: TrialOutcome, share: float) -> list[str]:

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from natgauge.measurer import Delays, Variation
@@ -20,6 +21,8 @@ Buckets = Sequence[tuple[float, float, int]]
 #: RFC 8219 section 7.2: typical latency is the median, worst case latency the 99.9th percentile.
 TYPICAL = 50.0
 WORST_CASE = 99.9
+#: So large a share of the frames may be slower than the worst case without changing it.
+BORNE_SHARE = 0.001
 
 
 def percentile_of(buckets: Buckets, percent: float) -> float:
@@ -60,6 +63,55 @@ def delay_variation(delays: Delays) -> float:
         ValueError: no buckets were recorded.
     """
     return percentile_within(delays, WORST_CASE) - delays.minimum
+
+
+def without_slowest(delays: Delays, frames: int) -> Delays | None:
+    """What is left without so many of the slowest frames, and of the largest differences up and down; None = nothing.
+
+    Where it is not known which frames a stall delayed, but how many, each percentile of the others lies between that of
+    what is left and that of all.
+
+    Args:
+        delays: as recorded.
+        frames: how many to leave out, >= 0.
+    """
+    left = _trimmed(delays.buckets, frames)
+    if frames == 0 or not left:
+        return delays if frames == 0 else None
+    variation = delays.variation
+    if variation is not None:
+        between = _trimmed(_trimmed(variation.buckets, frames)[::-1], frames)[::-1]
+        variation = None if not between else _within(variation, between)
+    kept = sum(number for _, _, number in left)
+    return replace(
+        delays,
+        frames=kept + delays.negative,
+        maximum=min(delays.maximum, left[-1][1]),
+        mean=math.fsum((lower + upper) / 2 * number for lower, upper, number in left) / kept,
+        buckets=left,
+        variation=variation,
+    )
+
+
+def _trimmed(buckets: Buckets, frames: int) -> tuple[tuple[float, float, int], ...]:
+    """Without so many frames at the end."""
+    kept = list(buckets)
+    while kept and frames:
+        lower, upper, number = kept.pop()
+        if number > frames:
+            kept.append((lower, upper, number - frames))
+            break
+        frames -= number
+    return tuple(kept)
+
+
+def _within(variation: Variation, buckets: tuple[tuple[float, float, int], ...]) -> Variation:
+    return Variation(
+        pairs=sum(pairs for _, _, pairs in buckets),
+        minimum=max(variation.minimum, buckets[0][0]),
+        maximum=min(variation.maximum, buckets[-1][1]),
+        buckets=buckets,
+    )
 
 
 def packet_delay_variations(delays: Sequence[float | None]) -> list[float | None]:
