@@ -51,6 +51,18 @@ def test_no_line_of_a_draft_is_longer_than_it_allows(number: int) -> None:
     assert [line for line in lines if line != line.rstrip()] == []
 
 
+def test_every_form_has_delays_with_and_without_the_frames_that_were_due_in_stalls() -> None:
+    figures = {"worst_case_latency_us": 25_017.0, "worst_case_latency_without_stalls_us": 11.25}
+    shown = [made([10.0], metric="latency", unit="us", figures=figures)]
+    plain = "\n".join(" ".join((line.heading, *line.cells)) for line in lines_of(shown))
+    for form in (plain, markdown.table(shown), latex.table(shown), csv_table.table(shown)):
+        said = re.sub(r"[,\\]", "", form)
+        assert "worst case latency without stalls" in said
+        assert "25017" in said
+        assert "11.2" in said
+    assert "stalls" not in markdown.table([made([1.0])])
+
+
 def rows_of_draft(found: str) -> list[list[list[str]]]:
     """The rows of each table; broken cells are put together again, without blanks."""
     tables: list[list[list[str]]] = []

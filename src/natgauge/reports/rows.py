@@ -139,6 +139,23 @@ _OF_COST: Final[Mapping[Quantity, str]] = {
 }
 
 
+#: How figures of delays are called, which have a second value without the frames that were due in stalls.
+_OF_DELAYS: Final[Mapping[str, str]] = {
+    "typical_latency": "typical latency",
+    "worst_case_latency": "worst case latency",
+    "pdv": "packet delay variation",
+    "ipdv_spread": "inter packet delay variation",
+}
+
+
+def _delays() -> Iterator[_Described]:
+    """The rows of each figure of delays, of all frames and without as many of the slowest as were due in stalls."""
+    for figure, name in _OF_DELAYS.items():
+        yield _Described(name, _figure(f"{figure}_us"), "us", text=number, found=True)
+        without = _figure(f"{figure}_without_stalls_us")
+        yield _Described(f"{name} without stalls", without, "us", text=number, found=True)
+
+
 def _costs() -> Iterator[_Described]:
     """The rows of each quantity."""
     for quantity, name in _OF_COST.items():
@@ -172,6 +189,7 @@ _FIXED: Final = (
     _Described("median", lambda result: result.median, text=number, found=True),
     _Described("1st percentile", lambda result: result.p1, text=number, found=True),
     _Described("99th percentile", lambda result: result.p99, text=number, found=True),
+    *_delays(),
     _Described("emptying a full table", _figure("full_seconds"), "s", text=number, found=True),
     _Described("emptying an empty table", _figure("empty_seconds"), "s", text=number, found=True),
     _Described("R0, rate of C0", _figure("first_rate"), "connections/s", text=number, found=True),
