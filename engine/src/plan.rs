@@ -206,6 +206,13 @@ fn fetched_ahead(request: &Request) -> bool {
         && request.connections * u64::from(table::entry(request)) > NEAR_CACHES
 }
 
+/// Keys of the sums in marks: other ones in each trial, so that a wrong frame whose sum is right by chance is seen in the
+/// next one. The four tuples are those of the seed alone.
+fn mark_keys<const KEYS: usize>(seed: u64, mark: u32) -> [u64; KEYS] {
+    let mut keys = Keys(Keys(seed).next() ^ u64::from(mark));
+    std::array::from_fn(|_| keys.next())
+}
+
 /// Everything the programs need to know. `macs`: each side's own and its gateway's.
 pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
@@ -247,7 +254,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
         connections: request.connections,
         draw_key: keys.next(),
-        mark_keys: std::array::from_fn(|_| keys.next()),
+        mark_keys: mark_keys(request.seed, request.mark),
         source_port_first: initiator.source_ports.first,
         destination_port_first: initiator.destination_ports.first,
         source_ports: divisor(initiator.source_ports.count(), largest),
@@ -291,6 +298,25 @@ mod tests {
             let p = permutation(size, &mut Keys(1));
             assert!(p.rows * p.columns.by >= size && p.rows * p.columns.by - size < p.columns.by, "{size}");
         }
+    }
+
+    #[test]
+    fn every_trial_has_its_own_keys_and_the_four_tuples_of_its_seed() {
+        let text = include_str!("../../trial/examples/nat44-both-phases.json");
+        let example: serde_json::Value = serde_json::from_str(text).unwrap();
+        let plan = |seed: u64, mark: u32| {
+            let mut changed = example.clone();
+            changed["seed"] = seed.into();
+            changed["mark"] = mark.into();
+            build(&crate::request::parse(changed.to_string().as_bytes()).unwrap(), Default::default())
+        };
+        let (first, again, next, other) = (plan(7, 1), plan(7, 1), plan(7, 2), plan(8, 1));
+        assert_eq!(first.mark_keys, again.mark_keys);
+        assert!(first.mark_keys.iter().zip(next.mark_keys).all(|(&one, its)| one != its));
+        assert!(first.mark_keys.iter().zip(other.mark_keys).all(|(&one, its)| one != its));
+        let tuples = |plan: &types::plan| (plan.tuples.key, plan.readings.key, plan.draw_key);
+        assert_eq!(tuples(&first), tuples(&next));
+        assert_ne!(tuples(&first), tuples(&other));
     }
 
     #[test]

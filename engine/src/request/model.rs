@@ -299,7 +299,7 @@ pub struct Request {
     /// Run mark carried by every frame of this trial; frames with another mark are foreign.
     #[serde(with = "Whole::<1, { u32::MAX as u64 }>")]
     pub mark: u32,
-    /// Seeds every pseudorandom choice: same seed, same frames.
+    /// Seeds every pseudorandom choice: same seed and mark, same frames.
     #[serde(with = "Whole::<0, { u64::MAX }>")]
     pub seed: u64,
     pub initiator: Initiator,
