@@ -154,13 +154,12 @@ class _Search:
         lower, upper = self._lower(full=True), self._upper()
         value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
         self._undecided = bound is None or not self._resolved(value, bound)
-        known = bound if self._plan.whole else None
-        if lower is None and self._undecided and known is None:
+        failed = self._failed()
+        if lower is None and self._undecided and not (self._plan.whole and failed is not None):
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
             raise nothing_passed(bound, self._plan.unit, error)
         if self._undecided:
-            failed = self._failed()
             bound = None if failed is None else failed.rate
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
