@@ -59,6 +59,10 @@ class BrokenError(NatgaugeError):
     exit_status = 4
 
 
+class NotEmptyError(BrokenError):
+    """The device answers, but holds connections that it was told to forget."""
+
+
 class FaultError(NatgaugeError):
     """Nobody foresaw it: a fault of natgauge, whatever the question, the host or the device. Made by `fault`."""
 

@@ -30,8 +30,9 @@ BATCH_SECONDS = 100e-6
 class Verdict(StrEnum):
     """How one trial ended.
 
-    PASS and FAIL speak of the device. INVALID speaks of the tester: the trial is repeated and never counted for or
-    against the device. COLLAPSED: the device is gone (it no longer answers, or its controls fail).
+    PASS and FAIL speak of the device. INVALID speaks of the tester, of its host or of the way on which the device is
+    controlled: the trial is repeated and never counted for or against the device. COLLAPSED: the device is gone, no
+    single frame comes back any more.
     """
 
     PASS = "PASS"
@@ -274,6 +275,7 @@ class TrialOutcome:
         disturbed: True when stalls or stolen time were seen, whatever the verdict.
         excused: True when the trial would have failed, and is INVALID because disturbances explain that.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
+        asked_again: commands to the device that failed in this trial and were tried again; >= 0.
         device_stalled_seconds: how long the device's cores stood still since phase 2 began; >= 0.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.
@@ -291,10 +293,16 @@ class TrialOutcome:
     disturbed: bool = False
     excused: bool = False
     excused_frames: int = 0
+    asked_again: int = 0
     device_stalled_seconds: float = 0.0
     limited_by: str | None = None
     failed_phase: Literal[1, 2] | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def begun(self) -> bool:
+        """Whether any frame was to be sent: a device that did not come back from a collapse gets none."""
+        return bool(self.phase1.intended or self.phase2)
 
 
 @dataclass(frozen=True, slots=True)

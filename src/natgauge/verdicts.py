@@ -104,17 +104,23 @@ def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgeme
 
 
 def _gone(evidence: TrialEvidence) -> Judgement | None:
-    if evidence.device_alive is not False:
-        if evidence.forwards is not False:
-            return None
+    """A device collapsed when it forwards nothing. Controls alone that fail say nothing of what it can forward."""
+    silent = evidence.device_alive is False
+    if not silent and evidence.forwards is not False:
+        return None
+    if not silent:
         controls = ", although it answers its controls" if evidence.device_alive else ""
         reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
-    came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
-    back = f"{came} frames had come back" if came else "no frame came back"
     what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
     said = f" ({evidence.device_error})" if evidence.device_error else ""
-    return Judgement(Verdict.COLLAPSED, f"the device {what}{said}; {back}", limited_by="device")
+    if evidence.forwards is False:
+        came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
+        back = f"{came} frames had come back" if came else "no frame had come back"
+        reason = f"the device {what}{said} and forwards nothing: no single frame came back after the trial; {back}"
+        return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
+    forwards = ", although it forwards" if evidence.forwards else ""
+    return Judgement(Verdict.INVALID, f"the device {what}{said}{forwards}", limited_by="host")
 
 
 def _not_empty(evidence: TrialEvidence) -> Judgement | None:

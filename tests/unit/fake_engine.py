@@ -31,6 +31,7 @@ class FakeEngine:
         phase2_ends: phase 2 lasts until this happens; None = no time at all.
         answered: happens when it has an answer.
         requests: what it was asked, in order.
+        dead: no frame comes back.
     """
 
     capacity: float = 1e12
@@ -45,6 +46,7 @@ class FakeEngine:
     phase2_ends: threading.Event | None = None
     answered: threading.Event = field(default_factory=threading.Event)
     requests: list[TrialRequest] = field(default_factory=list)
+    dead: bool = False
 
     def __call__(
         self, request: TrialRequest, progress: Callable[[Progress], None] | None = None, *_others: object
@@ -92,7 +94,7 @@ class FakeEngine:
         rate = frames / seconds
         sent_at = min(rate, self.fastest)
         share = min(1.0, self.capacity / sent_at)
-        received = max(0, int(frames * share) - self.lost)
+        received = 0 if self.dead else max(0, int(frames * share) - self.lost)
         nominal = round(seconds * 1e9)
         sending = round(frames / sent_at * 1e9)
         return {

@@ -209,6 +209,7 @@ class Gateway(Measurer):
             ports={"initiator": PortFacts(), "responder": PortFacts()},
             loss_tolerance=plan.loss_tolerance,
             device_alive=load <= self.collapses_above,
+            forwards=None if load <= self.collapses_above else False,
         )
 
     def _counted(self, held: int) -> int | None:

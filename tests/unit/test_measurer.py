@@ -143,6 +143,10 @@ SETTINGS = TrialConstants(
 )
 
 
+def no_time(_seconds: float) -> None:
+    """Wait for nothing."""
+
+
 def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
     return LabMeasurer(
         place=FakeLab(),
@@ -151,6 +155,7 @@ def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
         settings=SETTINGS,
         recorder=others.pop("recorder", Recorder()),
         runner=others.pop("runner", engine),
+        sleep=others.pop("sleep", no_time),
         **others,
     )
 
@@ -267,13 +272,14 @@ def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own() -> 
     assert "39 at dut inside received" in meter.measure(TrialPlan(1000, 500.0)).reason
 
 
-def test_a_device_that_stops_answering_collapsed() -> None:
+def test_a_device_that_stops_answering_and_forwarding_collapsed() -> None:
     engine = FakeEngine()
     table = FakeTable(engine)
 
     def kill(request: Any, *others: Any) -> Any:
-        table.dead = True
-        return engine(request, *others)
+        answer = engine(request, *others)
+        table.dead = engine.dead = True
+        return answer
 
     meter = measurer(engine, device=table)
     meter.runner = kill

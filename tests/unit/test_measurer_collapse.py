@@ -13,6 +13,9 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
+from natgauge.results.making import make
+from natgauge.results.model import Result
+from natgauge.results.parameters import Parameters
 from natgauge.trials import TrialRequest, TrialResult
 
 PLAN = TrialPlan(1000, 500.0)
@@ -51,7 +54,7 @@ class Mortal(FakeTable):
         self.restarts += 1
         if not self.comes_back:
             raise BrokenError("dut: start failed")
-        self.dead = False
+        self.dead = self.engine.dead = False
 
 
 class Killing(FakeEngine):
@@ -68,7 +71,7 @@ class Killing(FakeEngine):
         assert request.phase1 is not None
         if request.connections > MANY and request.phase1.rate > self.above and self.deaths < self.most_deaths:
             self.deaths += 1
-            self.victim.dead = True
+            self.victim.dead = self.dead = True
         return result
 
 
@@ -115,14 +118,44 @@ def test_who_restarts_the_device_between_trials_need_not_do_it_twice() -> None:
     assert device.restarts == 1
 
 
-@pytest.mark.parametrize("comes_back", [True, False])
-def test_after_three_collapses_the_search_ends(*, comes_back: bool) -> None:
-    meter, _ = mortal(comes_back=comes_back, most_deaths=99, above=100_000)
-    settings = connection_rate.Settings(connections=1000, placement="shared", repeat=1)
-    result = connection_rate.PROCEDURE.measure(meter, settings)
-    assert result.trials["COLLAPSED"] == 3
+def connection_rate_of(meter: LabMeasurer, **asked: Any) -> Result:
+    settings = connection_rate.Settings(connections=1000, placement="shared", **{"repeat": 1, **asked})
+    return make(connection_rate.PROCEDURE.measure(meter, settings), Parameters())
+
+
+def test_after_three_collapses_the_search_ends() -> None:
+    meter, _ = mortal(most_deaths=99, above=100_000)
+    result = connection_rate_of(meter)
+    assert result.trials[Verdict.COLLAPSED] == 3
     assert any("ended because the device collapsed 3 times" in note for note in result.notes)
-    assert result.summary.median <= 100_000
+    assert result.median <= 100_000
+    assert {"collapsed", "ended early"} <= {doubt.word for doubt in result.doubts}
+
+
+def test_a_device_that_does_not_come_back_bounds_the_answer_where_it_collapsed_and_nowhere_else() -> None:
+    """Trials that were never begun counted as loads too high, and moved the upper bound down."""
+    meter, _ = mortal(comes_back=False, above=100_000)
+    result = connection_rate_of(meter)
+    began = [trial for trial in recorded(meter) if trial["request"] is not None]
+    collapsed = [trial["plan"]["phase1_rate"] for trial in began if trial["verdict"] == "COLLAPSED"]
+    assert [one.upper for one in result.repetitions] == collapsed
+    assert result.median == max(trial["plan"]["phase1_rate"] for trial in began if trial["verdict"] == "PASS")
+    assert {"collapsed", "ended early"} <= {doubt.word for doubt in result.doubts}
+
+
+def test_a_device_that_is_gone_ends_the_series_of_repetitions_and_adds_no_zeros() -> None:
+    """Seen on a wire: 100,000, 0 and 0, with the median 0."""
+    meter, _ = mortal(comes_back=False, above=100_000)
+    result = connection_rate_of(meter, repeat=3)
+    assert [one.value > 0 for one in result.repetitions] == [True]
+    (doubt, *_) = (doubt for doubt in result.doubts if doubt.text.startswith("repetitions after 1 of 3"))
+    assert doubt.word == "ended early"
+
+
+def test_a_device_that_is_gone_before_anything_passed_is_an_error() -> None:
+    meter, _ = mortal(comes_back=False)
+    with pytest.raises(BrokenError, match=r"had collapsed and did not come back \(dut: start failed\)"):
+        connection_rate_of(meter)
 
 
 class DeadPath(FakeEngine):

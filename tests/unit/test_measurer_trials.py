@@ -329,8 +329,18 @@ def test_the_trial_waits_for_a_device_that_is_slower_than_the_trial() -> None:
     assert outcome.restart.ended - outcome.restart.began >= 0.1
 
 
+class _DeadSince(FakeEngine):
+    """Forwards nothing from the second request on."""
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        self.dead = bool(self.requests)
+        self.phase2_ends = None if self.dead else self.phase2_ends
+        return super().__call__(request, *others)
+
+
 def test_a_device_that_does_not_come_back_collapsed_for_its_own_reason() -> None:
-    engine = FakeEngine()
+    engine = _DeadSince()
     device = Played(engine, error=BrokenError("x on device dut: start failed with exit status 1: no rules"))
     engine.phase2_ends = device.down
     outcome = measurer(engine, device).measure(RESET)

@@ -270,14 +270,14 @@ def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.Mon
     assert device.snippets().count(gateway.recipe.verbs.check[0]) > 1
 
 
-def test_a_broken_gateway_repeats_its_first_cause(machine: Path) -> None:
+def test_a_gateway_that_could_not_be_set_repeats_the_first_cause(machine: Path) -> None:
     device = FakeDevice()
     gateway = Gateway(load("nftables-nat44"), device)
     gateway.prepare(PLAN)
     gateway.start()
-    device.answers["nf_conntrack_count"] = BrokenError("did not end within 60 s")
+    device.answers["nf_conntrack_udp_timeout"] = BrokenError("did not end within 60 s")
     with pytest.raises(BrokenError) as first:
-        gateway.count()
+        gateway.fit(replace(PLAN, phase1_seconds=500))
     device.answers.clear()
     asked = len(device.asked)
     with pytest.raises(BrokenError) as second:
@@ -286,6 +286,21 @@ def test_a_broken_gateway_repeats_its_first_cause(machine: Path) -> None:
     assert len(device.asked) == asked, "a dead device gives one error, not forty time-outs"
     gateway.stop()
     assert (machine / "hashsize").read_text().strip() == "16384"
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("ask", [Gateway.count, Gateway.empty, Gateway.confirm_standing])
+def test_a_command_that_only_looks_or_empties_may_be_asked_again(ask: Callable[[Gateway], object]) -> None:
+    """One lost connection left the gateway broken, and every later trial was a collapse."""
+    device = FakeDevice()
+    gateway = Gateway(load("nftables-nat44"), device)
+    gateway.prepare(PLAN)
+    gateway.start()
+    device.answers[""] = BrokenError("the connection was lost")
+    with pytest.raises(BrokenError, match="the connection was lost"):
+        ask(gateway)
+    device.answers.clear()
+    ask(gateway)
 
 
 @pytest.mark.usefixtures("machine")

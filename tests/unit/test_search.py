@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import SearchPlan, search
+from natgauge.procedures.kit.ended_early import ENDED_EARLY
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import TESTER_REPEATS
 from natgauge.procedures.kit.results import Measurement
@@ -215,11 +217,20 @@ def test_a_device_that_collapses_is_not_tried_again_there() -> None:
     assert any("collapsed" in note for note in found.notes)
 
 
-def test_a_load_that_collapsed_the_device_is_not_confirmed() -> None:
+def test_a_load_that_collapsed_the_device_is_confirmed_as_any_other() -> None:
     asked = plan(start=300_000, error=SearchError(share=0.5))
     found = find(lambda load: PASS if load <= 300_000 else COLLAPSED, asked)
-    assert [one.load for one in found.attempts] == [300_000, 600_000, 300_000]
+    assert [one.load for one in found.attempts] == [300_000, 600_000, 300_000, 600_000]
     assert (found.value, found.upper) == (300_000, 600_000)
+
+
+@pytest.mark.parametrize("trial", range(6))
+def test_a_single_collapse_that_the_load_did_not_cause_does_not_bound_the_answer(trial: int) -> None:
+    answers = itertools.count()
+    found = find(
+        lambda load: COLLAPSED if next(answers) == trial else (PASS if load <= 390_000 else FAIL), plan(start=150_000)
+    )
+    assert found.value == pytest.approx(390_000, rel=0.02)
 
 
 def test_a_contradiction_that_cannot_be_settled_counts_against_the_load() -> None:
@@ -243,7 +254,8 @@ def test_a_device_that_keeps_collapsing_ends_the_search() -> None:
     found = find(lambda load: PASS if load <= 100_000 else COLLAPSED, plan())
     assert found.trials["COLLAPSED"] == 3
     assert found.value <= 100_000
-    assert any("ended because the device collapsed 3 times" in note for note in found.notes)
+    (note,) = (note for note in found.notes if note.startswith(ENDED_EARLY))
+    assert "ended because the device collapsed 3 times; the answer lies between" in note
 
 
 @given(st.sets(st.integers(0, 40), max_size=20), errors)

@@ -403,7 +403,23 @@ ROWS = [
         Verdict.PASS,
     ),
     # The device
-    Row("gone", both_phases(lossy(N), device_alive=False), Verdict.COLLAPSED, "device", None, "no longer answers"),
+    Row(
+        "controls and data path dead",
+        both_phases(lossy(N), device_alive=False, forwards=False),
+        Verdict.COLLAPSED,
+        "device",
+        None,
+        "no longer answers its controls and forwards nothing",
+    ),
+    Row(
+        "controls silent, but it forwards",
+        both_phases(SECOND, device_alive=False, device_error="connection lost", forwards=True),
+        Verdict.INVALID,
+        "host",
+        None,
+        "no longer answers its controls (connection lost), although it forwards",
+    ),
+    Row("controls silent, frames not tried", both_phases(SECOND, device_alive=False), Verdict.INVALID, "host"),
     Row("alive but silent", both_phases(lossy(N), device_alive=True), Verdict.FAIL, "device", 2),
     Row("silent, but single frames pass", both_phases(lossy(N), forwards=True), Verdict.FAIL, "device", 2),
     Row(
@@ -417,11 +433,11 @@ ROWS = [
     Row("a dead data path, controls unknown", both_phases(lossy(N), forwards=False), Verdict.COLLAPSED, "device"),
     Row(
         "gone, with its own words",
-        both_phases(lossy(N), device_alive=False, device_error="dut: no answer within 60 s"),
+        both_phases(lossy(N), device_alive=False, forwards=False, device_error="dut: no answer within 60 s"),
         Verdict.COLLAPSED,
         "device",
         None,
-        "no longer answers its controls (dut: no answer within 60 s); ",
+        "no longer answers its controls (dut: no answer within 60 s) and forwards nothing",
     ),
     # A restart in phase 2: loss is what the trial is for, and the count speaks of what came afterwards
     Row("restarted, nothing lost", both_phases(SECOND, restarted=True, table_count_after=17), Verdict.PASS),
@@ -473,11 +489,12 @@ ROWS = [
     ),
     Row(
         "restarted, and did not come back",
-        both_phases(lossy(N), restarted=True, device_alive=False, device_error="start failed"),
+        both_phases(lossy(N), restarted=True, device_alive=False, device_error="start failed", forwards=False),
         Verdict.COLLAPSED,
         "device",
         None,
-        "the device did not come back from its restart (start failed); 200000 frames had come back",
+        "the device did not come back from its restart (start failed) and forwards nothing: no single frame came back "
+        "after the trial; 200000 frames had come back",
     ),
     # No phase 1
     Row("stateless", stateless(SECOND), Verdict.PASS),

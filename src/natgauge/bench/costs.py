@@ -83,11 +83,11 @@ class _Timed:
     def empty(self) -> None:
         device = self.measurer.device
         if device is not None and device.empties:
-            device.empty()
+            self.measurer.asking(device.empty)
 
     def count(self) -> int | None:
         device = self.measurer.device
-        return None if device is None else device.count()
+        return None if device is None else self.measurer.asking(device.count)
 
     @property
     def udp_timeout(self) -> int | None:

@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from natgauge.bench.evidence import Evidence
 from natgauge.bench.fresh import FreshTuples, Ledger
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.ranges import Range
 from natgauge.duts.fitness import Wishes
 from natgauge.duts.recipe import Recipe
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.labs.contract import CommandResult, Foreign, Lab
 from natgauge.labs.shell import run_shell
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.trials import TrialRequest
+from natgauge.trials import Progress, TrialRequest, TrialResult
 
 #: A command reaches the device over a network, and emptying 10^7 connections takes a Linux kernel 13 s.
 _COMMAND_SECONDS: Final = 120.0
@@ -53,7 +52,8 @@ class ForeignDevice:
         """Empty its table; where it can be counted, see that nothing is left.
 
         Raises:
-            BrokenError: the command fails, or connections are left after several tries.
+            BrokenError: the command fails.
+            NotEmptyError: connections are left after several tries.
         """
         left: int | None = None
         for _ in range(_EMPTY_TRIES):
@@ -62,7 +62,7 @@ class ForeignDevice:
             if not left:
                 return
             time.sleep(_RETRY_SECONDS)
-        raise BrokenError(
+        raise NotEmptyError(
             f"empty command: the count command says {left} after {_EMPTY_TRIES} times emptying; let it count the "
             "test's connections alone (UDP), and see whether there is other traffic"
         )
@@ -140,12 +140,12 @@ class ForeignMeasurer(LabMeasurer):
             self.traffic = self.fresh.next()
         return super().request(plan)
 
-    def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Evidence:
+    def _run(self, request: TrialRequest, told: Callable[[Progress], None]) -> TrialResult:
         if self.fresh is None:
-            return super()._perform(request, restart_at, settle)
+            return super()._run(request, told)
         ports = request.initiator.destination_ports
         with self.fresh.used(Range(ports.first, ports.last), request.connections, self.watch):
-            return super()._perform(request, restart_at, settle)
+            return super()._run(request, told)
 
 
 def abilities(foreign: Foreign | None) -> frozenset[Ability]:

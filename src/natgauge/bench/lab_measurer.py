@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from natgauge.bench import forwarding
+from natgauge.bench.asking import Asking, SilentControlsError
 from natgauge.bench.costs import Beside
 from natgauge.bench.evidence import Evidence, record_of_none
 from natgauge.bench.needs import DeviceControl, OwnDelays, Place, ServerControl
@@ -59,8 +61,16 @@ TESTER_ABILITIES: Final = frozenset(
 DEVICE_ABILITIES: Final = frozenset(
     {Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART, Ability.RESTART_IN_TRIAL}
 )
+#: A device whose controls stay silent for so many trials in a row, although it forwards, cannot be measured.
+MOST_SILENT: Final = 5
+#: Seconds before each further look whether a device has come back that cannot be started anew: it may boot by itself.
+LOOK_AGAIN: Final = (1.0, 5.0, 20.0)
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
+
+
+#: Counts of a trial of which no frame was sent.
+_NOTHING: Final = Counts(intended=0, offered=0, received=0)
 
 
 class Recorder(Protocol):
@@ -97,8 +107,9 @@ class LabMeasurer(Measurer):
         own: measures the tester's own delays; None = it cannot be done here.
         beside: what stands beside the device when its frames are timed; None = they cannot be timed here.
         collapsed: the device did not stand any more after the last trial.
+        silent: trials in a row in which the device's controls did not answer, although it forwarded.
         passed: the plan of the last trial that passed.
-        sleep: waits while a device settles; the tests hand in their own.
+        sleep: waits while a device settles, and before it is asked again; the tests hand in their own.
         own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
         server: the real one behind the device, that answers queries; None = the tester itself does.
         known_rates: what the device did when it was asked for more, in `shared` placement, by whether that was phase 1
@@ -117,11 +128,17 @@ class LabMeasurer(Measurer):
     own: OwnDelays | None = None
     beside: Beside | None = None
     collapsed: bool = False
+    silent: int = 0
     passed: TrialPlan | None = None
     sleep: Callable[[float], None] = time.sleep
     own_drops: Mapping[str, int] = field(default_factory=dict)
     server: ServerControl | None = None
     known_rates: dict[bool, float | None] = field(default_factory=dict)
+    asking: Asking = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The device is asked again after the same kind of waiting as all else here."""
+        self.asking = Asking(self.sleep)
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -151,30 +168,44 @@ class LabMeasurer(Measurer):
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial; a device that collapsed in the one before is started anew first, where it is ours.
 
+        A command to the device that fails is tried again, and the outcome tells how often. If every try fails, single
+        frames show whether the device still forwards. If it does, the trial is INVALID.
+
         Raises:
             UsageError: the device would forget connections before the trial's end, or the trial is stateless and the
                 device is not.
+            BrokenError: the controls did not answer in `MOST_SILENT` trials in a row, or they did not before a trial,
+                and the device forwards nothing.
             NatgaugeError: it could not be run at all.
         """
         self.number += 1
+        self.asking.begin()
         request = self.request(plan)
         self._refuse_long(request)
         began = time.time()
         notes: tuple[str, ...] = ()
         if self.collapsed and self.device is not None:
-            if said := self._bring_back():
-                outcome = _gone_for_good(said)
-                self.recorder.add_trial(record_of_none(plan, outcome, self.place.placement, began))
-                return outcome
-            notes = ("the device had collapsed and was started anew before this trial",)
-        evidence = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
+            try:
+                notes = (self._bring_back(),)
+            except NatgaugeError as error:
+                return self._kept_unbegun(_gone_for_good(str(error)), plan, began)
+        try:
+            evidence = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
+        except SilentControlsError as error:
+            outcome = self._kept_unbegun(self._unanswered(error), plan, began)
+            self._count_silence(outcome, str(error))
+            return outcome
         outcome = self._judged(evidence, plan)
         last = _last_phase(evidence.result)
-        if outcome.verdict is Verdict.FAIL and not received_in_all(last):
-            evidence = replace(evidence, forwards=self._forwards(last))
+        silent = bool(evidence.device_error)
+        if silent or (outcome.verdict is Verdict.FAIL and not received_in_all(last)):
+            probed = self._probed(controls=not silent)
+            back = any(probed[stream].received_frames for stream in last if stream in probed)
+            evidence = replace(evidence, forwards=back)
             outcome = self._judged(evidence, plan)
-        outcome = replace(outcome, notes=(*notes, *outcome.notes))
-        self.collapsed = outcome.verdict is Verdict.COLLAPSED
+        outcome = self._with_failures(replace(outcome, notes=(*notes, *outcome.notes)))
+        # Nobody knows what a restart left that failed half-way.
+        self.collapsed = outcome.verdict is Verdict.COLLAPSED or (silent and evidence.restart is not None)
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
         if self.place.placement == "shared":
             alone = plan.phase2 is None
@@ -183,7 +214,46 @@ class LabMeasurer(Measurer):
         self.recorder.add_trial(
             evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
         )
+        self._count_silence(outcome, evidence.device_error or "")
         return outcome
+
+    def _kept_unbegun(self, outcome: TrialOutcome, plan: TrialPlan, began: float) -> TrialOutcome:
+        """The outcome of a trial of which no frame was sent."""
+        outcome = self._with_failures(outcome)
+        self.recorder.add_trial(record_of_none(plan, outcome, self.place.placement, began))
+        return outcome
+
+    def _with_failures(self, outcome: TrialOutcome) -> TrialOutcome:
+        """The outcome with the commands that failed and were tried again."""
+        failures = self.asking.failures
+        if not failures:
+            return outcome
+        note = f"{len(failures)} commands to the device failed and were tried again, the last one with: {failures[-1]}"
+        return replace(outcome, asked_again=len(failures), notes=(*outcome.notes, note))
+
+    def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
+        """How a trial ends that could not begin because the device's controls are silent.
+
+        Raises:
+            SilentControlsError: the device does not forward either.
+        """
+        if not received_in_all(self._probed(controls=False)):
+            raise error
+        reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
+        return TrialOutcome(Verdict.INVALID, reason, _NOTHING, limited_by="host")
+
+    def _count_silence(self, outcome: TrialOutcome, said: str) -> None:
+        """Give up a device whose controls have been silent for too long.
+
+        Raises:
+            BrokenError: they have.
+        """
+        self.silent = self.silent + 1 if said and outcome.verdict is Verdict.INVALID else 0
+        if self.silent >= MOST_SILENT:
+            raise BrokenError(
+                f"the device's controls failed in {self.silent} trials in a row, although it forwards ({said}); see to "
+                "the way on which it is controlled"
+            )
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
         """How long the tester's receivers ran in a trial of this plan, which nobody judges; None = not told.
@@ -202,21 +272,45 @@ class LabMeasurer(Measurer):
         return evidence.judged(plan, self.place.placement, self.settings.table_limit, taps=taps)
 
     def _bring_back(self) -> str:
-        """Start a collapsed device anew; what was said when it did not come back, else nothing."""
+        """Have a collapsed device back; the note that tells how.
+
+        Raises:
+            NatgaugeError: it could not be started anew, and has not come back by itself.
+        """
         try:
             self.restart()
+        except UsageError as error:
+            # Nobody can restart it, so it has to come back by itself, and may need some time.
+            self._look_again(error, LOOK_AGAIN)
         except NatgaugeError as error:
-            return str(error)
-        return ""
+            self._look_again(error, ())
+        else:
+            return "the device was started anew before this trial: it had collapsed"
+        return "the device had collapsed and was not started anew, but answers and forwards again"
 
-    def _forwards(self, streams: Iterable[Direction | None]) -> bool:
-        """Whether any of a handful of single frames of these streams comes back; the table is as after a trial."""
+    def _look_again(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
+        """See whether a device that was not started anew works again all the same, once and after each pause."""
+        for pause in (0.0, *pauses):
+            self.sleep(pause)
+            with suppress(NatgaugeError):
+                self.asking(self._played().confirm_standing)
+                self.check_forwarding()
+                self.collapsed = False
+                return
+        raise error
+
+    def _probed(self, *, controls: bool) -> dict[Direction | None, StreamCounts]:
+        """What came back of a handful of single frames; nothing where they could not even be sent.
+
+        Args:
+            controls: whether the device can be told to empty its table first.
+        """
         self.number += 1
+        probe = self._probe()
         try:
-            found = streams_of(self._perform(self._probe()).result)
+            return streams_of(self._perform(probe).result if controls else self._run(probe, self.watch.running))
         except BrokenError:
-            return False
-        return any(found[stream].received_frames for stream in streams)
+            return {}
 
     def empty_timed(self) -> TearDown:
         """Empty the device's table with one command, timed on the device.
@@ -226,9 +320,9 @@ class LabMeasurer(Measurer):
             BrokenError: the command fails.
         """
         device = self._played()
-        before = device.count()
+        before = self.asking(device.count)
         seconds = device.empty_timed()
-        return TearDown(seconds, before, device.count())
+        return TearDown(seconds, before, self.asking(device.count))
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
         """Read the device's count until it is 0 or the time is over.
@@ -241,7 +335,7 @@ class LabMeasurer(Measurer):
         seen: list[CountAt] = []
         began = time.monotonic()
         while True:
-            count = device.count()
+            count = self.asking(device.count)
             now = time.monotonic() - began
             if count is None:
                 raise UsageError("the device cannot tell its own number of connections; choose another metric")
@@ -289,7 +383,7 @@ class LabMeasurer(Measurer):
         """A device that did not outlive slices is started anew before what follows."""
         try:
             if self.device is not None:
-                self.device.confirm_standing()
+                self.asking(self.device.confirm_standing)
         except NatgaugeError:
             self.collapsed = True
 
@@ -359,17 +453,19 @@ class LabMeasurer(Measurer):
         if self.server is not None:
             self.server.confirm_standing()
         refused = {cause: number - refused_before.get(cause, 0) for cause, number in self._refused().items()}
-        count: int | None = None
-        strays: dict[str, int] = {}
+        found = _Found()
         if self.device is not None and not error:
-            count, strays, error = self._look_after(self.device, result)
-        faults = {name: number - faults_before.get(name, 0) for name, number in self._faults(alive=not error).items()}
+            try:
+                found = self._look_after(self.device, result)
+            except NatgaugeError as failed:
+                error = str(failed)
+        faults = {name: number - faults_before.get(name, 0) for name, number in found.faults.items()}
         return Evidence(
             request=request,
             result=result,
             count_before=count_before,
-            count_after=count,
-            strays=strays,
+            count_after=found.count,
+            strays=found.strays,
             dropped_before={
                 place: before + min(self.own_drops.get(place, 0), max(dropped_after.get(place, before) - before, 0))
                 for place, before in dropped_before.items()
@@ -405,8 +501,8 @@ class LabMeasurer(Measurer):
                 "longer time-out (--udp-timeout; on a wire by its own means) or fewer connections"
             )
 
-    def _faults(self, *, alive: bool = True) -> dict[str, int]:
-        return dict(self.device.faults()) if self.device is not None and alive else {}
+    def _faults(self) -> Mapping[str, int]:
+        return {} if self.device is None else self.asking(self.device.faults)
 
     def _refused(self) -> Mapping[str, int]:
         return {} if self.server is None else self.server.refused()
@@ -419,22 +515,31 @@ class LabMeasurer(Measurer):
         """Each trial starts with an empty table (RFC 9693 section 4.4)."""
         if self.device is None:
             return None
-        self.device.empty()
-        return self.device.count()
+        self.asking(self.device.empty)
+        return self.asking(self.device.count)
 
-    @staticmethod
-    def _look_after(device: DeviceControl, result: TrialResult) -> tuple[int | None, dict[str, int], str]:
-        """The device's own count, that of parts that must hold nothing, and what it said where it does not answer.
+    def _look_after(self, device: DeviceControl, result: TrialResult) -> _Found:
+        """What the device says of itself after a trial.
 
         Its time-outs were checked to outlast both phases. One whose controls answer although it is gone shows when
         nothing comes back.
+
+        Raises:
+            NatgaugeError: it does not stand, or does not answer however often it is asked.
         """
-        try:
-            if not received_in_all(streams_of(result)):
-                device.confirm_standing()
-            return device.count(), dict(device.strays()), ""
-        except NatgaugeError as error:
-            return None, {}, str(error)
+        if not received_in_all(streams_of(result)):
+            self.asking(device.confirm_standing)
+        count, strays = self.asking(device.count), self.asking(device.strays)
+        return _Found(count, strays, self.asking(device.faults))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a device says of itself after a trial: its count, that of parts that must hold nothing, its faults."""
+
+    count: int | None = None
+    strays: Mapping[str, int] = field(default_factory=dict)
+    faults: Mapping[str, int] = field(default_factory=dict)
 
 
 def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
@@ -445,4 +550,4 @@ def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
 
 def _gone_for_good(said: str) -> TrialOutcome:
     reason = f"the device had collapsed and did not come back ({said})"
-    return TrialOutcome(Verdict.COLLAPSED, reason, Counts(intended=0, offered=0, received=0), limited_by="device")
+    return TrialOutcome(Verdict.COLLAPSED, reason, _NOTHING, limited_by="device")

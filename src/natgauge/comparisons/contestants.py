@@ -65,11 +65,11 @@ class Standing:
             BrokenError: some are left.
         """
         if self.bench.device is not None and self.bench.device.empties:
-            self.bench.device.empty()
+            self.started.measurer.asking(self.bench.device.empty)
 
     def count(self) -> int | None:
         """Its own number of connections; None where it keeps none, or does not tell."""
-        return None if self.bench.device is None else self.bench.device.count()
+        return None if self.bench.device is None else self.started.measurer.asking(self.bench.device.count)
 
     @property
     def udp_timeout(self) -> int | None:

@@ -11,8 +11,9 @@ from natgauge.duts.ingredients import Knob
 from natgauge.duts.playable import Playable
 from natgauge.labs.contract import CommandResult
 
-#: What a snippet is run for: its success, its status whatever that is, or the undoing also of a broken gateway.
-How = Literal["must", "may fail", "undo"]
+#: What a snippet is run for: its success; an answer, which may be asked for again; its status whatever that is; or the
+#: undoing also of a broken gateway.
+How = Literal["must", "ask", "may fail", "undo"]
 
 
 class Run(Protocol):

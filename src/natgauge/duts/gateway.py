@@ -13,7 +13,7 @@ from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
 from natgauge.duts.playable import Playable
-from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.labs.contract import CommandResult, Device
 
 _VERB_SECONDS: Final = 60.0
@@ -30,7 +30,9 @@ class Gateway:
     """One recipe on one device.
 
     Use it as a context manager and call `prepare`, `start`, then the others as often as needed; leaving stops it and
-    puts the knobs back. Once something broke it stays broken: every later call repeats the first cause.
+    puts the knobs back. A start, a stop or a setting that failed leaves the gateway broken, and so does the end of one
+    of its processes: every later call repeats the first cause until the gateway is restarted. Any other command that
+    failed may be tried again.
 
     Attributes:
         recipe: what is played.
@@ -124,29 +126,31 @@ class Gateway:
         """See that the gateway still stands as it should, e.g. after a trial in which nothing came through.
 
         Raises:
-            BrokenError: it does not; it stays broken.
+            BrokenError: it does not, or does not answer.
         """
         stands, said = self._stands()
         if not stands:
-            self._break(f"does not stand any more: {said}")
+            self._fail(f"does not stand any more: {said}")
 
     def empty(self) -> None:
         """Forget all connections, and see by the gateway's own count that it did.
 
         Raises:
-            BrokenError: connections are left after several tries; other traffic makes them, or the device ignores us.
+            BrokenError: the command fails.
+            NotEmptyError: connections are left after several tries; other traffic makes them, or the device ignores us.
         """
         pieces = self.recipe.verbs.pieces("empty")
         if not pieces:
             return
         for _ in range(_EMPTY_TRIES):
             for piece in pieces:
-                self._run("empty", piece, self._empty_seconds())
+                self._run("empty", piece, self._empty_seconds(), how="ask")
             left = self._left()
             if not left:
                 return
             time.sleep(_RETRY_SECONDS)
-        self._break(f"{left} connections are left after {_EMPTY_TRIES} times emptying; is there other traffic?")
+        said = f"{left} connections are left after {_EMPTY_TRIES} times emptying; is there other traffic?"
+        raise NotEmptyError(self._explained(said))
 
     @property
     def empties(self) -> bool:
@@ -165,7 +169,7 @@ class Gateway:
             BrokenError: the command fails.
         """
         pieces = self.recipe.verbs.pieces("empty")
-        return sum(self._run("empty", piece, self._empty_seconds()).seconds for piece in pieces)
+        return sum(self._run("empty", piece, self._empty_seconds(), how="ask").seconds for piece in pieces)
 
     def restart(self) -> None:
         """Stop it, whatever state it is in, and start it with the same settings.
@@ -211,7 +215,7 @@ class Gateway:
         pieces = self.recipe.verbs.pieces("count")
         if not pieces:
             return None
-        return self._number("count", self._run("count", pieces[0]).stdout)
+        return self._number("count", self._run("count", pieces[0], how="ask").stdout)
 
     def faults(self) -> dict[str, int]:
         """Frames the gateway refused since it was made, by its own names of causes; empty when it cannot tell.
@@ -223,7 +227,7 @@ class Gateway:
             BrokenError: the device does not tell.
         """
         pieces = self.recipe.verbs.pieces("faults")
-        lines = [line for piece in pieces for line in self._run("faults", piece).stdout.splitlines()]
+        lines = [line for piece in pieces for line in self._run("faults", piece, how="ask").stdout.splitlines()]
         return {line.split()[0]: self._number("faults", line.split()[-1]) for line in lines if line.strip()}
 
     def version(self) -> tuple[str, ...]:
@@ -355,7 +359,7 @@ class Gateway:
         if self._broken:
             raise BrokenError(self._broken)
         if ended := self._ended():
-            self._break(ended)
+            self._fail(ended)
         for piece in self.recipe.verbs.pieces("check"):
             result = self._run("check", piece, how="may fail")
             if result.status:
@@ -381,15 +385,20 @@ class Gateway:
         variables: Mapping[str, str] | None = None,
         how: How = "must",
     ) -> CommandResult:
-        """Run a snippet; one that does not end, or fails although it may not, breaks the gateway."""
+        """Run a snippet; one that does not end, or fails although it may not, breaks the gateway, unless it only asks.
+
+        Raises:
+            BrokenError: it failed, or the gateway is broken already.
+        """
         if self._broken and how != "undo":
             raise BrokenError(self._broken)
+        give_up = self._break if how in ("must", "undo") else self._fail
         try:
             result = self.device.run(snippet, environment={**self._environment(), **(variables or {})}, timeout=seconds)
         except BrokenError as error:
-            self._break(f"{verb}: {error}")
+            give_up(f"{verb}: {error}")
         if result.status and how != "may fail":
-            self._break(f"{verb} failed with exit status {result.status}: {_said(result)}")
+            give_up(f"{verb} failed with exit status {result.status}: {_said(result)}")
         return result
 
     def _environment(self) -> dict[str, str]:
@@ -407,14 +416,25 @@ class Gateway:
         try:
             return int(text)
         except ValueError:
-            self._break(f"{verb} printed {text.strip()[:60]!r}, which is no whole number")
+            self._fail(f"{verb} printed {text.strip()[:60]!r}, which is no whole number")
 
     def _break(self, what: str) -> NoReturn:
-        if (ended := self._ended()) and ended not in what:
-            what = f"{what}; {ended}"
-        message = f"{self.recipe.name} on device {self.device.name}: {what}"
+        """What failed leaves the gateway in a state that nobody knows."""
+        message = self._explained(what, self._ended())
         self._broken = self._broken or message
         raise BrokenError(message)
+
+    def _fail(self, what: str) -> NoReturn:
+        """What failed changed nothing and may be tried again, unless a process of the gateway has ended."""
+        ended = self._ended()
+        message = self._explained(what, ended)
+        if ended:
+            self._broken = self._broken or message
+        raise BrokenError(message)
+
+    def _explained(self, what: str, ended: str = "") -> str:
+        end = f"; {ended}" if ended and ended not in what else ""
+        return f"{self.recipe.name} on device {self.device.name}: {what}{end}"
 
 
 def _said(result: CommandResult) -> str:

@@ -139,6 +139,8 @@ class Remote:
                 self.forgotten = forgotten
         answer = _unwrapped(result)
         if answer is None:
+            # What it began may go on over there, and must not act when the snippet is run again.
+            self._kill(number)
             raise BrokenError(f"{explained(self.host, result.stderr)}; the connection was lost")
         return answer
 
@@ -147,7 +149,7 @@ class Remote:
         self._connection.close()
 
     def _kill(self, number: int) -> None:
-        """End a command that takes too long, with what it started in the foreground."""
+        """End a command that nobody waits for any more, with what it started in the foreground."""
         try:
             self._connection.run(_grouped(f"PATH={PATH}\n{_kill_running(str(number))}"), 20.0)
         except (BrokenError, HostError):

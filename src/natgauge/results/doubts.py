@@ -11,6 +11,7 @@ from natgauge.measurer import Verdict
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.procedures.kit.delay_metrics import IN_STALLS, TOGETHER
+from natgauge.procedures.kit.ended_early import ENDED_EARLY
 from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.lateness import SHORT
 from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
@@ -33,6 +34,7 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
     TOGETHER: "batches",
     IN_STALLS: "frames in stalls",
     UNRELIABLE: "unreliable",
+    ENDED_EARLY: "ended early",
 }
 #: Above this share of excused trials among those that would have decided, what is left decides nothing.
 EXCUSED_TOO_OFTEN: Final = 1 / 3
@@ -130,6 +132,9 @@ def _disagree(measurements: Sequence[Measurement]) -> bool:
 def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
     trials: Mapping[str, int] = measured.trials
     total, invalid = sum(trials.values()), trials[Verdict.INVALID]
+    if collapsed := trials[Verdict.COLLAPSED]:
+        text = f"the device collapsed in {collapsed} of {total} trials, each of which counts as a load too high"
+        yield Doubt(word="collapsed", text=text)
     if invalid:
         yield Doubt(word="INVALID trials", text=f"{invalid} of {total} trials were INVALID and not counted")
     if measured.disturbed:

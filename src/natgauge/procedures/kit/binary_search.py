@@ -13,6 +13,8 @@ Plain halving, with what the standards leave unsaid:
 * Where it is known about where it should end, it begins there instead (see `nearing`).
 * Of bursts a short one is what the tester cannot send in time. Such a length bounds the search from below instead, and
   where nothing passes, the shortest burst that failed is an answer by itself: no burst at all loses nothing.
+* A load at which the device collapsed is a failing one as any other, and is tried again at the end as any other. After
+  three collapses the search ends, and where the device does not come back at once.
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
   second time, a third time where the two differ, and the majority counts. If that moves a bound the search goes on.
 """
@@ -24,6 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.procedures.kit.ended_early import ENDED_EARLY, GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.incurable import SPAN, Faults, Incurable
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
@@ -110,6 +113,7 @@ def search(plan: SearchPlan, trial: Trial, forwarded: Forwarded) -> Measurement:
         and every trial.
 
     Raises:
+        GoneError: the device collapsed and did not come back before any load had passed.
         NatgaugeError: as `trial` does.
     """
     return _Search(plan, trial, forwarded).run()
@@ -303,7 +307,6 @@ class _Search:
             load.fails += 1
             load.cause = outcome.limited_by or "device"
             load.forwarded = self._forwarded(outcome)
-            load.collapsed = outcome.verdict is Verdict.COLLAPSED
 
     def _give_up(self, load: Load) -> None:
         """No trial of this load said anything; of bursts that the tester was late with, no shorter one will."""
@@ -327,7 +330,7 @@ class _Search:
 
     def _run(self, rate: float, *, short: bool) -> TrialOutcome:
         if len(self._attempts) >= self._plan.most_trials:
-            raise _Stop(f"the search was ended after {self._plan.most_trials} trials; its bounds are wider than asked")
+            raise self._ended(f"after {self._plan.most_trials} trials")
         outcome = self._trial(rate, short, self._bounds())
         self._attempts.append(Attempt(rate, short, outcome))
         self._faults.add(rate, outcome)
@@ -335,21 +338,36 @@ class _Search:
             self._note_collapse(rate, outcome)
         return outcome
 
+    def _ended(self, why: str) -> _Stop:
+        """The end of a search that had more to try; what is known of its bounds, where they are wider than asked."""
+        lower, upper = self._lower(full=True), self._upper()
+        value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
+        if bound is not None and self._resolved(value, bound):
+            return _Stop(f"the search was ended {why}; its bounds are as near as asked, but were not all tried again")
+        where = f"above {value:,.0f}" if bound is None else f"between {value:,.0f} and {bound:,.0f}"
+        return _Stop(
+            f"{ENDED_EARLY}the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
+        )
+
     def _note_collapse(self, rate: float, outcome: TrialOutcome) -> None:
+        if not outcome.begun:
+            # No frame was sent, so it says nothing of this load.
+            if self._lower(full=True) is None:
+                raise GoneError(outcome.reason)
+            raise self._ended(f"because {outcome.reason}")
         self._notes.append(f"the device collapsed at {rate:.0f} {self._plan.unit}: {outcome.reason}")
         collapses = sum(attempt.outcome.verdict is Verdict.COLLAPSED for attempt in self._attempts)
         if collapses >= MOST_COLLAPSES:
             load = self._loads[rate]
             load.fails += 1
-            load.collapsed = True
-            raise _Stop(f"the search was ended because the device collapsed {collapses} times")
+            raise self._ended(f"because the device collapsed {collapses} times")
 
     # Confirming
 
     def _moved_by_confirming(self) -> bool:
         """Try both bounds again; whether that changed what is known of one."""
         for load in (self._lower(full=True), self._upper()):
-            if load is not None and not load.undecided and not load.collapsed and self._changed(load):
+            if load is not None and not load.undecided and self._changed(load):
                 return True
         return False
 

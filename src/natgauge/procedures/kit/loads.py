@@ -26,7 +26,6 @@ class Load:
     fails: int = 0
     short_passes: int = 0
     undecided: bool = False
-    collapsed: bool = False
     cause: str = "device"
     doubt: str = ""
     forwarded: float | None = None

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION, TESTER_SHARE
+from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
@@ -74,6 +75,9 @@ PRESETS: Final[Mapping[Preset, tuple[Goal, ...]]] = {
     "rfc2544": (Goal("rfc2544", 0.0, 0.0, 1 / 60, 1.0),),
     "ndr-pdr": (Goal("ndr", 0.0, 0.5, 1.0, 21.0), Goal("pdr", 0.005, 0.5, 1.0, 21.0)),
 }
+
+#: Verdicts against the device.
+_BAD: Final = frozenset({Verdict.FAIL, Verdict.COLLAPSED})
 
 #: Runs one trial: load of each direction in frames/s, seconds.
 Trial = Callable[[float, float, Bounds], TrialOutcome]
@@ -125,6 +129,7 @@ def search(plan: MlrPlan, trial: Trial) -> Measurement:
         forwarded at the lower bound. Each goal's own are in the figures; a missing bound is left out.
 
     Raises:
+        GoneError: the device collapsed and did not come back.
         NatgaugeError: as `trial` does.
     """
     measurer = _Measurer(plan, trial)
@@ -268,7 +273,7 @@ class _Measurer:
     def _believed(self, rate: float, seconds: float) -> TrialOutcome:
         """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""
         outcome = self._valid(rate, seconds)
-        if self.plan.confirm and not _allows_exceptions(self.plan.preset) and outcome.verdict is Verdict.FAIL:
+        if self.plan.confirm and not _allows_exceptions(self.plan.preset) and outcome.verdict in _BAD:
             outcome = self._tried_again(rate, seconds, outcome)
         if outcome.verdict is not Verdict.PASS:
             self.causes.setdefault(rate, Counter())[outcome.limited_by or "device"] += 1
@@ -296,6 +301,8 @@ class _Measurer:
     def _run(self, rate: float, seconds: float) -> TrialOutcome:
         outcome = self.trial(rate, seconds, Bounds())
         self.attempts.append(Attempt(rate, seconds < self.plan.trial_seconds, outcome))
+        if outcome.verdict is Verdict.COLLAPSED and not outcome.begun:
+            raise GoneError(outcome.reason)
         return outcome
 
 

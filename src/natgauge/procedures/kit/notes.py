@@ -27,6 +27,15 @@ def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
     return found
 
 
+def asked_again_note(measurements: Iterable[Measurement]) -> list[str]:
+    """How often a command to the device failed and was tried again, if ever."""
+    times = [attempt.outcome.asked_again for one in measurements for attempt in one.attempts]
+    if not (failed := sum(times)):
+        return []
+    trials = sum(map(bool, times))
+    return [f"{failed} commands to the device failed in {trials} of {len(times)} trials and were tried again"]
+
+
 def excused_told(excused: int, trials: int) -> str:
     """How many of the trials were excused, and what that means."""
     return f"{excused} of {trials} trials were excused: disturbances explain why they failed"

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, get_args
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Measurer
 from natgauge.procedures.kit.events import Observer, ignore
-from natgauge.procedures.kit.notes import disturbed_note
+from natgauge.procedures.kit.notes import asked_again_note, disturbed_note
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
@@ -230,7 +230,8 @@ class Procedure(Generic[SettingsT]):
         self, started: Repetitions[SettingsT], settings: SettingsT, measurements: Sequence[Measurement]
     ) -> list[str]:
         own = started.notes(measurements)
-        return [*own, *started.phase1_notes(), *settings.notes(), *disturbed_note(measurements)]
+        told = [*own, *started.phase1_notes(), *settings.notes()]
+        return [*told, *disturbed_note(measurements), *asked_again_note(measurements)]
 
 
 def _with_notes(found: Measurement, notes: Iterable[str]) -> Measurement:

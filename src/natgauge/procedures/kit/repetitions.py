@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from natgauge.procedures.kit.ended_early import ENDED_EARLY, GoneError
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
@@ -67,7 +68,8 @@ def repeat(
 ) -> tuple[list[Measurement], list[str]]:
     """Measure several times; the measurements, and a note where the time did not suffice for all of them.
 
-    A repetition that the time cut off counts only where there is no other: its value is no more than a bound.
+    A device that is gone after some repetitions ends the series, and a note says so. A repetition that the time cut off
+    counts only where there is no other: its value is no more than a bound.
 
     Args:
         runner: counts the repetitions.
@@ -75,6 +77,7 @@ def repeat(
         once: one repetition; gets the answer of the one before, or None where there is none.
 
     Raises:
+        GoneError: the device collapsed and did not come back in the first repetition.
         TimeUpError: the time was used up before the first repetition could say anything.
     """
     done: list[Measurement] = []
@@ -87,6 +90,10 @@ def repeat(
             if not done:
                 return [stopped(runner.attempts, error)], []
             return done, [_left_out(len(done), most, str(error))]
+        except GoneError as error:
+            if not done:
+                raise
+            return done, [f"{ENDED_EARLY}repetitions after {len(done)} of {most} at most: {error}"]
         if found.limited_by == TIME:
             why = next((note.removeprefix(UNDECIDED) for note in found.notes if note.startswith(UNDECIDED)), "")
             return (done, [_left_out(len(done), most, why)]) if done else ([found], [])
