@@ -251,7 +251,8 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
     """Whether a loss is the server's, or of phase 1 the table's.
 
     The server's: what it did not read had come through the device, and what it read late waited with that; without the
-    two the trial had passed. The table's: it is full, or nothing but the table can have dropped the frames.
+    two the trial had passed. The table's: its limit is known, and it is reached. Where no limit is known, a single
+    trial cannot tell a full table from a device that opens a share of the connections (see `kit.incurable`).
     """
     counts, count = stream.counts, evidence.established
     behind = evidence.server_dropped + counts.late if evidence.server_dropped else 0
@@ -259,11 +260,8 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
         return "server"
     if stream.phase != 1 or count is None or count >= evidence.connections:
         return "device"
-    if evidence.table_limit is not None:
-        return "table" if count >= FULL_SHARE * evidence.table_limit else "device"
-    # In `shared` placement no queue stands before the device, so what was not forwarded was refused by it.
-    refused_by_table = evidence.placement == "shared" and count == evidence.stored and count > 0
-    return "table" if refused_by_table else "device"
+    limit = evidence.table_limit
+    return "table" if limit is not None and count >= FULL_SHARE * limit else "device"
 
 
 def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
@@ -376,7 +374,8 @@ def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
     # rightly has one.
     if count < evidence.stored and evidence.each_once:
         reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
-        return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
+        limited_by = "table" if _full(evidence, count) else "device"
+        return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=1)
     if lost and _full(evidence, count):
         reason = f"phase 1: {lost} of {evidence.phase1.offered} frames lost{_table_figures(evidence)}: it was full"
         return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)

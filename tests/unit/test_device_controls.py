@@ -309,7 +309,7 @@ class Booting:
         return {}
 
     faults = strays
-    restart = ForeignDevice.restart  # type: ignore[assignment] # it refuses, whoever asks
+    restart = ForeignDevice.restart
 
 
 @pytest.mark.parametrize("back", [True, False])

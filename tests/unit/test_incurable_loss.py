@@ -12,8 +12,9 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
-from natgauge.procedures.kit.incurable import INCURABLE, SHARE_FIGURE
+from natgauge.procedures.kit.incurable import HELD_FIGURE, INCURABLE, SHARE_FIGURE
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.reports.text import verdict
 from natgauge.results.making import make
 from natgauge.results.parameters import Parameters
 
@@ -168,6 +169,83 @@ def test_a_full_table_is_not_mistaken_for_it(when_full: Any) -> None:
     result = measure(connection_rate, Gateway(table_size=30_000, when_full=when_full))
     assert not told(result)
     assert result.limited_by == "table"
+
+
+SHARES = (0.001, 0.3, 0.97)
+SIZES = (150, 6_543, 49_000)
+PLACEMENTS = ("shared", "isolated")
+#: Procedures whose trials are about new connections.
+OPENING = (connection_rate, validated_connection_rate)
+
+
+@pytest.mark.parametrize("knows_limit", [True, False])
+@pytest.mark.parametrize("knows_count", [True, False])
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("procedure", OPENING)
+def test_a_share_of_new_connections_that_is_lost_at_every_rate_is_no_full_table(
+    procedure: Any, share: float, placement: Any, *, knows_count: bool, knows_limit: bool
+) -> None:
+    """Seen: 150 of 5,000 connections, of at most 196,605, were told as a table that was full."""
+    gateway = Gateway(loses_share=share, placement=placement, knows_count=knows_count, knows_limit=knows_limit)
+    result = measure(procedure, gateway)
+    assert (result.summary.median, result.limited_by) == (0, "device")
+    (note,) = told(result)
+    assert "new connections alone" in note
+    assert "so it is no full table" in note
+    assert result.figures[SHARE_FIGURE] == pytest.approx(share, rel=0.02)
+    document = make(result, Parameters())
+    assert {"loss at every rate"} == {doubt.word for doubt in document.doubts} & {
+        "loss at every rate",
+        "table inferred",
+    }
+    assert "which was full" not in verdict(document)
+
+
+@pytest.mark.parametrize(("when_full", "knows_count"), [("refuse", True), ("refuse", False), ("evict", True)])
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("procedure", OPENING)
+def test_a_full_table_of_a_limit_that_nobody_told_is_found_by_fewer_connections(
+    procedure: Any, size: int, placement: Any, when_full: Any, *, knows_count: bool
+) -> None:
+    gateway = Gateway(
+        table_size=size, when_full=when_full, knows_limit=False, knows_count=knows_count, placement=placement
+    )
+    result = measure(procedure, gateway)
+    assert (result.summary.median, result.limited_by) == (0, "table")
+    assert told(result) == []
+    document = make(result, Parameters())
+    (doubt,) = (doubt for doubt in document.doubts if doubt.word == "table inferred")
+    assert f"keeps about {size:,} connections" in doubt.text
+    assert document.figures[HELD_FIGURE] == size
+    assert "table, which was full" in verdict(document)
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+@pytest.mark.parametrize("procedure", OPENING)
+def test_a_full_table_of_a_known_limit_needs_no_other_proof(procedure: Any, when_full: Any) -> None:
+    gateway = Gateway(table_size=30_000, when_full=when_full)
+    result = measure(procedure, gateway)
+    assert (result.summary.median, result.limited_by) == (0, "table")
+    assert {plan.connections for plan in gateway.plans} == {50_000}
+    assert "table inferred" not in {doubt.word for doubt in make(result, Parameters()).doubts}
+
+
+class _KeepsAShare(Gateway):
+    """Forwards every frame, and keeps the connections of a share of them."""
+
+    def _counted(self, held: int) -> int | None:
+        return held * 3 // 4
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_connections_that_are_forwarded_and_not_kept_are_a_finding_of_their_own(placement: Any) -> None:
+    result = measure(connection_rate, _KeepsAShare(placement=placement, knows_limit=False))
+    assert (result.summary.median, result.limited_by) == (0, "device")
+    (note,) = told(result)
+    assert "25.000% of the frames are forwarded, but their connections are not kept at every rate" in note
+    assert "it is no full table" in note
 
 
 @pytest.mark.parametrize("seed", range(20))

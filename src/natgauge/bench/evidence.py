@@ -167,7 +167,15 @@ def record_of_none(plan: TrialPlan, outcome: TrialOutcome, placement: Placement,
 
 
 def _judgement(outcome: TrialOutcome) -> dict[str, object]:
-    names = ("verdict", "reason", "limited_by", "disturbed", "excused", "excused_frames", "asked_again")
+    names: tuple[str, ...] = (
+        "verdict",
+        "reason",
+        "limited_by",
+        "disturbed",
+        "excused",
+        "excused_frames",
+        "asked_again",
+    )
     names = (*names, "notes", "failed_phase")
     return {name: getattr(outcome, name) for name in names}
 

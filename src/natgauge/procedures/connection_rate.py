@@ -51,9 +51,12 @@ class _ConnectionRate(SearchedRate[Settings]):
         def trial(rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
             return self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
 
+        def fewer(rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
+            return self.runner.run(replace(self.settings.phase1_plan(rate), connections=connections), rate, bounds)
+
         span = establishing_span(self.runner.measurer, self.settings.connections, self._expected)
         plan = search_plan(self.settings, span, known, short_probes=False)
-        return search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]))
+        return search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
 
     def length(self) -> lateness.Length:
         return lateness.of_connections(self.settings.connections)

@@ -56,10 +56,10 @@ class _ValidatedRate(SearchedRate[Settings]):
         self.causes.clear()
         self.asked.clear()
         plan = search_plan(self.settings, span, known, short_probes=False)
-        found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]))
+        found = search(plan, self._trial, lambda outcome: forwarding_rate([outcome.phase1]), self._fewer)
         asked = self.asked.get(found.value)
         figures = {} if asked is None else {"validation_rate": asked, "alpha": asked / found.value}
-        return replace(found, figures=figures, notes=(*found.notes, *self._asking_notes()))
+        return replace(found, figures={**found.figures, **figures}, notes=(*found.notes, *self._asking_notes()))
 
     def length(self) -> lateness.Length:
         return lateness.of_connections(self.settings.connections)
@@ -87,6 +87,10 @@ class _ValidatedRate(SearchedRate[Settings]):
             self.validation = replace(self.validation, most=self.asked[rate])
             return again
         return replace(outcome, limited_by=_LIMITS[why], reason=f"{outcome.reason} ({why})")
+
+    def _fewer(self, rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
+        plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))
+        return self.runner.run(plan, rate, bounds)
 
     def _asking_notes(self) -> list[str]:
         notes = [f"{number} failed trials were put down to: {why}" for why, number in sorted(self.causes.items())]

@@ -12,7 +12,7 @@ from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.procedures.kit.delay_metrics import IN_STALLS, TOGETHER
 from natgauge.procedures.kit.ended_early import ENDED_EARLY
-from natgauge.procedures.kit.incurable import INCURABLE
+from natgauge.procedures.kit.incurable import INCURABLE, INFERRED
 from natgauge.procedures.kit.lateness import SHORT
 from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
@@ -29,6 +29,7 @@ FUNCTIONAL: Final = "functional, not performance"
 _NOTED: Final[Mapping[str, DoubtWord]] = {
     UNDECIDED: "undecided",
     INCURABLE: "loss at every rate",
+    INFERRED: "table inferred",
     LEFT_OUT: "time used up",
     SHORT: "short trials",
     TOGETHER: "batches",

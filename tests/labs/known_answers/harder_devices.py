@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further devices of known truth: that do not tell their limit, miscount, stand still, or are not ours."""
+"""Further devices of known truth: that do not tell their limit, miscount, do not answer, stand still, or are not ours."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.labs.known_answers.devices import (
     Known,
     Logbook,
     NotOnTimeError,
+    Ruled,
     Standing,
 )
 
@@ -77,6 +78,29 @@ class Refusing(Device):
 }} | nft -f -
 """)
         yield home.standing(measurer, dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailingControls(Ruled):
+    """One of whose commands in five fails by chance.
+
+    Attributes:
+        seed: of the chances.
+    """
+
+    recipe: str | Path = RECIPES / "answers-now-and-then.toml"
+    seed: int = 20261123
+
+    @contextmanager
+    def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
+        """Tells "failed_commands"."""
+        with super().acting(home, measurer):
+            home.must(f'echo {self.seed} > "$NG_WORK/chance"; : > "$NG_WORK/failed"')
+
+            def tell() -> Known:
+                return {"failed_commands": float(len(home.device.run('cat "$NG_WORK/failed"').stdout.split()))}
+
+            yield home.standing(measurer, tell)
 
 
 @dataclass(frozen=True, kw_only=True)

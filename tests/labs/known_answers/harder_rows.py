@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further rows of the known-answer table: deep queues, stalls, loss that no rate cures, counts, and a wire.
+"""Further rows of the known-answer table: deep queues, stalls, loss that no rate cures, counts, controls, and a wire.
 
 A queue that takes everything up lets N frames at R pass when the last of them waits no longer than W: a device of rate
 L, of which B frames may leave at once, seems to do N / ((N - B) / L - W). The result says by how much that may be.
@@ -8,10 +8,13 @@ L, of which B frames may leave at once, seems to do N / ((N - B) / L - W). The r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from tests.labs.known_answers.devices import RECIPES, Changing, Device, Queueing
-from tests.labs.known_answers.harder_devices import Elsewhere, Interrupted, Refusing
+from tests.labs.known_answers.devices import RECIPES, Changing, Device, Queueing, Ruled
+from tests.labs.known_answers.harder_devices import Elsewhere, FailingControls, Interrupted, Refusing
 from tests.labs.known_answers.rows import (
+    POLICE_OPENING,
+    POLICED_OPENING,
     ROWS,
     UPWARD,
     Evidence,
@@ -21,14 +24,16 @@ from tests.labs.known_answers.rows import (
     both,
     figure,
     frames,
+    searched,
     told,
+    trials,
     value,
     verdict,
 )
 
 from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
-from natgauge.procedures.kit.incurable import SHARE_FIGURE
+from natgauge.procedures.kit.incurable import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.queues import TRIAL_SECONDS, most_share, wait_limit
 from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import SearchError
@@ -224,6 +229,85 @@ COUNTING = (
     ),
 )
 
+# Controls that fail by chance: the rate is right, and each failure is counted
+
+FORGETFUL = FailingControls(
+    words=f"{POLICE_OPENING.words}; one of its commands in five fails",
+    rules=POLICE_OPENING.rules,
+    placement=POLICE_OPENING.placement,
+    connections=POLICE_OPENING.connections,
+)
+
+
+def asked_again(evidence: Evidence) -> float:
+    """Commands that failed, by the tester."""
+    return float(sum(one.outcome.asked_again for one in evidence.measured.measurements[0].attempts))
+
+
+_RATE = searched("connection rate with controls that fail by chance", "connection-rate", FORGETFUL, POLICED_OPENING, {})
+CONTROLS = (
+    replace(
+        _RATE,
+        looks=(
+            *_RATE.looks,
+            Look("commands asked again", "commands", asked_again, told("failed_commands")),
+            Look("COLLAPSED", "trials", trials(Verdict.COLLAPSED), 0.0),
+        ),
+    ),
+)
+
+# New connections that do not fit, or are lost: nobody is told the limit of the table
+
+OF_SIX, OPENED_OF_SIX, UNTOLD = 6, 6_000, 3_000
+
+
+def limited_by(evidence: Evidence) -> str:
+    """What the tester says that limited."""
+    return evidence.limited_by
+
+
+NEW_CONNECTIONS = (
+    Row(
+        "share of new connections lost",
+        Ruled(
+            words=f"opens one of {OF_SIX} new connections, limit of its table not told",
+            recipe=RECIPES / "lists-connections.toml",
+            rules=f"ct state new numgen inc mod {OF_SIX} != 0 drop",
+            connections=OPENED_OF_SIX,
+        ),
+        "connection-rate",
+        (
+            Look("", "connections/s", value, 0.0),
+            Look("limited by", "", limited_by, "device"),
+            Look(
+                "lost at every rate",
+                "%",
+                lambda evidence: 100 * figure(SHARE_FIGURE)(evidence),
+                100 * (1 - 1 / OF_SIX),
+                both(100 / OPENED_OF_SIX),
+                "one frame of each trial",
+            ),
+        ),
+        {"confirm": False},
+    ),
+    Row(
+        "table of a limit that nobody told",
+        Refusing(
+            words=f"refuses beyond {UNTOLD:,} connections, limit not told",
+            placement="shared",
+            limit=UNTOLD,
+            connections=OPENED_OF_SIX,
+        ),
+        "connection-rate",
+        (
+            Look("", "connections/s", value, 0.0),
+            Look("limited by", "", limited_by, "table"),
+            Look("connections held", "connections", figure(HELD_FIGURE), float(UNTOLD), both(2.0), "two entries"),
+        ),
+        {"confirm": False},
+    ),
+)
+
 # A wire: each trial's connections are new to the device
 
 
@@ -243,4 +327,4 @@ WIRE = (
     ),
 )
 
-EVERY_ROW: tuple[Row, ...] = (*ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *WIRE)
+EVERY_ROW: tuple[Row, ...] = (*ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *CONTROLS, *NEW_CONNECTIONS, *WIRE)

@@ -197,7 +197,7 @@ def searched(name: str, metric: str, device: Device, truth: float, settings: Map
     """A rate that is searched for to 1 %, or as the settings say."""
     error = settings.get("error", SearchError(share=0.01))
     assert isinstance(error, SearchError)
-    opening = device is POLICE_OPENING
+    opening = metric in ("connection-rate", "validated-connection-rate")
     seconds = OPENED / truth if opening else TRIAL_SECONDS
     below = error.width(truth) + truth * DEVICE_STALL / seconds
     reason = f"below: error of the search ({error}), tokens wasted in 5 ms; above: a schedule kept to 0.1 %"

@@ -8,7 +8,8 @@ Plain halving, with what the standards leave unsaid:
   A failed trial tells how fast the device did forward; the next guess lies beside that.
 * Probes may be short. The answer's own trial is never short.
 * INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
-* Frames that are lost or come back wrong at every rate in the same share end the search (see `incurable`). Where the
+* Frames that are lost or come back wrong at every rate in the same share end the search (see `incurable`). Fewer
+  connections show whether a full table is the reason, where the procedure can try them. Where the
   first failures hint at that, rates far above and far below them are tried next.
 * Where it is known about where it should end, it begins there instead (see `nearing`).
 * Of bursts a short one is what the tester cannot send in time. Such a length bounds the search from below instead, and
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.procedures.kit.ended_early import ENDED_EARLY, GoneError
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.incurable import SPAN, Faults, Incurable
+from natgauge.procedures.kit.incurable import SPAN, Faults, Incurable, Reason
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.loads import Load, Status
 from natgauge.procedures.kit.nearing import Nearing
@@ -100,13 +101,19 @@ class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what 
     """The search must end before its bounds are near enough."""
 
 
-def search(plan: SearchPlan, trial: Trial, forwarded: Forwarded) -> Measurement:
+def search(
+    plan: SearchPlan,
+    trial: Trial,
+    forwarded: Forwarded,
+    fewer: Callable[[float, int, Bounds], TrialOutcome] | None = None,
+) -> Measurement:
     """Find the highest passing load.
 
     Args:
         plan: limits and error, all valid.
         trial: runs one trial.
         forwarded: estimates the device's rate from a failed trial.
+        fewer: runs one trial with fewer connections, of which it is given the number; None = there is no such trial.
 
     Returns:
         The lower bound as value (a passing trial of full length stands behind it; 0 = nothing passed), the upper bound
@@ -116,13 +123,20 @@ def search(plan: SearchPlan, trial: Trial, forwarded: Forwarded) -> Measurement:
         GoneError: the device collapsed and did not come back before any load had passed.
         NatgaugeError: as `trial` does.
     """
-    return _Search(plan, trial, forwarded).run()
+    return _Search(plan, trial, forwarded, fewer).run()
 
 
 class _Search:
     """State of one search: what is known of each load tried."""
 
-    def __init__(self, plan: SearchPlan, trial: Trial, forwarded: Forwarded) -> None:
+    def __init__(
+        self,
+        plan: SearchPlan,
+        trial: Trial,
+        forwarded: Forwarded,
+        fewer: Callable[[float, int, Bounds], TrialOutcome] | None,
+    ) -> None:
+        self._fewer_trial = fewer
         self._plan = plan
         self._trial = trial
         self._forwarded = forwarded
@@ -199,10 +213,29 @@ class _Search:
             # Of bursts not the rate is searched but the length.
             self._incurable = None if self._plan.whole else self._faults.found()
             if self._incurable is not None:
+                if self._fewer_trial is not None:
+                    self._incurable = self._incurable.explained(self._fewer)
                 raise _Stop(self._incurable.note(self._plan.unit))
 
     def _as_tried(self, load: float) -> float:
         return float(round(load)) if self._plan.whole else load
+
+    def _fewer(self, rate: float, connections: int) -> TrialOutcome | None:
+        """A trial of fewer connections that speaks of the device; None where there is none."""
+        run = self._fewer_trial
+        if run is None:
+            return None
+
+        def kept() -> TrialOutcome:
+            outcome = run(rate, connections, self._bounds())
+            self._attempts.append(Attempt(rate, short=True, outcome=outcome))
+            return outcome
+
+        try:
+            tried = until_decided(kept, self._patience)
+        except TimeUpError:
+            return None
+        return tried.outcome if tried.decided else None
 
     def _next(self) -> tuple[float, bool] | None:
         """The next load and whether a probe will do; None when the bounds are near enough."""
@@ -426,6 +459,8 @@ class _Search:
         if upper is None and not value:
             self._notes.append(f"up to {self._plan.top:.0f} {self._plan.unit} the tester sent none in time")
             return "tester"
+        if self._incurable is not None and self._incurable.reason is Reason.TABLE:
+            return "table"
         if upper is None:
             self._notes.append(
                 f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"

@@ -5,6 +5,9 @@ A search would go down step by step and never end. What tells such a device from
 forwards so many frames a second, whatever is offered, so the share it loses falls with the rate. Here the share stays
 the same over a wide span of rates, within the doubt that counting so few bad frames leaves.
 
+Where phase 1 is what loses the frames, a full table looks the same if nobody knows its limit. Fewer connections tell
+the two apart: a table has room for them, and a device that loses a share loses that share of them, too.
+
 A trial that passed although the share says that it should have lost a frame or two had too few frames to show it; one
 that passed with many frames is proof of the contrary.
 """
@@ -12,8 +15,9 @@ that passed with many frames is proof of the contrary.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
@@ -28,7 +32,7 @@ LEAST_TRIALS: Final = 4
 LEAST_BAD: Final = 10
 #: So many frames that came through in each failed trial: that they are as large a share at every rate is what excludes
 #: an overload, and of fewer the share is not known well enough. Wrong frames are no matter of overload.
-LEAST_GOOD: Final = 100
+LEAST_GOOD: Final = 20
 #: Two shares agree within so many standard deviations, and one frame for a loss that counts instead of drawing lots.
 DEVIATIONS: Final = 3.0
 #: Of so many bad frames that are expected none at all comes with a probability of 1 %.
@@ -36,6 +40,17 @@ MOST_MISSED: Final = 4.6
 #: A trial that passed had too few frames to tell when it had no more than this share of those of a failed one.
 FEW_FRAMES: Final = 0.25
 
+#: How a note begins of a table whose limit nobody told, but which was seen to be full.
+INFERRED: Final = "table inferred: "
+#: Of the connections that were kept at every rate, so many are opened alone: a few entries may be of somebody else.
+FEWER_SHARE: Final = 0.9
+#: No more connections than it takes for so many bad ones are needed.
+ENOUGH_BAD: Final = 20
+#: With a small share it takes several trials of fewer connections until some must be lost; no more than these are run.
+MOST_CHECKS: Final = 5
+
+#: The figure of a table that was seen to be full: the connections that it kept.
+HELD_FIGURE: Final = "connections_held"
 #: Figures of a search that it ended: the share, and the highest rate at which no more than that was lost.
 SHARE_FIGURE: Final = "share_lost_at_every_rate"
 HIGHEST_FIGURE: Final = "highest_rate_with_that_share"
@@ -47,6 +62,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "mistranslated": "come back mistranslated",
     "damaged": "come back damaged",
     "duplicates": "come back twice",
+    "unkept": "are forwarded, but their connections are not kept",
     "lost": "are lost",
 }
 
@@ -62,6 +78,18 @@ class _Seen:
     bad: Mapping[str, int]
 
 
+#: Runs one trial of fewer connections (their number) at a rate; None = none could be run, or none spoke of the device.
+Fewer = Callable[[float, int], TrialOutcome | None]
+
+
+class Reason(Enum):
+    """Why a share of the frames is bad at every rate."""
+
+    SHARE = "the device loses this share"
+    TABLE = "the table is full"
+    UNKNOWN = "one of the two"
+
+
 @dataclass(frozen=True, slots=True)
 class Incurable:
     """A share of the frames that is bad at every rate.
@@ -73,6 +101,11 @@ class Incurable:
         highest: the same.
         passed: whether trials passed that had too few frames to show it.
         phase1: whether it was seen while connections were established.
+        kept: the fewest frames of a trial that were not bad.
+        frames: of the trial of which fewest were not bad.
+        reason: why, as far as fewer connections have shown it.
+        checked: connections of the last trial of fewer.
+        bad_of_checked: the share of them that was bad.
     """
 
     kind: str
@@ -81,14 +114,27 @@ class Incurable:
     highest: float
     passed: bool
     phase1: bool
+    kept: int = 0
+    frames: int = 0
+    reason: Reason = Reason.UNKNOWN
+    checked: int = 0
+    bad_of_checked: float = 0.0
 
     @property
     def figures(self) -> dict[str, float]:
-        """Share and highest rate, of lost frames."""
+        """What a table holds, or the share and the highest rate of lost frames."""
+        if self.reason is Reason.TABLE:
+            return {HELD_FIGURE: float(self.kept)}
         return {SHARE_FIGURE: self.share, HIGHEST_FIGURE: self.highest} if self.kind == "lost" else {}
 
     def note(self, unit: str) -> str:
         """What was seen, with its figures."""
+        if self.reason is Reason.TABLE:
+            return (
+                f"{INFERRED}the table keeps about {self.kept:,} connections, though nobody told its limit: of "
+                f"{self.frames:,} it kept no more at every rate from {self.lowest:,.0f} to {self.highest:,.0f} {unit}, "
+                f"and of {self.checked:,} alone it kept all"
+            )
         share = f"{self.share:.3%}" if self.share >= 1e-5 else f"{self.share * 100:.2g}%"
         told = (
             f"{INCURABLE}{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
@@ -96,9 +142,47 @@ class Incurable:
         )
         if self.passed:
             told += "; trials that passed had too few frames to show it"
-        if self.phase1 and self.kind == "lost":
+        if self.reason is Reason.SHARE:
+            told += (
+                f"; of {self.checked:,} new connections alone {self.bad_of_checked:.3%} showed the same, so it is no "
+                "full table"
+            )
+        elif self.may_be_table:
             told += "; a full table looks the same where its limit is not known"
         return told
+
+    @property
+    def may_be_table(self) -> bool:
+        """Whether a full table would look the same."""
+        return self.phase1 and self.kind in ("lost", "unkept")
+
+    def explained(self, fewer: Fewer) -> Incurable:
+        """The same with its reason, where trials of fewer connections show it.
+
+        Raises:
+            NatgaugeError: as `fewer` does.
+        """
+        count = min(int(self.kept * FEWER_SHARE), math.ceil(ENOUGH_BAD / self.share))
+        expected = count * self.share
+        if not self.may_be_table or MOST_CHECKS * expected < MOST_MISSED:
+            return self
+        bad = trials = 0
+        while trials * expected < MOST_MISSED:
+            # As fast as the share was seen: the faster, the sooner it is over.
+            outcome = fewer(self.highest, count)
+            if outcome is None:
+                return self
+            trials += 1
+            if outcome.verdict is Verdict.PASS:
+                continue
+            bad += _bad_of(self.kind, outcome, [outcome.phase1])
+            if not bad or outcome.verdict is not Verdict.FAIL:
+                return self
+        found = replace(self, checked=count, bad_of_checked=bad / (trials * count))
+        if not bad:
+            return replace(found, reason=Reason.TABLE)
+        alike = abs(bad - trials * expected) <= _doubt(trials * expected, self.share)
+        return replace(found, reason=Reason.SHARE) if alike else self
 
 
 @dataclass(slots=True)
@@ -144,8 +228,16 @@ def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
     of_phase1 = outcome.failed_phase == 1 or not outcome.phase2
     streams = [outcome.phase1] if of_phase1 else list(outcome.phase2.values())
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
-    bad = {kind: _bad(streams, kind) for kind in _KINDS} if frames_tell else {}
+    bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     return _Seen(rate, sum(one.offered for one in streams), failed, of_phase1, bad)
+
+
+def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
+    if kind != "unkept":
+        return _bad(streams, kind)
+    if outcome.failed_phase != 1 or outcome.table_count is None:
+        return 0
+    return max(outcome.stored - outcome.table_count, 0)
 
 
 def _bad(streams: Sequence[Counts], kind: str) -> int:
@@ -163,7 +255,7 @@ def _agree(run: Sequence[_Seen], kind: str) -> bool:
     few = FEW_FRAMES * max(one.frames for one in run if one.failed)
     for one in run:
         expected, bad = one.frames * share, one.bad.get(kind, 0)
-        if one.failed and (bad == 0 or (kind == "lost" and one.frames - bad < LEAST_GOOD)):
+        if one.failed and (bad == 0 or (kind in ("lost", "unkept") and one.frames - bad < LEAST_GOOD)):
             return False
         if bad == 0 and (expected > MOST_MISSED or one.frames > few):
             return False
@@ -178,12 +270,13 @@ def _doubt(expected: float, share: float) -> float:
 
 def no_more_than(counts: Counts, share: float) -> bool:
     """Whether so many frames were lost as this share explains, and none came back wrong."""
-    wrong = sum(_bad([counts], kind) for kind in _KINDS if kind != "lost")
+    wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in ("lost", "unkept"))
     expected = counts.offered * share
     return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
 
 
 def _told(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> Incurable:
+    kept, frames = min((one.frames - one.bad[kind], one.frames) for one in failed)
     return Incurable(
         kind=kind,
         share=_share(run, kind),
@@ -191,4 +284,6 @@ def _told(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> Incurable
         highest=failed[-1].rate,
         passed=len(failed) < len(run),
         phase1=all(one.phase1 for one in failed),
+        kept=kept,
+        frames=frames,
     )
