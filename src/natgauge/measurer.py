@@ -275,6 +275,7 @@ class TrialOutcome:
         disturbed: True when stalls or stolen time were seen, whatever the verdict.
         excused: True when the trial would have failed, and is INVALID because disturbances explain that.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
+        excused_by_direction: those of phase 2, by the direction that lost them; only where there are any.
         asked_again: commands to the device that failed in this trial and were tried again; >= 0.
         device_stalled_seconds: how long the device's cores stood still since phase 2 began; >= 0.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
@@ -293,6 +294,7 @@ class TrialOutcome:
     disturbed: bool = False
     excused: bool = False
     excused_frames: int = 0
+    excused_by_direction: dict[Direction, int] = field(default_factory=dict)
     asked_again: int = 0
     device_stalled_seconds: float = 0.0
     limited_by: str | None = None

@@ -12,12 +12,12 @@ added is whose fault it is when that did not happen, and what "came back" is wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from natgauge.facts import TrialEvidence
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Verdict
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
 
 #: Share of the nominal sending time by which a phase may be over too early: sent faster is not what was asked.
 HASTE_SHARE = 0.01
@@ -40,17 +40,19 @@ class Judgement:
     disturbed: bool = False
     excused: bool = False
     excused_frames: int = 0
+    excused_by_direction: Mapping[Direction, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The counts of one direction of one phase, with its name and number."""
+    """The counts of one direction of one phase, with its name and number; phase 1 is named by no direction."""
 
     phase: Literal[1, 2]
     name: str
     counts: Counts
     lag_matters: bool
+    direction: Direction | None = None
 
 
 def judge(evidence: TrialEvidence) -> Judgement:
@@ -73,6 +75,11 @@ def judge(evidence: TrialEvidence) -> Judgement:
         disturbed=any(cpu.disturbed for cpu in evidence.cpus),
         excused=decided.excused,
         excused_frames=sum(_excused(evidence, stream) for stream in _streams(evidence)),
+        excused_by_direction={
+            stream.direction: excused
+            for stream in _streams(evidence)
+            if stream.direction is not None and (excused := _excused(evidence, stream))
+        },
         notes=tuple(_notes(evidence)),
     )
 
@@ -85,7 +92,9 @@ def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float
 def _streams(evidence: TrialEvidence) -> Iterable[_Stream]:
     yield _Stream(1, "phase 1", evidence.phase1, lag_matters=not evidence.preparation)
     for direction, counts in evidence.phase2.items():
-        yield _Stream(2, f"phase 2 from the {direction.value.capitalize()}", counts, lag_matters=True)
+        yield _Stream(
+            2, f"phase 2 from the {direction.value.capitalize()}", counts, lag_matters=True, direction=direction
+        )
 
 
 def _streams_judged(evidence: TrialEvidence) -> Iterable[Judgement | None]:

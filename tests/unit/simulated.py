@@ -131,6 +131,7 @@ class Gateway(Measurer):
             disturbed=judgement.disturbed,
             excused=judgement.excused,
             excused_frames=judgement.excused_frames,
+            excused_by_direction=dict(judgement.excused_by_direction),
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.facts import TrialEvidence
+from natgauge.measurer import TrialPlan
 from natgauge.procedures.frame_loss import PROCEDURE, Settings, shares_of
 from natgauge.procedures.kit.results import MeasurementResult
 
@@ -91,3 +94,26 @@ def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) 
     with pytest.raises(UsageError) as caught:
         Settings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)
+
+
+class _StandsStill(Gateway):
+    """Loses a tenth of its frames to a stall, besides what it cannot forward."""
+
+    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+        evidence = super()._trial(plan)
+        streams = {
+            direction: replace(
+                counts, received=counts.received - counts.received // 10, lost_in_stalls=counts.intended // 10
+            )
+            for direction, counts in evidence.phase2.items()
+        }
+        return replace(evidence, phase2=streams, cpus=(LONG_STALL,))
+
+
+def test_frames_that_a_stall_lost_are_in_no_share() -> None:
+    """At 1 M frames/s a device of 550 k loses 45 %; with the stall 50.5 % were told."""
+    result = measure(_StandsStill(forwards=550_000), full_rate=1e6, invalid_repeats=0)
+    first: Any = result.measurements[0].series[0]
+    assert (first["verdict"], first["lost_percent"]) == ("FAIL", pytest.approx(45, abs=0.001))
+    assert first["lost_percent_from_initiator"] == pytest.approx(45, abs=0.001)
+    assert any("excused frames count neither as lost nor as sent" in note for note in result.notes)

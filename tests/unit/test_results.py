@@ -48,6 +48,16 @@ def stored(folder: Path, change: Change = lambda _: None) -> Path:
     return folder
 
 
+def test_repetitions_that_were_limited_otherwise_than_most_are_told() -> None:
+    """Two of five were the tester's, and nothing said so."""
+    gateway = Gateway(establishes=1e6, ceiling=1.12e6, noise=0.06, seed=1)
+    settings = connection_rate.Settings(connections=100_000, placement="isolated", repeat=5)
+    result = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
+    assert sorted(one.limited_by for one in result.repetitions) == ["device"] * 3 + ["tester"] * 2
+    (doubt,) = (doubt for doubt in result.doubts if doubt.word == "several limits")
+    assert doubt.text == "of 5 repetitions 3 were limited by the device, 2 by the tester"
+
+
 def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
     settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=3)
     found = make(

@@ -125,6 +125,7 @@ class Evidence:
             disturbed=judgement.disturbed,
             excused=judgement.excused,
             excused_frames=judgement.excused_frames,
+            excused_by_direction=dict(judgement.excused_by_direction),
             device_stalled_seconds=device_stalled_seconds(result),
             limited_by=judgement.limited_by,
             failed_phase=judgement.failed_phase,

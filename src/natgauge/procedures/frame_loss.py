@@ -114,6 +114,10 @@ class _FrameLoss(Standing[Settings]):
             if outcome is None:
                 continue
             rows.append(_row(share, rate, outcome))
+            if excused := sum(outcome.excused_by_direction.values()):
+                self.repetition_notes.append(
+                    f"{rate:.0f} frames/s: {excused} excused frames count neither as lost nor as sent"
+                )
             lossless = [*lossless, rate] if outcome.verdict is Verdict.PASS else []
             if len(lossless) == LOSS_FREE_IN_A_ROW:
                 break
@@ -156,15 +160,18 @@ def _shared_notes(settings: Settings, lossless: Sequence[float]) -> list[str]:
 
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
     counts = outcome.phase2
+    lost = {
+        direction: lost_share(one, outcome.excused_by_direction.get(direction, 0)) for direction, one in counts.items()
+    }
     row: dict[str, float | str | None] = {
         "offered_percent": round(share * 100, 6),
         "offered_rate": rate,
-        "lost_percent": 100 * worst({direction: lost_share(one) for direction, one in counts.items()}),
+        "lost_percent": 100 * worst(lost),
         "shortfall_percent": 100 * worst({direction: shortfall(one) for direction, one in counts.items()}),
         "verdict": str(outcome.verdict),
     }
-    for direction, one in counts.items():
-        row[f"lost_percent_from_{direction.value}"] = 100 * lost_share(one)
+    for direction, share_lost in lost.items():
+        row[f"lost_percent_from_{direction.value}"] = 100 * share_lost
     return row
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
@@ -15,6 +16,7 @@ from natgauge.procedures.kit.ended_early import ENDED_EARLY
 from natgauge.procedures.kit.incurable import INCURABLE, INFERRED
 from natgauge.procedures.kit.lateness import SHORT
 from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
+from natgauge.procedures.kit.rare_loss import RARE
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
 from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
@@ -30,6 +32,7 @@ _NOTED: Final[Mapping[str, DoubtWord]] = {
     UNDECIDED: "undecided",
     INCURABLE: "loss at every rate",
     INFERRED: "table inferred",
+    RARE: "rare loss",
     LEFT_OUT: "time used up",
     SHORT: "short trials",
     TOGETHER: "batches",
@@ -105,6 +108,13 @@ def _limits(measured: MeasurementResult) -> Iterator[Doubt]:
         yield Doubt(word="server limited", text="the real server limited, not the device, which may do more")
     if measured.limited_by == "host":
         yield Doubt(word="host limited", text="disturbances of this host limited, not the device")
+    limits = Counter(one.limited_by for one in measured.measurements)
+    others = {limit: number for limit, number in limits.items() if limit != measured.limited_by}
+    if others:
+        named = " and ".join(f"{number} by the {limit}" for limit, number in others.items())
+        most = f"{limits[measured.limited_by]} were limited by the {measured.limited_by}"
+        text = f"of {limits.total()} repetitions {most}, {named}"
+        yield Doubt(word="several limits", text=text)
     for note in measured.notes:
         for beginning, word in _NOTED.items():
             if note.startswith(beginning):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further devices of known truth: that do not tell their limit, miscount, do not answer, stand still, or are not ours."""
+"""Further devices of known truth: that hide their limit, miscount, do not answer, stand still, or are not ours."""
 
 from __future__ import annotations
 

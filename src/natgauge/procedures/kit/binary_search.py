@@ -33,6 +33,7 @@ from natgauge.procedures.kit.incurable import SPAN, Faults, Incurable, Reason
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.loads import Load, Status
 from natgauge.procedures.kit.nearing import Nearing
+from natgauge.procedures.kit.rare_loss import rare_loss_note
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, TimeUpError, nothing_passed, undecided_note
 from natgauge.procedures.kit.values import SearchError
@@ -442,6 +443,8 @@ class _Search:
     def _result(self) -> Measurement:
         lower, upper = self._lower(full=True), self._failed() if self._undecided else self._upper()
         value = 0.0 if lower is None or self._incurable is not None else lower.rate
+        if self._incurable is None and not self._plan.whole:
+            self._notes += rare_loss_note(self._attempts, None if upper is None else upper.rate, self._plan.unit)
         return Measurement(
             value=value,
             upper=None if upper is None else upper.rate,

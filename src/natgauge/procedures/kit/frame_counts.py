@@ -14,9 +14,16 @@ def forwarding_rate(streams: Iterable[Counts]) -> float | None:
     return min(rates, default=None)
 
 
-def lost_share(counts: Counts) -> float:
-    """Frames lost as a share of those offered (RFC 2544 section 26.3); 0 when none was."""
-    return counts.lost / counts.offered if counts.offered else 0.0
+def lost_share(counts: Counts, excused: int = 0) -> float:
+    """Frames lost as a share of those offered (RFC 2544 section 26.3); 0 when none was.
+
+    Args:
+        counts: of one direction.
+        excused: lost frames that disturbances explain, 0 to those lost. They say nothing of the device, so they count
+            neither as lost nor as offered.
+    """
+    offered = counts.offered - excused
+    return (counts.lost - excused) / offered if offered else 0.0
 
 
 def shortfall(counts: Counts) -> float:

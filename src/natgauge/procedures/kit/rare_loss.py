@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loss of a few frames in a million, which a search takes for the limit of the rate.
+
+An overloaded device forwards so many frames a second, so of a rate x % above its limit it loses x %. Where the failed
+trials above the answer lost next to nothing of that, no overload was what they failed for: the loss has another reason
+than the rate, and how far down the search went is a matter of chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.procedures.kit.results import Attempt
+
+#: How a note of it begins.
+RARE: Final = "rare loss: "
+#: Trials from this multiple of the upper bound on are looked at.
+ABOVE: Final = 1.005
+#: A trial that lost no more than this share of what an overload would have lost was not overloaded.
+MOST_SHARE: Final = 0.1
+#: In `shared` placement an overload slows the sending down, by more than this.
+SLOWED: Final = 1.001
+
+
+def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) -> list[str]:
+    """What the failed trials lost, where no overload can be what they failed for.
+
+    Args:
+        attempts: trials of a search.
+        upper: the lowest rate that it found too high; None = none was.
+        unit: of a rate.
+    """
+    if upper is None:
+        return []
+    failed = [
+        one
+        for one in attempts
+        if one.outcome.verdict is Verdict.FAIL and one.outcome.limited_by == "device" and one.load >= ABOVE * upper
+    ]
+    rare = [one for one in failed if _is_rare(_streams(one.outcome), 1 - upper / one.load)]
+    if not rare or 2 * len(rare) < len(failed):
+        return []
+    counts = [stream for one in rare for stream in _streams(one.outcome)]
+    lost, offered = sum(stream.lost for stream in counts), sum(stream.offered for stream in counts)
+    overload = sum(stream.offered * (1 - upper / one.load) for one in rare for stream in _streams(one.outcome))
+    loads = [one.load for one in rare]
+    told = (
+        f"{RARE}{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
+        f"{min(loads):,.0f} to {max(loads):,.0f} {unit}, where a device that can do {upper:,.0f} {unit} loses "
+        f"{overload:,.0f}: the loss has another reason than the rate, and the answer may be far too low; a "
+        "--loss-tolerance above that share lets such trials pass"
+    )
+    return [told]
+
+
+def _streams(outcome: TrialOutcome) -> list[Counts]:
+    return [outcome.phase1] if outcome.failed_phase == 1 or not outcome.phase2 else list(outcome.phase2.values())
+
+
+def _is_rare(streams: list[Counts], overload: float) -> bool:
+    """Whether next to nothing was lost of what an overload loses (share of the frames)."""
+    lost, offered = sum(one.lost for one in streams), sum(one.offered for one in streams)
+    slowed = any(one.busy_seconds > SLOWED * one.nominal_seconds for one in streams)
+    return 0 < lost <= MOST_SHARE * overload * offered and not slowed

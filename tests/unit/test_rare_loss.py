@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loss of a few frames in a million bounds a search by chance: it is told, and no overload is taken for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.simulated import Gateway
+
+from natgauge.measurer import Counts
+from natgauge.procedures import connection_rate, throughput
+from natgauge.results.making import make
+from natgauge.results.model import Result
+from natgauge.results.parameters import Parameters
+
+
+class _LosesAFew(Gateway):
+    """Loses each frame with the same small probability."""
+
+    def _stream(self, *given: Any, **others: Any) -> Counts:
+        counts = super()._stream(*given, **others)
+        # Poisson, by the distances between losses: there are few of them.
+        lost, left = 0, 5e-6 * counts.offered
+        while (left := left + math.log(1 - self._random.random())) > 0:
+            lost += 1
+        return replace(counts, received=max(counts.received - lost, 0))
+
+
+def result_of(procedure: Any, gateway: Gateway, **others: Any) -> Result:
+    given = {"connections": 100_000, "placement": gateway.placement, "repeat": 1, **others}
+    return make(procedure.PROCEDURE.measure(gateway, procedure.Settings(**given)), Parameters())
+
+
+def words(result: Result) -> set[str]:
+    return {doubt.word for doubt in result.doubts}
+
+
+def test_an_answer_far_too_low_for_a_few_lost_frames_says_so() -> None:
+    """16,884, 18,520 and 5,536 connections/s were told of a device of 1,000,000, limited by the device."""
+    results = [result_of(connection_rate, _LosesAFew(seed=seed)) for seed in range(10)]
+    far_too_low = [result for result in results if result.median < 500_000]
+    assert len(far_too_low) > 3
+    assert all(words(result) & {"rare loss", "loss at every rate"} for result in far_too_low)
+    rare = [doubt.text for result in far_too_low for doubt in result.doubts if doubt.word == "rare loss"]
+    assert rare
+    assert all("the loss has another reason than the rate" in text for text in rare)
+
+
+@pytest.mark.parametrize("placement", ["shared", "isolated"])
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("cliff", [3_000.0, 30_000.0, 3e6])
+@pytest.mark.parametrize("procedure", [connection_rate, throughput])
+def test_an_overloaded_device_is_not_taken_for_one(procedure: Any, cliff: float, noise: float, placement: Any) -> None:
+    gateway = Gateway(establishes=cliff, forwards=cliff, noise=noise, placement=placement, seed=5)
+    assert "rare loss" not in words(result_of(procedure, gateway))
+
+
+@pytest.mark.parametrize("queue", [64, 512, 16_384])
+def test_a_queue_that_takes_up_most_of_a_short_trial_is_not_taken_for_one(queue: int) -> None:
+    gateway = Gateway(establishes=250_000, queue=queue)
+    assert "rare loss" not in words(result_of(connection_rate, gateway, connections=20_000))
