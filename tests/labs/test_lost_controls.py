@@ -17,7 +17,7 @@ import natgauge
 from natgauge.bench.watch import Silent
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.procedures.kit.events import Event
-from natgauge.results.model import Result
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.trials import Progress
 
 pytestmark = [
@@ -106,7 +106,7 @@ class Cutting(Silent):
             self.trial = 0
 
 
-def rate(far: FarMachine, folder: Path, trial: int) -> tuple[Result, list[dict[str, Any]]]:
+def rate(far: FarMachine, folder: Path, trial: int) -> tuple[MeasurementResult, list[dict[str, Any]]]:
     """The connection rate with a cut after this trial, and the records of the trials."""
     folder.mkdir()
     cut, recipe = folder / "cut", folder / "policed.toml"
@@ -115,7 +115,6 @@ def rate(far: FarMachine, folder: Path, trial: int) -> tuple[Result, list[dict[s
     answer = natgauge.measure("connection-rate", recipe, results=folder, observe=watch, **far.chosen, **ASKED)
     assert not cut.exists()
     assert watch.trial == 0, f"there was no trial {trial}"
-    assert answer.folder is not None
     return answer.result, list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
 
 
@@ -129,18 +128,18 @@ def test_a_cut_during_count_leaves_the_rate_as_it_is(times: int, far: FarMachine
     """Each measurement takes some seconds over ssh, and loses its connection once, after a trial drawn by the seed."""
     draw = random.Random(SEED)  # noqa: S311 - nothing secret
     undisturbed, trials = rate(far, tmp_path / "undisturbed", 0)
-    assert undisturbed.median == pytest.approx(LIMIT / (1 - BUCKET / CONNECTIONS), rel=0.1)
-    tell(f"seed {SEED}, undisturbed: {undisturbed.median:,.0f} connections/s, error {undisturbed.error:,.0f}")
+    assert undisturbed.summary.median == pytest.approx(LIMIT / (1 - BUCKET / CONNECTIONS), rel=0.1)
+    assert undisturbed.error is not None
+    tell(f"seed {SEED}, undisturbed: {undisturbed.summary.median:,.0f} connections/s, error {undisturbed.error:,.0f}")
     for number in range(times):
         trial = draw.randrange(len(trials) - 2) + 1
         found, records = rate(far, tmp_path / f"cut-{number}", trial)
         assert found.error is not None
-        assert undisturbed.error is not None
         failed = {at: record["asked_again"] for at, record in enumerate(records, 1) if record["asked_again"]}
         tell(
-            f"cut after trial {trial} of {len(records)}: {found.median:,.0f} connections/s, error {found.error:,.0f}, "
-            f"asked again {failed}, {dict(found.trials)}"
+            f"cut after trial {trial} of {len(records)}: {found.summary.median:,.0f} connections/s, "
+            f"error {found.error:,.0f}, asked again {failed}, {dict(found.trials)}"
         )
         assert sum(failed.values()) >= 1
-        assert abs(found.median - undisturbed.median) <= found.error + undisturbed.error
-        assert "collapsed" not in {doubt.word for doubt in found.doubts}
+        assert abs(found.summary.median - undisturbed.summary.median) <= found.error + undisturbed.error
+        assert found.trials["COLLAPSED"] == 0
