@@ -378,7 +378,9 @@ class _Search:
         value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
         if bound is not None and self._resolved(value, bound):
             return _Stop(f"the search was ended {why}; its bounds are as near as asked, but were not all tried again")
-        where = f"above {value:,.0f}" if bound is None else f"between {value:,.0f} and {bound:,.0f}"
+        # What was only INVALID is no bound of the device's answer.
+        failed = self._failed()
+        where = f"above {value:,.0f}" if failed is None else f"between {value:,.0f} and {failed.rate:,.0f}"
         return _Stop(
             f"{ENDED_EARLY}the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
         )
