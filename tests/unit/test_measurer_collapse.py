@@ -10,7 +10,7 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import FakeTable, Recorder, measurer
 
 from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, HostError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
 from natgauge.results.making import make
@@ -200,6 +200,23 @@ def test_a_trial_of_which_nothing_came_back_is_followed_by_single_frames(
     assert ("forwards nothing" in outcome.reason) == dead
     assert [request.connections for request in engine.requests] == [1000, 8]
     assert len({request.mark for request in engine.requests}) == 2
+
+
+class _WithoutCarrier(Killing):
+    """The device takes the carrier of the tester's port with it."""
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        if self.dead:
+            raise HostError("natgauge-engine: initiator.interface: ng0i: is down or has no carrier")
+        return super().__call__(request, *others)
+
+
+def test_a_device_that_took_the_carrier_with_it_collapsed_and_comes_back() -> None:
+    engine = _WithoutCarrier()
+    engine.victim = Mortal(engine)
+    meter = measurer(engine, device=engine.victim)
+    assert [meter.measure(PLAN).verdict for _ in range(2)] == [Verdict.COLLAPSED, Verdict.PASS]
 
 
 def test_a_trial_of_which_something_came_back_is_followed_by_nothing() -> None:

@@ -20,7 +20,7 @@ from natgauge.bench.restart import RestartInTrial
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.watch import Silent, Watch
 from natgauge.counts import received_in_all, streams_of
-from natgauge.errors import BrokenError, NatgaugeError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.measurer import (
     Ability,
     CountAt,
@@ -309,7 +309,8 @@ class LabMeasurer(Measurer):
         probe = self._probe()
         try:
             return streams_of(self._perform(probe).result if controls else self._run(probe, self.watch.running))
-        except BrokenError:
+        except (BrokenError, HostError):
+            # A device that is gone may take the carrier of the tester's port with it, and then no frame can be sent.
             return {}
 
     def empty_timed(self) -> TearDown:
