@@ -13,7 +13,7 @@ that is tolerated does the same; `kit.lateness` bounds it, and refuses what woul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome
 from natgauge.procedures.kit import lateness, queues

@@ -450,12 +450,17 @@ class _Search:
         return Measurement(
             value=value,
             upper=None if upper is None else upper.rate,
-            limited_by=self._limit(value, upper),
+            limited_by="table" if self._table_is_full else self._limit(value, upper),
             trials=verdict_counts(self._attempts),
             attempts=tuple(self._attempts),
             figures={} if self._incurable is None else self._incurable.figures,
             notes=tuple(self._notes),
         )
+
+    @property
+    def _table_is_full(self) -> bool:
+        """Whether fewer connections showed that."""
+        return self._incurable is not None and self._incurable.reason is Reason.TABLE
 
     def _limit(self, value: float, upper: Load | None) -> str:
         """What the upper bound is due to, and the note that says so where it is not simply the device."""
@@ -464,8 +469,6 @@ class _Search:
         if upper is None and not value:
             self._notes.append(f"up to {self._plan.top:.0f} {self._plan.unit} the tester sent none in time")
             return "tester"
-        if self._incurable is not None and self._incurable.reason is Reason.TABLE:
-            return "table"
         if upper is None:
             self._notes.append(
                 f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
