@@ -142,6 +142,11 @@ class Recorded(Measurer):
         """The tester's own word."""
         return self.gateway.highest_rate
 
+    @property
+    def ring(self) -> int | None:
+        """What the tester knows of it."""
+        return self.gateway.ring
+
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run a trial in no time."""
         self.stand.benches.killed.moment()

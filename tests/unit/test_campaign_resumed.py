@@ -16,6 +16,7 @@ from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journ
 from tests.unit.simulated import Gateway
 
 from natgauge.bench.watch import Silent
+from natgauge.campaigns.answers import Journaled
 from natgauge.campaigns.campaign import Order
 from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import EVIDENCE, Journal, entries
@@ -184,6 +185,17 @@ def test_a_device_that_answers_otherwise_has_its_repetition_begun_anew(tmp_path:
     assert len(redone) == 1
     assert "another one is asked now" in redone[0]["cause"]
     assert sum(one.left for one in status(tmp_path / "out").measurements) == 0
+
+
+def test_a_repetition_knows_the_ring_before_the_device_as_it_was_when_it_began(tmp_path: Path) -> None:
+    """Back-to-back begins there, so the trials of a session that goes on must be those of the one before."""
+    live = Gateway(ring=128)
+    begun = Journaled([], live, highest_rate=1e6, abilities=frozenset(), ring=512, keep=lambda _answer: None)
+    assert (begun.ring, live.ring) == (512, 128)
+    campaign(tmp_path, Benches(gateway=lambda _cell: live), plan=ONLY_SEARCHES)
+    told = [entry for entry in entries(tmp_path / "out") if entry["event"] == "repetition"]
+    assert told
+    assert {entry["ring"] for entry in told} == {128}
 
 
 def test_a_full_disk_ends_in_one_line_and_loses_nothing(

@@ -68,13 +68,14 @@ class Journaled(Measurer):
         replayed: answers given from the journal so far.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how the repetition began, each by its name
         self,
         known: Sequence[Answer],
         live: Measurer,
         *,
         highest_rate: float,
         abilities: frozenset[Ability],
+        ring: int | None = None,
         keep: Callable[[Answer], None],
     ) -> None:
         """Take the answers so far.
@@ -84,12 +85,14 @@ class Journaled(Measurer):
             live: performs trials.
             highest_rate: as it was when the repetition began.
             abilities: as they were when the repetition began.
+            ring: as it was when the repetition began.
             keep: is given each new answer, and raises NatgaugeError where it cannot be kept.
         """
         self._known = list(known)
         self._live = live
         self._highest_rate = highest_rate
         self._abilities = abilities
+        self._ring = ring
         self._keep = keep
         self.replayed = 0
         self._offset = 0.0
@@ -109,6 +112,11 @@ class Journaled(Measurer):
     def highest_rate(self) -> float:
         """As it was when the repetition began."""
         return self._highest_rate
+
+    @property
+    def ring(self) -> int | None:
+        """As it was when the repetition began."""
+        return self._ring
 
     def clock(self) -> float:
         """Seconds of the repetition, without those between two sessions."""

@@ -71,6 +71,7 @@ class Running:
             self.ready.measurer,
             highest_rate=known.begun["highest_rate"],
             abilities=frozenset(map(Ability, known.begun["abilities"])),
+            ring=known.begun.get("ring"),
             keep=lambda answer: self._keep(known.number, answer),
         )
         told = False

@@ -181,6 +181,7 @@ class Visit:
             machine=self.facts,
             device=ready.device,
             highest_rate=ready.measurer.highest_rate,
+            ring=ready.measurer.ring,
             abilities=sorted(ability.value for ability in ready.measurer.abilities),
             **worker,
         )
