@@ -51,7 +51,7 @@ class TrialConstants:
         pool: outside addresses the device may use; None = not checked.
         sender_cpus: the tester's sending CPUs.
         watch_cpus: the device's other CPUs, whose stalls are recorded.
-        seed: of all pseudorandom choices: same seed, same frames.
+        seed: of all pseudorandom choices: same seed and mark, same frames.
         first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
         grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 wants 2 s on a wire).
         table_limit: the most connections the device is set to hold; None where unknown.
