@@ -198,7 +198,7 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
 
 
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:
-    assert run(["compare", "nftables-nat44", "nftables-nat44:connections=50000", "--connections", "20000"]) in (0, 11)
+    assert run(["compare", "nftables-nat44", "nftables-nat44:connections=50000", "--connections", "20000"]) == 0
     connections = [one.trial.connections for one in engine.rounds[0].contestants]
     assert connections == [20_000, 50_000, 20_000, 20_000, 50_000, 20_000, 50_000]
 

@@ -33,8 +33,8 @@ def refusal(request: Any) -> str | None:
     """What the engine says; None where it accepts it."""
     command = [str(programs.find("natgauge-engine")), "--check-comparison"]
     done = subprocess.run(command, input=json.dumps(request), capture_output=True, check=False, text=True, timeout=60)
-    assert done.returncode in (0, 2)
-    return done.stderr if done.returncode else None
+    assert done.returncode == (2 if done.stderr else 0)
+    return done.stderr or None
 
 
 def contestants(*trials: Any) -> Any:

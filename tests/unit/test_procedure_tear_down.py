@@ -132,10 +132,17 @@ def test_what_does_not_expire_while_it_is_watched_is_no_rate() -> None:
         expire(_Emptying(expires_from=300.0))
 
 
-def test_a_fall_between_two_readings_is_a_least_rate() -> None:
+def test_a_fall_between_two_readings_is_put_on_the_line_between_them() -> None:
     result = expire(_Emptying(expires=1e9), interval_seconds=10.0)
-    assert result.limited_by in {"tester", "device"}
-    assert result.summary.median >= 0.8 * N / 10
+    assert result.limited_by == "device"
+    assert result.summary.median == pytest.approx(N / 10)
+
+
+def test_a_fall_before_the_first_reading_is_a_least_rate() -> None:
+    result = expire(_Emptying(expires=1e9, expires_from=-1.0), interval_seconds=10.0)
+    assert result.limited_by == "tester"
+    assert result.summary.median == pytest.approx(0.8 * N / 10)
+    assert "the rate is at least this" in result.notes[-1]
 
 
 @pytest.mark.parametrize(
