@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+from _pytest.mark import ParameterSet
 from tests.unit import far_commands
 
 from natgauge.errors import BrokenError
@@ -33,6 +35,28 @@ _STAND_INS = {
 }  # fmt: skip
 #: Shells that a far side may have.
 SHELLS = ("dash", "busybox sh", "mksh")
+#: The shell here that is closest to /bin/sh of a system: Debian's own, OpenBSD's Korn shell, FreeBSD's Almquist shell.
+OWN_SHELL = {"Linux": "dash", "OpenBSD": "mksh", "FreeBSD": "dash"}
+
+
+def lives(systems: Mapping[str, str]) -> list[ParameterSet]:
+    """Every recipe with every shell; those whose shell is not the system's own are for the soak.
+
+    Args:
+        systems: the system of each recipe, by the recipe's name.
+    """
+    return [
+        pytest.param(recipe, shell, marks=() if shell == OWN_SHELL[system] else pytest.mark.soak)
+        for recipe, system in systems.items()
+        for shell in SHELLS
+    ]
+
+
+def installed(shell: str) -> str:
+    """The shell, if it is installed here; else the test is skipped."""
+    if shutil.which(shell.split(maxsplit=1)[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    return shell
 
 
 class FarMachine:

@@ -76,11 +76,13 @@ def test_killed_in_any_trial_every_other_trial_is_run_once(
         assert results(folder) == results(reference)
 
 
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_while_any_line_is_written_at_most_that_trial_is_run_again(
-    undisturbed: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
+    step: int, undisturbed: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    """An odd step takes lines that are lost whole and lines that are cut off in turn."""
     reference, trials = undisturbed
-    for number in itertools.count(1):
+    for number in itertools.count(1, step):
         folder = tmp_path_factory.mktemp("cut")
         benches = Benches()
         try:

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import json
-import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.far_system import SHELLS, FarDevice, far_device
+from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, lives
 
 from natgauge.duts import gateway as driver
 from natgauge.duts.fitness import PlanFacts, Wishes
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.ingredients import Verbs
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.errors import BrokenError, HostError
 from natgauge.labs.device import NamespaceDevice
@@ -30,10 +31,7 @@ RECIPES = {one.name: one for (path,) in available().values() if (one := load(pat
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
-    """One that is installed here."""
-    if shutil.which(request.param.split()[0]) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return str(request.param)
+    return installed(request.param)
 
 
 @pytest.fixture(params=RECIPES)
@@ -70,6 +68,14 @@ def test_the_four_of_the_field_are_there() -> None:
     assert set(RECIPES) == {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw-nat64"}
 
 
+def test_every_shell_reads_every_snippet(recipe: Recipe, shell: str) -> None:
+    knobs = [text for knob in recipe.knobs.named().values() for text in (knob.read, knob.write) if text]
+    for text in [*(piece for verb in Verbs.model_fields for piece in recipe.verbs.pieces(verb)), *knobs]:
+        read = subprocess.run([*shell.split(), "-n"], input=text, capture_output=True, text=True, check=False)
+        assert (read.returncode, read.stderr) == (0, ""), text
+
+
+@pytest.mark.parametrize(("recipe", "shell"), lives({name: one.system for name, one in RECIPES.items()}), indirect=True)
 def test_a_whole_life(recipe: Recipe, device: FarDevice) -> None:
     before = whole(device)
     with Gateway(recipe, device) as gateway:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.unit import far_vpp
-from tests.unit.far_system import SHELLS, FarDevice, far_device
+from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, lives
 from tests.unit.test_far_recipes import ADDRESSES
 
 from natgauge.duts import gateway as driver
@@ -51,10 +51,7 @@ stop = 'rm -f "$NG_WORK/ready"'
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
-    """One that is installed here."""
-    if shutil.which(request.param.split()[0]) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return str(request.param)
+    return installed(request.param)
 
 
 @pytest.fixture
@@ -96,7 +93,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "shell"), lives(dict.fromkeys(NAMES, "Linux")), indirect=["shell"])
 def test_a_whole_life_of_vpp(name: str, device: FarDevice) -> None:
     recipe, before = load(name), links(device)
     with Gateway(recipe, device) as gateway:

@@ -30,7 +30,7 @@ from natgauge.errors import HostError, UsageError
 __all__ = ["alone", "own_run", "quick_disk"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_many_workers_do_what_one_machine_does(alone: Path, tmp_path: Path) -> None:
     spread_out(tmp_path)
     assert results(tmp_path) == results(alone)
@@ -42,7 +42,7 @@ def test_many_workers_do_what_one_machine_does(alone: Path, tmp_path: Path) -> N
     assert len({one["worker"]["name"] for one in begun if one["cell"].startswith("nftables")}) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_a_lab_that_no_worker_has_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(PLAN + '\n[lab]\nlab_name = "rack"\n')
@@ -61,7 +61,7 @@ def die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_natgauge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +81,7 @@ def samples(*, dask_worker: distributed.Worker) -> bool:
     return "profile" in dask_worker.periodic_callbacks
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_nobody_samples_workers_while_they_measure() -> None:
     with team(spread.where("local:1"), ["lab"], stands=stands) as found:
         assert list(found._client.run(samples).values()) == [False]

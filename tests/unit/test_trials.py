@@ -288,7 +288,15 @@ def test_an_engine_that_does_not_end_is_stopped_in_time(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_the_engine_before_it_reaches_the_caller(tmp_path: Path) -> None:
     program = engine(tmp_path, f"echo $$ > {tmp_path}/pid; cat > /dev/null; exec sleep 100")
-    killer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+
+    def press() -> None:
+        # A signal while the engine is started would be another test.
+        while not (tmp_path / "pid").exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    killer = threading.Thread(target=press)
     killer.start()
     with pytest.raises(KeyboardInterrupt):
         run(request(), engine=program, seconds=30)
