@@ -4,11 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from natgauge.bench import bench
 from natgauge.tester.highest import HighestRates
+
+HERE = Path(__file__).parent
+#: Modules that take longest, longest first. Whoever comes to one of them at last would keep one process busy while the
+#: others have nothing to do. The two that use the far machine wait for each other, so they are far apart.
+LONGEST = (
+    "test_lab_ssh", "test_every_metric", "test_chains", "test_tester", "test_gateways", "test_lab_netns",
+    "test_frame_sizes", "test_lab_ssh_bsd", "test_far_recipes", "test_processes", "test_spread",
+)  # fmt: skip
 
 #: Beyond what a device of these tests does, and fast enough to be offered.
 RATES = HighestRates(2e6, 2e6)
@@ -20,3 +29,12 @@ def no_search_for_the_testers_own_rates() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench, "highest_rates", lambda *_: RATES)
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put labs before the other tests, and the longest modules first: the many short tests at the end fill the gaps.
+
+    pytest-xdist keeps this order with --dist loadscope --no-loadscope-reorder.
+    """
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (HERE not in item.path.parents, places.get(item.path.stem, len(places))))

@@ -131,11 +131,21 @@ def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
                 process.kill()
                 process.wait()
         namespaces.delete([tester, far])
-        _forget()
+        forget()
 
 
-def _forget() -> None:
-    """Undo what a failed test left: the next machine would know nothing of it, and its tests would fail, too."""
+@contextmanager
+def unchanged(machine: FarMachine) -> Iterator[FarMachine]:
+    """Fail a test that leaves something on the machine; what it left is removed, so that the next test does not."""
+    try:
+        yield machine
+        assert machine.left() == []
+    finally:
+        forget()
+
+
+def forget() -> None:
+    """Undo what a failed test left: the tests after it would fail, too."""
     namespaces.delete([name for name in namespaces.names() if name.startswith("natgauge-")])
     registers = [path for lab in LABS for path in RUN.glob(f"{lab}*")]
     for left in [*Path("/var/run").glob("natgauge-device*"), *registers]:

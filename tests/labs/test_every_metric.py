@@ -1,76 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every metric with nothing but a gateway: an answer or one line, never a traceback."""
+"""Every metric on a real gateway in both placements: it is answered, or refused for a reason that is known before."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.labs.program import command_line
+from tests.labs.rough import SLOW_RATES, decided, settings_of
 
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.campaigns.measure import parameters_of
+from natgauge.campaigns.store import Memory
+from natgauge.errors import UsageError
+from natgauge.host import machine
 from natgauge.procedures import procedures
+from natgauge.results.making import make
+from natgauge.words import Placement
 
-pytestmark = pytest.mark.slow
-
-#: A measurement may last so long.
-MOST_SECONDS = 12
-#: With its lab, the check of the tester's own rate and its last trial.
-SECONDS = 120
-USED_UP = "give more --most-seconds (0 = no end)"
-
-
-@pytest.mark.parametrize("metric", sorted(procedures()))
-class TestShared:
-    """A class for each placement, so that both are tried side by side."""
-
-    def test_a_metric_with_nothing_but_a_gateway_is_answered_or_refused_in_one_line(
-        self, metric: str, tmp_path: Path
-    ) -> None:
-        """As a user would ask."""
-        try_out(metric, "shared", tmp_path)
+NAT = "nftables-nat44"
+CONNECTIONS = 400
+METRICS = sorted(procedures())
+#: What cannot be measured, and what natgauge says about it.
+REFUSED: Mapping[tuple[str, Placement], str] = {
+    ("cost", "isolated"): "its frames cannot be timed",
+    ("back-to-back", "shared"): "has no queue before the device",
+    ("system-recovery", "shared"): "loses nothing under overload",
+}
+#: Choices of the traffic and of the device that only these metrics want.
+CELLS: Mapping[str, Mapping[str, Any]] = {
+    "expiry": {"udp_timeout": 3},
+    "resolution-rate": {"destination_ports": "53"},
+}
 
 
-@pytest.mark.parametrize("metric", sorted(procedures()))
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own")
-class TestIsolated:
-    """The same where the device has a core of its own."""
-
-    def test_a_metric_with_nothing_but_a_gateway_is_answered_or_refused_in_one_line(
-        self, metric: str, tmp_path: Path
-    ) -> None:
-        """As a user would ask."""
-        try_out(metric, "isolated", tmp_path)
+def bench_of(placement: Placement, metric: str) -> Bench:
+    name = f"every-{placement}-{metric if metric in CELLS else 'metric'}"
+    choices = {"lab_name": name, "placement": placement, "grace_seconds": 0.1, "connections": CONNECTIONS}
+    return Bench(ask(metric, NAT, {**choices, **CELLS.get(metric, {})}).cell, rates=SLOW_RATES)
 
 
-def try_out(metric: str, placement: str, folder: Path) -> None:
-    """Ask for a metric as a user would, and look at what is said."""
-    asked = f"--dut nftables-nat44 --profile quick --connections 10000 --placement {placement}".split()
-    kept = f"--most-seconds {MOST_SECONDS} --lab-name every-{placement} --results results".split()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from natgauge.cli import main; main()", "measure", metric, *asked, *kept],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def placements() -> Iterator[Any]:
+    yield "shared"
+    alone = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own")
+    yield pytest.param("isolated", marks=alone)
+
+
+@pytest.fixture(scope="module", params=placements())
+def placement(request: pytest.FixtureRequest) -> Placement:
+    chosen: Placement = request.param
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def bench(placement: Placement) -> Iterator[Bench]:
+    """Started once for all metrics of a placement."""
+    with bench_of(placement, "throughput") as made:
+        yield made
+
+
+def answered(bench: Bench, metric: str) -> None:
+    kept = Memory()
+    ready = bench.ready(bench.plan(metric, settings_of(metric)), kept)
+    result = ready.run()
+    found = make(result, parameters_of(bench, ready, machine.facts(host_name=False)), "results")
+    assert (found.metric, found.dut) == (metric, NAT)
+    assert found.repetitions
+    assert found.median >= 0
+    # Cost is of rounds, which are no trials.
+    assert (decided(metric) in {trial["verdict"] for trial in kept.trials}) == (metric != "cost")
+
+
+@pytest.mark.parametrize("metric", [one for one in METRICS if one not in CELLS])
+def test_a_metric_is_answered_or_refused_for_a_known_reason(metric: str, placement: Placement, bench: Bench) -> None:
+    if (reason := REFUSED.get((metric, placement))) is None:
+        answered(bench, metric)
+        return
+    with pytest.raises(UsageError, match=reason):
+        bench.plan(metric, settings_of(metric))
+
+
+@pytest.mark.parametrize("metric", sorted(CELLS))
+def test_a_metric_that_needs_traffic_or_time_outs_of_its_own_is_answered(metric: str, placement: Placement) -> None:
+    with bench_of(placement, metric) as made:
+        answered(made, metric)
+
+
+def test_the_command_line_answers_with_a_result_and_says_where_it_is(tmp_path: Path) -> None:
+    asked = f"measure connection-rate --dut {NAT} --profile quick --error 50% --connections {CONNECTIONS}".split()
+    kept = ["--placement", "shared", "--most-seconds", "0", "--lab-name", "every-command", "--results", "results"]
+    done = subprocess.run(
+        command_line([*asked, *kept]), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
-    try:
-        shown, said = process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        # It undoes what it made.
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=SECONDS)
-        raise
-    assert "Traceback" not in said
-    assert "fault of natgauge" not in said
-    # A host that is never quiet may use up the time before anything can be said.
-    foreseen = {0, 2, 4} if said.rstrip().endswith(USED_UP) else {0, 2}
-    assert process.returncode in foreseen, said
-    assert list(folder.glob("**/*traceback*")) == []
-    if process.returncode:
-        assert shown == ""
-        assert len([line for line in said.splitlines() if line.startswith("natgauge: ")]) == 1
-    else:
-        assert shown
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    (folder,) = (tmp_path / "results").iterdir()
+    assert (folder / "summary.json").exists()
+    assert "connection-rate" in done.stdout
+    assert folder.name in done.stdout + done.stderr

@@ -10,19 +10,21 @@ from typing import Any
 
 import pytest
 from tests.labs.foreign import count_new, foreign_nat, opened_by
+from tests.labs.rough import settings_of, slow_tester
 
 import natgauge
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.labs.contract import Device
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own"),
 ]
 NAT = "nftables-nat44"
 CONNECTIONS = 2000
 TIMEOUT = 10
-QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "10%", "seed": 5, "most_seconds": 30.0}
+QUICK: dict[str, Any] = {
+    **settings_of("connection-rate"), "connections": CONNECTIONS, "repeat": 5, "seed": 5, "grace_seconds": 0.3,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -41,12 +43,13 @@ def test_every_trial_opens_as_many_new_connections_as_it_says(
 ) -> None:
     device, ports = wire
     count_new(device)
-    answer = natgauge.measure("connection-rate", NAT, results=tmp_path, device_timeout=TIMEOUT, **ports, **QUICK)
+    with slow_tester():
+        answer = natgauge.measure("connection-rate", NAT, results=tmp_path, device_timeout=TIMEOUT, **ports, **QUICK)
     opened = opened_by(device)
     # The first use is the check that the device forwards.
     assert min(opened.values()) == 8
     trials = trials_of(answer)
-    assert len(trials) > 5
+    assert len(trials) >= 5
     assert len(opened) == len(trials) + 1
     for trial in trials:
         ports_used = trial["request"]["initiator"]["destination_ports"]
@@ -67,8 +70,11 @@ def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]],
         NAT,
         results=tmp_path,
         profile="quick",
-        connections=20_000,
-        connection_rate=50_000.0,
+        connections=2000,
+        connection_rate=20_000.0,
+        grace_seconds=0.3,
+        most_seconds=0,
+        invalid_repeats=100,
         empty_command=f"{enter} conntrack -F",
         count_command=f"{enter} cat /proc/sys/net/netfilter/nf_conntrack_count",
         **ports,
@@ -76,6 +82,6 @@ def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]],
     trials = trials_of(answer)
     assert trials
     assert all(trial["device_count_before"] == 0 for trial in trials)
-    assert any(trial["device_count_after"] == 20_000 for trial in trials)
+    assert any(trial["device_count_after"] == 2000 for trial in trials)
     assert answer.document["median"] > 0
     assert answer.document["parameters"]["place"]["fresh_trials"] == "empty-command"

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from natgauge.bench.bench import Bench
+from natgauge.bench.bench import Bench, keep_lab
 from natgauge.bench.question import ask
 from natgauge.campaigns.store import Memory, plain
+from natgauge.labs import upkeep
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
-
-pytestmark = [pytest.mark.slow]
 
 #: Sizes on the Initiator's side. A NAT64's IPv6 frames are 20 octets longer than the IPv4 ones.
 SIZES = {
@@ -22,21 +22,37 @@ SIZES = {
 
 
 CASES = [(dut, size, "pseudorandom") for dut, sizes in SIZES.items() for size in sizes]
+LAB = "sizes"
 
 
-@pytest.mark.parametrize(("dut", "size", "order"), [*CASES, ("nftables-nat44", 64, "increasing")])
+@pytest.fixture(scope="module", params=SIZES)
+def dut(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A device's name; its lab is kept up for all frame sizes, and a bench starts the device in it for each."""
+    lab = keep_lab(LAB, request.param, {})
+    try:
+        yield request.param
+    finally:
+        upkeep.take_down(lab.name)
+
+
+@pytest.mark.parametrize(
+    ("dut", "size", "order"), [*CASES, ("nftables-nat44", 64, "increasing")], indirect=["dut"], scope="module"
+)
 def test_a_frame_of_this_size_goes_both_ways_whatever_the_reading_order(dut: str, size: int, order: Any) -> None:
-    question = ask("throughput", dut, {"lab_name": "sizes", "connections": 500, "frame_size": size})
+    question = ask("throughput", dut, {"lab_name": LAB, "connections": 500, "frame_size": size, "grace_seconds": 0.1})
     bench, kept = Bench(question.cell), Memory()
     planned = bench.plan("throughput", {})
     with bench:
         measurer = bench.ready(planned, kept).measurer
-        outcome = measurer.measure(TrialPlan(500, 2000.0, Phase2Plan(2000.0, 2000.0, 0.5, reading_order=order)))
+        plan = TrialPlan(500, 2000.0, Phase2Plan(2000.0, 2000.0, 0.2, reading_order=order))
+        # A busy host may keep a sender from its core, and such a trial says nothing.
+        while (outcome := measurer.measure(plan)).verdict is Verdict.INVALID:
+            pass
+    assert outcome.verdict is Verdict.PASS, outcome.reason
     for direction in (Direction.INITIATOR, Direction.RESPONDER):
         counts = outcome.phase2[direction]
         assert counts.received == counts.offered > 0
         assert counts.damaged == 0
-    assert outcome.verdict in {Verdict.PASS, Verdict.INVALID}, outcome.reason
-    (trial,) = map(plain, kept.trials)
-    assert trial["request"]["frame"]["size"] == size
-    assert trial["request"]["phase2"]["responder"]["reading_order"] == order
+    for trial in map(plain, kept.trials):
+        assert trial["request"]["frame"]["size"] == size
+        assert trial["request"]["phase2"]["responder"]["reading_order"] == order

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.far import SSHD, FarMachine, far_machine
+from tests.labs.far import SSHD, FarMachine, far_machine, unchanged
 from tests.unit.far_system import FarDevice, far_device
 
 from natgauge.duts.fitness import PlanFacts
@@ -22,22 +22,30 @@ from natgauge.labs.kinds import ssh
 from natgauge.labs.links import MTU
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow("plays gateways over ssh with a Python process for each of their commands"),
     pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
 ]
 PLAN = PlanFacts(connections=2000, phase1_seconds=5, after_seconds=5, remote_endpoints=2)
-RECIPES = ("openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw-nat64")
+#: One of each system, with each of its two packet filters; every verb of all four has unit tests.
+RECIPES = ("openbsd-pf-nat44", "freebsd-ipfw-nat64")
+OTHERS = ("openbsd-pf-nat64", "freebsd-pf")
 
 
-@pytest.fixture
-def far(tmp_path: Path) -> Iterator[FarMachine]:
-    """A machine on which nothing may be left, whatever the test did."""
-    with far_machine("bsdfar", tmp_path / "keys") as machine:
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarMachine]:
+    """One for all tests."""
+    with far_machine("bsdfar", tmp_path_factory.mktemp("far")) as machine:
         for name in ("far0", "far1"):
             # The tester's ports want a carrier, and the stand-ins touch no real interface.
             subprocess.run(["ip", "-n", machine.name, "link", "set", name, "up"], check=True)
         yield machine
-        assert machine.left() == []
+
+
+@pytest.fixture
+def far(machine: FarMachine) -> Iterator[FarMachine]:
+    """The machine, on which nothing may be left, whatever the test did."""
+    with unchanged(machine):
+        yield machine
 
 
 def standing_in(folder: Path, system: str, monkeypatch: pytest.MonkeyPatch) -> FarDevice:
@@ -59,7 +67,7 @@ def lab_on(far: FarMachine, recipe: str, **others: Any) -> Lab:
     return lab
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [*RECIPES, *(pytest.param(one, marks=pytest.mark.soak) for one in OTHERS)])
 def test_a_gateway_is_played_there_and_the_machine_is_as_it_was(
     name: str, far: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +96,7 @@ def test_a_gateway_is_played_there_and_the_machine_is_as_it_was(
     assert after == before
 
 
-@pytest.mark.parametrize("name", ["openbsd-pf-nat44", "freebsd-ipfw-nat64"])
+@pytest.mark.parametrize("name", RECIPES)
 def test_what_a_gateway_left_that_nobody_stopped_is_undone_when_the_machine_is_given_back(
     name: str, far: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from natgauge.labs.guest.qemu import PROGRAM
 from natgauge.labs.kinds import vm
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow("builds a guest and boots it in an emulator"),
     pytest.mark.skipif(
         "NATGAUGE_TEST_GUEST" not in os.environ, reason="a guest is built and emulated for minutes: make test-guest"
     ),

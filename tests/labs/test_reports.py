@@ -16,8 +16,6 @@ from natgauge.reports.html.page import page
 from natgauge.reports.stored import find
 from natgauge.results.comparing import comparable
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -299,7 +299,7 @@ def test_ctrl_c_ends_the_engine_before_it_reaches_the_caller(tmp_path: Path) -> 
     killer = threading.Thread(target=press)
     killer.start()
     with pytest.raises(KeyboardInterrupt):
-        run(request(), engine=program, seconds=30)
+        run(request(), engine=program, seconds=10)
     killer.join()
     assert gone(int((tmp_path / "pid").read_text()))
 
