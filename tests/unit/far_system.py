@@ -136,11 +136,10 @@ def far_device(folder: Path, system: str, shell: str = "dash", **environment: st
     commands = folder / "bin"
     commands.mkdir()
     (folder / "work").mkdir()
-    program = commands / "far_commands.py"
-    program.write_text(
-        f"#!{sys.executable} -SE\n"
-        + (Path(__file__).parent / ("far_vpp.py" if system == "Linux" else "far_commands.py")).read_text()
-    )
+    program = commands / "far_command"
+    # A module, so that Python compiles it once and not for each command.
+    shutil.copy(Path(__file__).parent / ("far_vpp.py" if system == "Linux" else "far_commands.py"), commands / "far.py")
+    program.write_text(f"#!{sys.executable} -SE\nimport far\nfar.main()\n")
     program.chmod(0o755)
     for name in _STAND_INS[system]:
         (commands / name).symlink_to(program)
