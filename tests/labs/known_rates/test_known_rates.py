@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 from tests.labs.known_rates.__main__ import CONNECTIONS, OTHERS, compared
 
-# Three labs are made, and each gateway is searched once at least: half a minute.
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.slow("makes three labs and searches each gateway at least once: half a minute"),
+    pytest.mark.alone,
+]
 
 
 @pytest.mark.parametrize("other", OTHERS)
