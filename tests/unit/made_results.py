@@ -21,6 +21,11 @@ def grouped(parameters: Mapping[str, Any]) -> Parameters:
     return Parameters.grouped(settings={**common, **parameters})
 
 
+def in_turns(number: int) -> dict[str, Any]:
+    """Parameters of so many repetitions, each in a lab of its own, that took turns with those of any such result."""
+    return {"labs": number, "begun": [60.0 * one for one in range(number)]}
+
+
 def made(
     values: Sequence[float] = (1.0,),
     *,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.made_results import made
+from tests.unit.made_results import in_turns, made
 
 from natgauge.campaigns.store import Store
 from natgauge.cli import run
@@ -27,7 +27,8 @@ FIRST = (1000.0, 1010.0, 990.0, 1005.0, 995.0)
 def result(values: Sequence[float], *, error: float = 0.0, limited_by: str = "device", **changed: Any) -> Result:
     """A search's result: each value with an upper bound `error` above it, unless something else limited."""
     middle = sorted(values)[len(values) // 2]
-    plain = made(values, median=middle, **changed).document()
+    turns = {**in_turns(len(values)), **changed.pop("parameters", {})}
+    plain = made(values, median=middle, parameters=turns, **changed).document()
     for one in plain["repetitions"]:
         one |= {"limited_by": limited_by}
         if limited_by == "device" and error:

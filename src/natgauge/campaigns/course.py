@@ -15,6 +15,7 @@ from natgauge.campaigns.answers import Answer, Journaled, StaleError
 from natgauge.campaigns.cells import Asked, Point
 from natgauge.campaigns.journal import EVIDENCE, entries
 from natgauge.campaigns.measure import keep
+from natgauge.campaigns.recording import with_conduct
 from natgauge.campaigns.stand import Set
 from natgauge.campaigns.state import Repetition
 from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
@@ -22,7 +23,7 @@ from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.joining import join
+from natgauge.procedures.kit.joining import counted, join
 from natgauge.procedures.kit.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.results.parameters import Parameters, describe
@@ -171,7 +172,8 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)
         store = Store(making)
-        run = _as_asked(parameters[0], asked)
+        conduct = _conduct([ended.repetitions[at] for at in counted(results)])
+        run = with_conduct(_as_asked(parameters[0], asked), conduct)
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first["machine"], "device": first["device"]})
@@ -187,6 +189,16 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
 
 def _as_asked(parameters: Parameters, asked: Asked) -> Parameters:
     return parameters.model_copy(update={"settings": {**parameters.settings, "repeat": asked.repeat}})
+
+
+def _conduct(repetitions: Sequence[Repetition]) -> Mapping[str, Any]:
+    """What is put on record of all repetitions that count: every visit made the lab anew, unless the lab stays."""
+    parameters = [Parameters.model_validate(one.begun["parameters"]) for one in repetitions]
+    return {
+        "labs": 1 if any(one.get("lab_stays") for one in parameters) else len(repetitions),
+        "seeds": [one.get("seed") for one in parameters],
+        "begun": [one.begun["at"] for one in repetitions],
+    }
 
 
 def _differences(metric: str, parameters: Sequence[Parameters]) -> Iterator[str]:

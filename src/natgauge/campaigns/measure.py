@@ -12,8 +12,10 @@ from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.far_side import rate_alone
 from natgauge.bench.question import Question, ask
 from natgauge.bench.receiver_time import receiver_seconds
+from natgauge.bench.renewal import NextBench, Renewed
+from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.recording import Conditions, record, with_receiver, with_server
+from natgauge.campaigns.recording import Conditions, record, with_conduct, with_receiver, with_server
 from natgauge.campaigns.store import RESULTS, Store
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
@@ -82,8 +84,8 @@ def answer(
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)
     with store.evidence():
-        with bench:
-            ready = bench.ready(planned, store)
+        with Renewed(bench, planned, store, _following(question, bench, watch)) as labs:
+            ready = labs.ready
             facts = machine.facts(host_name=host_name)
             parameters = parameters_of(bench, ready, facts)
             store.write_plan(parameters.flat())
@@ -91,10 +93,21 @@ def answer(
             store.write_environment(
                 {"machine": facts, "device": None if bench.device is None else bench.device.as_dict()}
             )
-            result = ready.run()
-            parameters = with_receiver(parameters, receiver_seconds(ready.measurer))
-            parameters = with_server(parameters, rate_alone(ready.measurer, planned, bench.around.outside.family))
+            result = labs.run()
+            last = labs.ready.measurer
+            parameters = with_conduct(parameters, labs.told(len(result.measurements)))
+            parameters = with_receiver(parameters, receiver_seconds(last))
+            parameters = with_server(parameters, rate_alone(last, planned, bench.around.outside.family))
         return keep(result, parameters, store)
+
+
+def _following(question: Question, first: Bench, watch: Watch | None) -> NextBench:
+    """Plans the bench of a further repetition: the same cell with a seed of its own."""
+
+    def plan(number: int) -> Bench:
+        return Bench(in_repetition(question.cell, first.seed, number), watch)
+
+    return plan
 
 
 def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
@@ -111,7 +124,12 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             },
             lab_kind=bench.cell.options.lab,
             lab=lab.name,
-            chosen={**lab.parameters(), **_server(ready), **({} if lab.devices else bench.cell.wishes.named())},
+            chosen={
+                **lab.parameters(),
+                **_server(ready),
+                **({} if lab.devices else bench.cell.wishes.named()),
+                **({"lab_stays": True} if lab.stays else {}),
+            },
             placement=lab.placement,
             emulated=lab.emulated,
             sender_cpus=lab.sender_cpus,

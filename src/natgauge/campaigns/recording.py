@@ -13,7 +13,7 @@ from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe, digest
 from natgauge.labs.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.results.parameters import Parameters
+from natgauge.results.parameters import GROUPS, Parameters
 from natgauge.tester.highest import HighestRates
 from natgauge.words import Placement, Side
 
@@ -72,6 +72,12 @@ def record(conditions: Conditions) -> Parameters:
         place=plain(_place(conditions)),
         device=plain(_device(conditions)),
     )
+
+
+def with_conduct(parameters: Parameters, conduct: Mapping[str, Any]) -> Parameters:
+    """The same with how many labs the repetitions were measured in, and each one's seed and beginning."""
+    groups = {group: dict(getattr(parameters, group)) for group in GROUPS}
+    return Parameters.grouped(**{**groups, "place": {**groups["place"], **plain(conduct)}})
 
 
 def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from natgauge.bench.bench import Planned
+from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.answers import StaleError
 from natgauge.campaigns.cells import Asked, Point, accepts
@@ -94,7 +95,8 @@ class Visit:
 
     def _on_bench(self) -> str:
         """Measure on a bench made for it; why the device did not come up or forward, or nothing."""
-        with self.stands(self.point.cell, self.watch) as stand:
+        cell = self.point.cell
+        with self.stands(in_repetition(cell, cell.options.seed, self.round_number), self.watch) as stand:
             for asked in pending(self.state, self.point, self.round_number):
                 # What breaks in one measurement may break those that follow.
                 if not is_open(self.state, self.point, asked):

@@ -294,6 +294,7 @@ class Lab(Protocol):
         grace_seconds: how long frames may still be on their way after the last one was sent, unless told otherwise.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
         emulated: whether a device runs on a processor that software plays, so that its figures show only that it works.
+        stays: whether it is the same lab each time it is used: it is kept up, or its device is not ours.
         ground: what it fixes for the traffic.
     """
 
@@ -309,6 +310,10 @@ class Lab(Protocol):
     grace_seconds: float
     virtual: bool
     emulated: bool
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is the same lab each time it is used."""
 
     @property
     def ground(self) -> Ground:
@@ -339,8 +344,11 @@ class Kind(Generic[OptionsT]):
         summary: one line.
         options: a dataclass; its fields are described by `natgauge.options.choice`.
         plan: a lab of this name; nothing is made before its `with` block. Raises UsageError for what cannot be.
+        quick: whether a lab that does not stay is made in a fraction of a second, so that each repetition can have its
+            own.
     """
 
     summary: str
     options: type[OptionsT]
     plan: Callable[[str, OptionsT, Need], Lab]
+    quick: bool = False

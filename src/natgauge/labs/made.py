@@ -70,6 +70,11 @@ class MadeLab(ABC):
         lab._adopts = True
         return lab
 
+    @property
+    def stays(self) -> bool:
+        """Whether it was kept up when it was taken."""
+        return self._adopts
+
     @abstractmethod
     def _cables(self) -> Sequence[Cable]:
         """Every cable, from the Initiator to the Responder."""

@@ -43,6 +43,7 @@ class WireLab:
     grace_seconds = GRACE_SECONDS
     virtual = False
     emulated = False
+    stays = True
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
         self,

@@ -190,7 +190,8 @@ class _Cost(Repetitions[Settings]):
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
         del measurements
         what = _NAMES[self.settings.asked()[-1]]
-        found = [f"the value is that of {what}; nanoseconds move with the host, ratios do not; see the series for all"]
+        moves = "nanoseconds and ratios move from run to run by more than they move within a run"
+        found = [f"the value is that of {what}; {moves}; see the series for all"]
         if self.settings.asked()[0] != "new" and self.settings.quantities is None:
             found.append(
                 f"{self.settings.connections} connections are too few for the cost of new ones, so it is not told"

@@ -14,11 +14,15 @@ from natgauge.results.contrast import CONFIDENCE, Contrast, better, contrast, le
 from natgauge.results.model import Result
 from natgauge.results.pairing import Pair, pair
 from natgauge.results.parameters import GROUPS, describe
+from natgauge.results.sittings import Sitting, sitting_of
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
 
 #: What came of one metric.
 Outcome = Literal["better", "worse", "changed", "no difference seen", "cannot tell", "not compared"]
+
+#: Why nothing is said of a metric; "" where something is.
+Reason = Literal["", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently"]
 
 #: Exit statuses for continuous integration; 2 to 4 are errors, as everywhere.
 ALIKE: Final = 0
@@ -34,13 +38,17 @@ class Line:
         pair: the two results.
         contrast: how much they differ; None where they must not be held against each other.
         outcome: what that means.
-        why: the reason where nothing can be said; empty otherwise.
+        reason: why nothing can be said, as a word; "" otherwise.
+        why: the same as a sentence, or what the noise may hide; empty otherwise.
+        sitting: how little both results sample of what differs between runs, as a word; "" where they took turns.
     """
 
     pair: Pair
     contrast: Contrast | None
     outcome: Outcome
+    reason: Reason
     why: str
+    sitting: Sitting = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,9 @@ def diff(
         first: results of one run.
         second: those of another one.
         about: names of parameters, or of groups ("settings", "traffic", "place", "device"), that may differ.
-        margin: share (0 to below 1) by which a metric may change without being called better or worse.
+        margin: share (0 to below 1) by which a metric may change without being called better or worse. Results that
+            did not take turns are called better or worse only with one: it says how far runs of one gateway lie from
+            one another on this host, which their own repetitions do not show.
 
     Raises:
         UsageError: a name in `about` is none, `margin` is out of range, or the runs share no metric.
@@ -108,29 +118,52 @@ def _metrics(results: Sequence[Result]) -> str:
 
 def _line(one: Pair, margin: float) -> Line:
     if one.differences:
-        return Line(one, None, "not compared", "; ".join(map(str, one.differences)))
+        return Line(one, None, "not compared", "set up differently", "; ".join(map(str, one.differences)))
     found = contrast(one.first, one.second)
-    return Line(one, found, *_judged(one, found, margin))
-
-
-def _judged(one: Pair, found: Contrast, margin: float) -> tuple[Outcome, str]:
-    """What an interval means; a difference (of values of which one is 0) has no margin."""
     if not found.sure:
-        numbers = [len(result.repetitions) for result in (one.first, one.second)]
-        least = least_repetitions()
-        return "cannot tell", (
-            f"{numbers[0]} and {numbers[1]} repetitions give {found.coverage:.0%} at most; {least} and {least} "
-            f"are enough for {CONFIDENCE:.0%}"
-        )
+        return Line(one, found, "cannot tell", "few repetitions", _few(one, found))
+    outcome = _judged(one, found, margin)
+    if outcome == "cannot tell":
+        limits = " and ".join(dict.fromkeys(result.limited_by for result in (one.first, one.second)))
+        return Line(one, found, outcome, "limits", f"limited by {limits}, not by the device alone")
+    sitting = sitting_of(one.first, one.second)
+    if outcome == "no difference seen":
+        return Line(one, found, outcome, "", _hidden(one, found), sitting)
+    if sitting and not margin:
+        return Line(one, found, "cannot tell", sitting, _SITTING[sitting], sitting)
+    return Line(one, found, outcome, "", "", sitting)
+
+
+#: What is missing where repetitions do not sample what differs between runs.
+_REMEDY: Final = (
+    "the interval says nothing of how far runs of one gateway lie from one another; measure both in one campaign, "
+    "whose repetitions take turns, or say how far runs may differ: --margin"
+)
+_SITTING: Final[dict[Sitting, str]] = {
+    "one lab each": f"repetitions of one of the results, or of both, share one lab, and {_REMEDY}",
+    "one sitting each": f"each result was measured at a time of its own, and {_REMEDY}",
+}
+
+
+def _few(one: Pair, found: Contrast) -> str:
+    numbers = [len(result.repetitions) for result in (one.first, one.second)]
+    least = least_repetitions()
+    return (
+        f"{numbers[0]} and {numbers[1]} repetitions give {found.coverage:.0%} at most; {least} and {least} "
+        f"are enough for {CONFIDENCE:.0%}"
+    )
+
+
+def _judged(one: Pair, found: Contrast, margin: float) -> Outcome:
+    """What an interval means; a difference (of values of which one is 0) has no margin."""
     lowest, highest = (1 - margin, 1 / (1 - margin)) if found.kind == "ratio" else (0.0, 0.0)
     if found.lower > highest:
-        return _word(one, risen=True), ""
+        return _word(one, risen=True)
     if found.upper < lowest:
-        return _word(one, risen=False), ""
+        return _word(one, risen=False)
     if math.isinf(found.upper) or math.isinf(found.lower) or (found.kind == "ratio" and found.lower == 0):
-        limits = " and ".join(dict.fromkeys(result.limited_by for result in (one.first, one.second)))
-        return "cannot tell", f"limited by {limits}, not by the device alone"
-    return "no difference seen", _hidden(one, found)
+        return "cannot tell"
+    return "no difference seen"
 
 
 def _hidden(one: Pair, found: Contrast) -> str:
@@ -179,7 +212,8 @@ def _row(line: Line) -> tuple[str, ...]:
     common = (first.metric, duts, number(first.median), number(second.median), first.unit)
     if line.contrast is None:
         return (*common, "-", "-", line.outcome)
-    return (*common, value_of(line.contrast), interval_of(line.contrast), line.outcome)
+    outcome = f"{line.outcome} ({line.reason})" if line.reason in _SITTING else line.outcome
+    return (*common, value_of(line.contrast), interval_of(line.contrast), outcome)
 
 
 def value_of(found: Contrast) -> str:
@@ -224,7 +258,9 @@ def _document(line: Line) -> dict[str, Any]:
         "metric": line.pair.first.metric,
         "unit": line.pair.first.unit,
         "outcome": line.outcome,
+        "reason": line.reason or None,
         "why": line.why,
+        "sitting": line.sitting or None,
         "first": _named(line.pair.first),
         "second": _named(line.pair.second),
         "kind": None if made is None else made.kind,

@@ -103,8 +103,13 @@ _DESCRIPTIONS: Final = (
     _told("frame_octets", "frame sizes of both sides", "traffic", "octets"),
     Description("grace_seconds", "grace", "s", "traffic"),
     _told("seed", "seed", "traffic"),
+    _told("seeds", "seed of each repetition", "traffic"),
     Description("lab_kind", "lab", group="place"),
     _told("lab", "lab name", "place"),
+    _told("lab_stays", "one lab for all repetitions", "place"),
+    # They make a figure surer, not larger.
+    _told("labs", "labs of all repetitions", "place"),
+    _told("begun", "beginning of each repetition", "place", "s since 1970"),
     Description("ports", "tester ports", group="place"),
     Description("port_drivers", "drivers of the ports", group="place"),
     Description("port_firmware", "firmware of the ports", group="place"),

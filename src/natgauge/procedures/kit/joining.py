@@ -11,6 +11,11 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME
 
 
+def counted(singles: Sequence[MeasurementResult]) -> list[int]:
+    """Which of them count, by their place from 0: those that time did not cut off, or else the first one."""
+    return [at for at, one in enumerate(singles) if one.limited_by != TIME] or [0]
+
+
 def join(
     singles: Sequence[MeasurementResult], settings: TrialSettings, single: TrialSettings, notes: Sequence[str] = ()
 ) -> MeasurementResult:
@@ -24,11 +29,10 @@ def join(
         single: with which each one was measured.
         notes: of the whole.
     """
-    whole = [one for one in singles if one.limited_by != TIME]
-    kept = whole or list(singles[:1])
+    kept = [singles[at] for at in counted(singles)]
     notes = list(notes)
-    if whole and len(whole) < len(singles):
-        notes.append(f"{LEFT_OUT}{len(singles) - len(whole)} of {len(singles)} repetitions, which their time cut off")
+    if len(kept) < len(singles) and kept[0].limited_by != TIME:
+        notes.append(f"{LEFT_OUT}{len(singles) - len(kept)} of {len(singles)} repetitions, which their time cut off")
     # What one repetition says of the number of repetitions holds for none of them any more.
     own = set(single.notes())
     told = [note for one in kept for note in one.notes if note not in own and note not in one.summary.notes]

@@ -16,7 +16,7 @@ from natgauge.procedures.kit.notes import asked_again_note, disturbed_note
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, read_texts
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
 from natgauge.procedures.kit.values import one_of, spoken
@@ -148,7 +148,7 @@ class Procedure(Generic[SettingsT]):
             named = " and ".join(missing)
             raise UsageError(f"metric {self.metric}: this tester lacks {named}; choose another metric or setting")
 
-    def measure(
+    def measure(  # noqa: PLR0913 - what only few callers give, each by its name
         self,
         measurer: Measurer,
         settings: SettingsT,
@@ -156,6 +156,7 @@ class Procedure(Generic[SettingsT]):
         budget: TimeBudget | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        begins: Callable[[int], None] = unheard,
     ) -> MeasurementResult:
         """Measure as often as the settings say.
 
@@ -165,6 +166,8 @@ class Procedure(Generic[SettingsT]):
             observe: is told of every trial.
             budget: the time that is left, of a measurement that needs this one first; None = as the settings say.
             clock: seconds, monotonic; by it the time of the settings runs out.
+            begins: is called before each repetition with its number, from 1. What it does counts as time of the
+                measurement; what it raises ends it.
 
         Raises:
             UsageError: the measurer cannot do what the settings need.
@@ -174,7 +177,7 @@ class Procedure(Generic[SettingsT]):
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()
         given = TimeBudget(settings.most_seconds, clock) if budget is None else budget
-        runner = TrialRunner(measurer, self.metric, settings.most_repetitions, observe, budget=given)
+        runner = TrialRunner(measurer, self.metric, settings.most_repetitions, observe, budget=given, begins=begins)
         try:
             measurements, notes = self._measured(runner, settings)
         except TimeUpError as error:

@@ -14,6 +14,10 @@ from natgauge.procedures.kit.results import Attempt
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 
 
+def unheard(_number: int) -> None:
+    """Nobody wants to know that a repetition begins."""
+
+
 @dataclass(slots=True)
 class TrialRunner:
     """Hands trials to the measurer and events to the observer.
@@ -26,6 +30,7 @@ class TrialRunner:
         attempts: the trials of this repetition, and before the first one those that prepare it.
         clock: seconds, monotonic; only for the estimate of the time left.
         budget: the time that all trials together may take.
+        begins: called before each repetition with its number, from 1.
     """
 
     measurer: Measurer
@@ -34,6 +39,7 @@ class TrialRunner:
     observe: Observer = ignore
     clock: Callable[[], float] = time.monotonic
     budget: TimeBudget = field(default_factory=TimeBudget)
+    begins: Callable[[int], None] = unheard
     repetition: int = 1
     trials: int = 0
     attempts: list[Attempt] = field(default_factory=list)
@@ -46,6 +52,7 @@ class TrialRunner:
             self._trials_of_repetition.append(self.trials - sum(self._trials_of_repetition))
             self.attempts = []
         self.repetition = number
+        self.begins(number)
 
     def run(self, plan: TrialPlan, load: float, bounds: Bounds) -> TrialOutcome:
         """Run one trial.

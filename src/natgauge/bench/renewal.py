@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A measurer that makes its lab anew before each further repetition, where that takes a fraction of a second.
+
+Repetitions in one lab share its place in memory and, with one seed, one permutation of the four tuples. They tell how a
+figure varies within that lab, and nothing of how far the next lab would lie from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Self
+
+from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.lab_measurer import LabMeasurer, Recorder
+from natgauge.labs import kinds
+from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.slices import CostPlan, CostRound
+
+#: Plans the bench of a repetition, from 2.
+NextBench = Callable[[int], Bench]
+
+
+@dataclass(frozen=True, slots=True)
+class Conducted:
+    """Where and when one repetition was measured.
+
+    Attributes:
+        lab: number of its lab, from 1.
+        seed: of its pseudorandom choices.
+        began: seconds since the epoch.
+    """
+
+    lab: int
+    seed: int
+    began: float
+
+
+class Renewed(Measurer):
+    """Measures on one bench after the other. Use it as a context manager: it makes and undoes the benches.
+
+    Attributes:
+        bench: the present one.
+        ready: the procedure on the present bench; known within the `with` block.
+        conducted: each repetition that has begun.
+        devices: what each lab's device was, `DeviceSettings.version`, in the order of the labs.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        planned: Planned,
+        recorder: Recorder,
+        following: NextBench,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Begin with this bench; nothing is made before the `with` block.
+
+        Args:
+            bench: of the first repetition.
+            planned: the procedure.
+            recorder: keeps every trial.
+            following: plans the benches of the other repetitions.
+            now: seconds since the epoch.
+        """
+        self.bench = bench
+        self.conducted: list[Conducted] = []
+        self.devices: list[tuple[str, ...]] = []
+        self._planned = planned
+        self._recorder = recorder
+        self._following = following
+        self._now = now
+        self._made = ExitStack()
+        self._labs = 0
+
+    def __enter__(self) -> Self:
+        """Make the first lab and start its device.
+
+        Raises:
+            NatgaugeError: as `Bench` and its `ready`.
+        """
+        with ExitStack() as undo:
+            undo.push(self.__exit__)
+            self._set_up()
+            undo.pop_all()
+        self._note()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
+
+    def _set_up(self) -> None:
+        self._made.enter_context(self.bench)
+        self.ready: Ready = self.bench.ready(self._planned, self._recorder)
+        self._labs += 1
+        if self.ready.device is not None:
+            self.devices.append(tuple(self.ready.device.version))
+
+    def begin(self, number: int) -> None:
+        """Before a repetition: make the lab anew, unless it is the first one or its lab must stay.
+
+        Args:
+            number: of the repetition, from 1.
+
+        Raises:
+            NatgaugeError: as `Bench` and its `ready`.
+        """
+        if number == 1:
+            return
+        if self._renewable:
+            before = self._live
+            self._made.close()
+            self.bench = self._following(number)
+            self._set_up()
+            # Trials are counted on, and what was learned of the device's speed holds for the same device.
+            self._live.number, self._live.known_rates = before.number, dict(before.known_rates)
+        self._note()
+
+    def _note(self) -> None:
+        self.conducted.append(Conducted(self._labs, self.bench.seed, round(self._now(), 3)))
+
+    def run(self) -> MeasurementResult:
+        """Measure.
+
+        Raises:
+            NatgaugeError: something broke on the way.
+        """
+        observe = self._live.watch.event
+        return self._planned.procedure.measure(self, self._planned.settings, observe, begins=self.begin)
+
+    def told(self, repetitions: int) -> Mapping[str, Any]:
+        """What is put on record of this many repetitions, the first ones, by name; one cut off by time has no value."""
+        counted = self.conducted[:repetitions]
+        return {
+            "labs": len({one.lab for one in counted}),
+            "seeds": [one.seed for one in counted],
+            "begun": [one.began for one in counted],
+        }
+
+    @property
+    def _renewable(self) -> bool:
+        lab = self.bench.lab
+        return kinds.get(self.bench.cell.options.lab).quick and not lab.stays
+
+    @property
+    def _live(self) -> LabMeasurer:
+        return self.ready.measurer
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """Those of the present bench."""
+        return self._live.abilities
+
+    @property
+    def highest_rate(self) -> float:
+        """The tester's own."""
+        return self._live.highest_rate
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run one trial on the present bench."""
+        return self._live.measure(plan)
+
+    def empty_timed(self) -> TearDown:
+        """Empty the table of the present device."""
+        return self._live.empty_timed()
+
+    def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
+        """Watch the count of the present device."""
+        return self._live.watch_count(interval_seconds, longest_seconds)
+
+    def restart(self) -> None:
+        """Start the present device anew."""
+        self._live.restart()
+
+    def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
+        """The tester's own delays."""
+        return self._live.own_delays(plan)
+
+    def costs(self, plan: CostPlan) -> CostRound:
+        """What frames cost the present device."""
+        return self._live.costs(plan)

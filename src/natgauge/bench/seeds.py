@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A seed for each repetition, so that repetitions sample permutations of the four tuples instead of sharing one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Final
+
+from natgauge.bench.question import Cell
+
+_SEED_OCTETS: Final = 8
+
+
+def seed_of_repetition(seed: int, number: int) -> int:
+    """The seed of one repetition; the same asked seed always gives the same sequence.
+
+    The first repetition has the asked seed itself: one repetition with the seed of any other one repeats that one.
+
+    Args:
+        seed: as asked for, 0 to 2**64 - 1.
+        number: of the repetition, from 1.
+
+    Returns:
+        A seed, 0 to 2**64 - 1.
+    """
+    if number == 1:
+        return seed
+    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=_SEED_OCTETS).digest()
+    return int.from_bytes(digest, "big")
+
+
+def in_repetition(cell: Cell, seed: int | None, number: int) -> Cell:
+    """The cell with the seed of this repetition; `seed` as asked for, None = each bench draws its own."""
+    if seed is None:
+        return cell
+    return replace(cell, options=replace(cell.options, seed=seed_of_repetition(seed, number)))

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of one gateway held against each other: labs and minutes that repetitions share are no difference."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self, cast
+
+import pytest
+from tests.unit.campaigning import Benches, campaign
+from tests.unit.made_results import made
+from tests.unit.simulated import Gateway
+
+from natgauge import procedures
+from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.question import Cell
+from natgauge.bench.renewal import Renewed
+from natgauge.bench.seeds import in_repetition, seed_of_repetition
+from natgauge.bench.watch import Silent
+from natgauge.campaigns.store import Memory
+from natgauge.reports.difference import Diff, Line, diff, document, text
+from natgauge.reports.text import read_summary
+from natgauge.results.model import Result
+from natgauge.results.sittings import sitting_of, take_turns
+
+VALUES = [1000.0, 1010.0, 990.0, 1005.0]
+SLOWER = [800.0, 810.0, 790.0, 805.0]
+
+
+def result(values: list[float], labs: int | None, begun: list[float] | None) -> Result:
+    told = {name: value for name, value in (("labs", labs), ("begun", begun)) if value is not None}
+    return made(values, median=sum(sorted(values)[1:3]) / 2, parameters=told)
+
+
+def sitting(values: list[float], labs: int | None = 4, start: float = 0.0) -> Result:
+    """Repetitions one after the other, a minute each."""
+    return result(values, labs, [start + 60.0 * number for number in range(len(values))])
+
+
+def line_of(found: Diff) -> Line:
+    (line,) = found.lines
+    return line
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "word"),
+    [
+        (result(VALUES, None, None), result(SLOWER, None, None), "one lab each"),
+        (sitting(VALUES, 1), sitting(SLOWER, 1, 300), "one lab each"),
+        (sitting(VALUES, 4), sitting(SLOWER, 1, 300), "one lab each"),
+        (sitting(VALUES, 4), sitting(SLOWER, 4, 300), "one sitting each"),
+        (sitting(VALUES, 4), sitting(SLOWER, 4, 120), "one sitting each"),
+        (result(VALUES, 4, None), result(SLOWER, 4, None), "one sitting each"),
+    ],
+)
+def test_repetitions_that_share_a_lab_or_a_sitting_prove_no_difference_between_runs(
+    first: Result, second: Result, word: str
+) -> None:
+    found = diff([first], [second])
+    line = line_of(found)
+    assert (line.outcome, line.reason, found.exit_status) == ("cannot tell", word, 5)
+    assert f"cannot tell ({word})" in text(found)
+    (told,) = document(found)["comparisons"]
+    assert (told["outcome"], told["reason"], told["sitting"]) == ("cannot tell", word, word)
+    # What the user says of runs of one gateway takes the place of what the repetitions do not tell.
+    assert [line_of(diff([first], [second], margin=margin)).outcome for margin in (0.05, 0.3)] == [
+        "worse",
+        "no difference seen",
+    ]
+
+
+def test_repetitions_that_took_turns_in_labs_of_their_own_need_no_margin() -> None:
+    first, second = sitting(VALUES, 4), sitting(SLOWER, 4, 20)
+    assert (sitting_of(first, second), take_turns(first, second)) == ("", True)
+    found = diff([first], [second])
+    assert (line_of(found).outcome, line_of(found).reason, found.exit_status) == ("worse", "", 1)
+
+
+def drifting(rng: random.Random, correlation: float) -> Iterator[float]:
+    """Repetitions of one gateway on a host whose speed is an AR(1) process with a standard deviation of 5 %."""
+    level = rng.gauss(0, 0.05)
+    while True:
+        level = correlation * level + math.sqrt(1 - correlation**2) * rng.gauss(0, 0.05)
+        yield 300_000 * math.exp(level)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.97])
+@pytest.mark.parametrize("labs", [1, 4])
+def test_on_a_host_that_drifts_at_most_one_run_of_twenty_is_called_worse_than_itself(
+    correlation: float, labs: int
+) -> None:
+    rng = random.Random(1)  # noqa: S311 - a simulation
+    runs, worse = 200, 0
+    for _ in range(runs):
+        first, second = ([next(host) for _ in range(4)] for host in (drifting(rng, correlation) for _ in "ab"))
+        worse += diff([sitting(first, labs)], [sitting(second, labs, 3600)]).exit_status == 1
+    assert worse <= 0.05 * runs
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.97])
+@pytest.mark.parametrize("repetitions", [4, 10])
+def test_repetitions_that_take_turns_share_the_drift(correlation: float, repetitions: int) -> None:
+    rng = random.Random(2)  # noqa: S311 - a simulation
+    runs, different = 300, 0
+    for _ in range(runs):
+        host = drifting(rng, correlation)
+        pairs = [(next(host), next(host)) for _ in range(repetitions)]
+        # The order within a round is by chance, as in a campaign.
+        shuffled = [pair if rng.random() < 0.5 else pair[::-1] for pair in pairs]
+        first, second = ([pair[side] for pair in shuffled] for side in (0, 1))
+        begun = [60.0 * number for number in range(repetitions)]
+        results = [
+            made(values, median=statistics.median(values), parameters={"labs": repetitions, "begun": begun})
+            for values in (first, second)
+        ]
+        different += line_of(diff(results[:1], results[1:])).outcome != "no difference seen"
+    assert different <= 0.07 * runs
+
+
+def test_one_asked_seed_gives_one_sequence_of_different_seeds_which_begins_with_itself() -> None:
+    seeds = [seed_of_repetition(5, number) for number in range(1, 21)]
+    assert seeds == [seed_of_repetition(5, number) for number in range(1, 21)]
+    assert seeds[0] == 5
+    assert len(set(seeds)) == 20
+    assert all(0 <= seed < 2**64 for seed in seeds)
+    assert set(seeds[1:]).isdisjoint(seed_of_repetition(6, number) for number in range(1, 21))
+
+
+class Standing(Gateway):
+    """A simulated gateway with what the real measurer has beyond trials."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__(establishes=rate)
+        self.number = 0
+        self.known_rates: dict[bool, float | None] = {}
+        self.watch = Silent()
+
+
+class FakeBench:
+    """A bench with a simulated gateway, which counts how often it was made and undone."""
+
+    def __init__(self, number: int, log: list[str], *, stays: bool = False, lab: str = "netns") -> None:
+        self.number, self.log, self.seed = number, log, 100 + number
+        self.lab = SimpleNamespace(stays=stays)
+        self.cell = SimpleNamespace(options=SimpleNamespace(lab=lab))
+
+    def __enter__(self) -> Self:
+        self.log.append(f"made {self.number}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.append(f"undone {self.number}")
+
+    def ready(self, planned: Planned, _recorder: object) -> Ready:
+        """A gateway for this procedure."""
+        return Ready(planned, cast("Any", Standing(300_000.0 + self.number)), None, cast("Any", None))
+
+
+def renewed(log: list[str], repeat: int, **lab: Any) -> tuple[Mapping[str, Any], int]:
+    """What is told after so many repetitions, and how many there were."""
+    procedure = procedures.get("connection-rate")
+    settings = procedure.make_settings(
+        {"repeat": repeat}, connections=100_000, placement="external", order="permutation", four_tuples=100_000
+    )
+    planned = cast("Any", SimpleNamespace(procedure=procedure, settings=settings))
+    times = iter(range(1000, 2000))
+    benches = cast("Any", lambda number: FakeBench(number, log, **lab))
+    with Renewed(benches(1), planned, Memory(), benches, now=lambda: float(next(times))) as labs:
+        measured = labs.run()
+        log.append("told")
+        return labs.told(len(measured.measurements)), len(measured.measurements)
+
+
+def test_each_repetition_has_a_lab_and_a_seed_of_its_own() -> None:
+    log: list[str] = []
+    told, number = renewed(log, 3)
+    assert number == 3
+    assert log == ["made 1", "undone 1", "made 2", "undone 2", "made 3", "told", "undone 3"]
+    assert told == {"labs": 3, "seeds": [101, 102, 103], "begun": [1000.0, 1001.0, 1002.0]}
+
+
+@pytest.mark.parametrize("lab", [{"stays": True}, {"lab": "vm"}, {"lab": "wire"}])
+def test_a_lab_that_is_kept_or_slow_to_make_stays_for_all_repetitions(lab: dict[str, Any]) -> None:
+    log: list[str] = []
+    told, _ = renewed(log, 3, **lab)
+    assert log == ["made 1", "told", "undone 1"]
+    assert (told["labs"], told["seeds"]) == (1, [101, 101, 101])
+
+
+def test_each_round_of_a_campaign_has_a_seed_of_its_own_and_its_result_tells_labs_and_times(tmp_path: Path) -> None:
+    seeds: list[int | None] = []
+
+    class Watched(Benches):
+        def __call__(self, cell: Cell, watch: Any) -> Any:
+            seeds.append(cell.options.seed)
+            return super().__call__(cell, watch)
+
+    campaign(tmp_path, Watched())
+    assert set(seeds) == {5, seed_of_repetition(5, 2)}
+    for folder in (tmp_path / "out" / "results").iterdir():
+        found = read_summary(folder)
+        begun = found.parameter("begun")
+        assert isinstance(begun, list)
+        assert found.number("labs") == len(found.repetitions) == len(begun) == 2
+        assert len(set(map(str, begun))) == 2
+
+
+def test_the_bench_of_a_further_repetition_is_of_the_same_cell_with_another_seed() -> None:
+    first = Bench(Cell(dut="nftables-nat44"))
+    following = Bench(in_repetition(first.cell, first.seed, 2))
+    assert following.seed == seed_of_repetition(first.seed, 2)
+    assert following.traffic == first.traffic
