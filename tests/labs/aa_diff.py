@@ -10,6 +10,7 @@ alone, and how far runs lie from one another. Results stay in the folder, so a l
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from collections import Counter
@@ -61,7 +62,7 @@ def measure(folder: Path, runs: int, most_seconds: float) -> bool:
                 metric,
                 GATEWAY,
                 results=folder / metric,
-                lab_name="aa-diff",
+                lab_name=f"aa-diff-{os.getpid()}",
                 profile="quick",
                 repeat=REPETITIONS,
                 **choices,

@@ -191,6 +191,26 @@ def test_results_of_two_runs_are_paired_by_how_they_were_set_up() -> None:
     assert [line.pair.second.number("connections") for line in about.lines] == [7, 10, 100]
 
 
+def test_what_was_varied_on_purpose_is_compared_and_all_that_grew_with_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fewer = {"connections": 3000, "source_port_count": 300, "table_size": 6000, "hash_size": 3000}
+    more = {"connections": 30000, "source_port_count": 3000, "table_size": 60000, "hash_size": 30000}
+    first, second = result(FIRST, parameters=fewer), result(times(0.8), parameters=more)
+    assert diff([first], [second]).exit_status == 5
+    folders = [stored(tmp_path / "a", first), stored(tmp_path / "b", second)]
+    assert run(["diff", *folders, "--across", "connections"]) == 1
+    said = capsys.readouterr().out
+    assert "worse" in said
+    for name in ("connections 3000 against 30000", "source ports 300 against 3000", "6000 against 60000"):
+        assert name in said
+    # What does not grow with it still keeps them apart.
+    other = result(times(0.8), parameters={**more, "kernel": "6.1"})
+    (line,) = diff([first], [other], across=["connections"]).lines
+    assert (line.outcome, line.why) == ("not compared", "kernel 6.18 against 6.1")
+    assert outcome(first, other, across=["connections", "kernel"]) == "worse"
+
+
 def test_a_metric_of_one_run_only_is_told() -> None:
     first = [result(FIRST), result(FIRST, metric="connection-rate", unit="connections/s")]
     found = diff(first, first[:1])
@@ -239,6 +259,8 @@ def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pyte
         (["--margin", "much"], "margin 'much' is no share"),
         (["--margin", "100%"], "margin 1"),
         (["--about", "nothing"], "'nothing'"),
+        (["--across", "nothing"], "across 'nothing': neither run has such a parameter"),
+        (["--across", "place"], "across 'place'"),
     ],
 )
 def test_wrong_arguments_are_one_line(

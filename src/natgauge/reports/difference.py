@@ -14,6 +14,7 @@ from natgauge.results.contrast import CONFIDENCE, Contrast, better, contrast, le
 from natgauge.results.model import Result
 from natgauge.results.pairing import Pair, pair
 from natgauge.results.parameters import GROUPS, describe
+from natgauge.results.scalability import varied_with
 from natgauge.results.sittings import Sitting, sitting_of
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
@@ -74,7 +75,12 @@ _MUCH: Final = 0.1
 
 
 def diff(
-    first: Sequence[Result], second: Sequence[Result], *, about: Collection[str] = (), margin: float = 0.0
+    first: Sequence[Result],
+    second: Sequence[Result],
+    *,
+    about: Collection[str] = (),
+    across: Collection[str] = (),
+    margin: float = 0.0,
 ) -> Diff:
     """Hold the results of a second run against those of a first one.
 
@@ -82,15 +88,17 @@ def diff(
         first: results of one run.
         second: those of another one.
         about: names of parameters, or of groups ("settings", "traffic", "place", "device"), that may differ.
+        across: names of parameters that were varied on purpose; they, and what grows with them, may differ.
         margin: share (0 to below 1) by which a metric may change without being called better or worse. Results that
             did not take turns are called better or worse only with one: it says how far runs of one gateway lie from
             one another on this host, which their own repetitions do not show.
 
     Raises:
-        UsageError: a name in `about` is none, `margin` is out of range, or the runs share no metric.
+        UsageError: a name in `about` or `across` is none, `margin` is out of range, or the runs share no metric.
     """
-    _check(first, second, about, margin)
-    paired = pair(first, second, about=about)
+    _check(first, second, about, across, margin)
+    varied = [name for one in across for name in varied_with(one)]
+    paired = pair(first, second, about=[*about, *varied])
     if not paired.pairs:
         raise UsageError(
             f"diff: nothing to compare: the first run has {_metrics(first)}, the second {_metrics(second)}; "
@@ -100,16 +108,20 @@ def diff(
     return Diff(lines, paired.only_first, paired.only_second)
 
 
-def _check(first: Sequence[Result], second: Sequence[Result], about: Collection[str], margin: float) -> None:
+def _check(
+    first: Sequence[Result], second: Sequence[Result], about: Collection[str], across: Collection[str], margin: float
+) -> None:
     if not 0 <= margin < 1:
         raise UsageError(f"diff: margin {margin:g} is not from 0 to below 1 (100%); give a share such as 5%")
-    known = {name for one in (*first, *second) for _, name, _ in one.parameters.items()} | set(GROUPS)
-    for name in about:
-        if name not in known:
-            raise UsageError(
-                f"diff: about {name!r}: neither run has such a parameter; take a name as in `parameters` of "
-                f"summary.json, or a group: {', '.join(GROUPS)}"
-            )
+    known = {name for one in (*first, *second) for _, name, _ in one.parameters.items()}
+    for option, names, allowed in (("about", about, known | set(GROUPS)), ("across", across, known)):
+        for name in names:
+            if name not in allowed:
+                groups = f", or a group: {', '.join(GROUPS)}" if option == "about" else ""
+                raise UsageError(
+                    f"diff: {option} {name!r}: neither run has such a parameter; take a name as in `parameters` of "
+                    f"summary.json{groups}"
+                )
 
 
 def _metrics(results: Sequence[Result]) -> str:

@@ -51,8 +51,25 @@ SESSIONS: Final = Axis("sessions", "connections", _RANGES | {"connections", "tab
 #: Clients share as many connections as before.
 HOSTS: Final = Axis("hosts", "source_address_count", _RANGES)
 AXES: Final = (CORES, SESSIONS, HOSTS)
+#: What else differs between two steps of an axis: in `shared` placement the senders have the device's cores, and more
+#: connections need more four tuples.
+_ALSO_VARIED: Final = {
+    CORES.parameter: frozenset({"sender_cores"}),
+    SESSIONS.parameter: frozenset({"four_tuples"}),
+    HOSTS.parameter: frozenset({"four_tuples"}),
+}
 #: Axes along which a device gets more to do (RFC 8219 section 10).
 _LOADS: Final = (SESSIONS, HOSTS)
+
+
+def varied_with(name: str) -> frozenset[str]:
+    """What may differ between two results that differ in this parameter on purpose: it, and what grows with it.
+
+    Args:
+        name: of a parameter; one along which no measurement series grows stands for itself alone.
+    """
+    grown = next((axis.about for axis in AXES if axis.parameter == name), frozenset())
+    return frozenset({name}) | grown | _ALSO_VARIED.get(name, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
