@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.unit.made_results import made
 
 from natgauge.published import load
-from natgauge.reports import csv_table
+from natgauge.reports import csv_table, latex, markdown
+from natgauge.reports.html.figures import figures
 from natgauge.reports.rows import uncompared
 from natgauge.reports.text import table
 from natgauge.results.model import Result
@@ -169,3 +170,65 @@ def test_the_table_rounds_and_csv_does_not() -> None:
     assert float(second[f"{PREVIOUS}sessions"]) == 1 / 3
     assert float(second[f"{WORSE}sessions (%)"]) == 100 * (3 - 1) / 3
     assert float(second["table limit per session"]) == 2**16 / 3000
+
+
+def limited(values: list[float], by: str, upper: float | None = None, **parameters: Any) -> Result:
+    """A rate that something else than the device limited."""
+    plain = result(values[0], "connection-rate", "connections/s", **parameters).document()
+    (one,) = plain["repetitions"]
+    plain["repetitions"] = [{**one, "value": value, "limited_by": by, "upper": upper} for value in values]
+    return Result.from_document({**plain, "limited_by": by})
+
+
+FORWARDS: dict[str, Any] = {"dut": "linux-ipv4", "kind": "routing"}
+RATE: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
+
+
+def forms(results: list[Result]) -> tuple[str, ...]:
+    """Text, Markdown, CSV, LaTeX, and the words of the page's figures."""
+    drawn = " ".join(" ".join(figure.alternative.split()) for figure in figures(results))
+    return table(results), markdown.table(results), csv_table.table(results), latex.table(results), drawn
+
+
+@pytest.mark.parametrize("by", ["tester", "host", "server"])
+def test_a_share_of_forwarding_that_the_tester_limited_is_at_most_that(by: str) -> None:
+    results = [result(300_000.0, **RATE), limited([1_000_000.0], by, **FORWARDS)]
+    found = row("percent of forwarding", *results).comparisons[0]
+    assert (found.value, found.bound) == (30.0, "<=")
+    text, marked, as_csv, as_latex, drawn = forms(results)
+    assert "<= 30.0" in text
+    assert "<= 30.0" in marked or "&lt;= 30.0" in marked
+    assert "<= 30.0" in as_csv
+    assert r"\textless{}= 30.0" in as_latex
+    assert "<= 30," in drawn
+
+
+def test_a_scale_up_that_the_tester_limited_is_at_least_that_and_a_degradation_at_most() -> None:
+    one = result(300_000.0, **RATE, sender_cores=1)
+    two = limited([580_000.0], "tester", device_cores=2, sender_cores=2)
+    found = row("relative scale-up", one, two).comparisons[1]
+    assert (found.bound, found.value) == (">=", pytest.approx(580 / 600))
+    assert ">= 0.967" in table([one, two])
+    few, plain = sessions(8.0, 1, **RATE), sessions(6.0, 1000, **RATE)
+    many = Result.from_document({**plain.document(), "limited_by": "tester"})
+    found = row(f"{WORSE}sessions", few, many).comparisons[1]
+    assert (found.bound, found.value) == ("<=", 25.0)
+
+
+def test_what_limits_on_both_sides_or_an_undecided_search_leave_no_figure_but_the_reason() -> None:
+    both = [limited([300_000.0], "tester"), limited([1_000_000.0], "tester", **FORWARDS)]
+    undecided = [result(300_000.0, **RATE), limited([500_000.0], "time", 2_000_000.0, **FORWARDS)]
+    for results, why in ((both, "limited by tester: it may be anything"), (undecided, "between 0.15 and 0.6 times")):
+        found = row("percent of forwarding", *results).comparisons[0]
+        assert (found.value, found.bound) == (None, "")
+        assert why in found.doubt
+        assert why in table(results)
+    # Without an upper bound only one side is open.
+    half = row("percent of forwarding", undecided[0], limited([500_000.0], "time", **FORWARDS)).comparisons[0]
+    assert (half.value, half.bound) == (60.0, "<=")
+
+
+def test_the_error_of_a_search_is_no_limit() -> None:
+    results = [limited([300_000.0], "device", 310_000.0), limited([1_000_000.0], "device", 1_010_000.0, **FORWARDS)]
+    found = row("percent of forwarding", *results).comparisons[0]
+    assert (found.value, found.bound) == (30.0, "")

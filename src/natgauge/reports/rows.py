@@ -21,10 +21,23 @@ from natgauge.results import derived
 from natgauge.results.comparing import shown
 from natgauge.results.model import SHARE_OF_LINK, Result
 from natgauge.results.parameters import describe
-from natgauge.results.scalability import DerivedRow, derived_rows
+from natgauge.results.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.words import Quantity
 
-Cell = str | float | None
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A number that the true value does not exceed ("<=") or reaches (">=")."""
+
+    bound: Bound
+    value: float
+
+    def __str__(self) -> str:
+        """With all digits, as CSV has it."""
+        return f"{self.bound} {self.value!r}"
+
+
+Cell = str | float | Bounded | None
 
 #: The most characters of a parameter in a table for people.
 _WIDEST: Final = 32
@@ -270,8 +283,18 @@ def references(found: Sequence[DerivedRow]) -> list[str]:
 
 
 def _derived(row: DerivedRow) -> Row:
-    cells = tuple(comparison.value for comparison in row.comparisons)
-    return Row(row.name, row.unit, cells, _decimals(row.digits), found=True)
+    decimals = _decimals(row.digits)
+
+    def text(cell: Cell) -> str:
+        return f"{cell.bound} {decimals(cell.value)}" if isinstance(cell, Bounded) else decimals(cell)
+
+    return Row(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, found=True)
+
+
+def _compared(comparison: Comparison) -> Cell:
+    if comparison.value is None or not comparison.bound:
+        return comparison.value
+    return Bounded(comparison.bound, comparison.value)
 
 
 def _differing(results: Sequence[Result]) -> list[Row]:

@@ -12,6 +12,7 @@ only; each pair's ratio is taken as the range that this leaves.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,8 @@ from natgauge.results.model import Repetition, Result
 
 #: What the interval aims at.
 CONFIDENCE: Final = 0.95
+#: What ends a search before the device does: its value is a bound.
+_NO_DEVICE: Final = frozenset({"tester", "host", "server", "time"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +99,28 @@ def _span(one: Repetition, result: Result) -> _Span:
     """
     if better(result.metric) == "lower":
         return _Span(0.0 if one.limited_by == "host" else one.value, one.value)
-    if one.limited_by in ("tester", "host", "server") or (one.limited_by == "time" and one.upper is None):
+    if one.limited_by in _NO_DEVICE and (one.limited_by != "time" or one.upper is None):
         return _Span(one.value, math.inf)
     return _Span(one.value, one.value if one.upper is None else max(one.value, one.upper))
+
+
+def bounds(result: Result) -> tuple[float, float]:
+    """Where the device's true median lies as far as limits tell: twice the median where the device itself limited.
+
+    What a search leaves between its last two loads is its error, and no limit. What tester, host or server limited is a
+    bound; a search whose time was over has two, or only the lower one.
+    """
+    spans = [_limited(one, result) for one in result.repetitions]
+    lower = min(result.median, statistics.median(span.lower for span in spans))
+    upper = max(result.median, statistics.median(span.upper for span in spans))
+    return lower, upper
+
+
+def _limited(one: Repetition, result: Result) -> _Span:
+    limit = result.limited_by if result.limited_by in _NO_DEVICE else one.limited_by
+    if limit not in _NO_DEVICE:
+        return _Span(one.value, one.value)
+    return _span(one.model_copy(update={"limited_by": limit}), result)
 
 
 def _of(first: Sequence[_Span], second: Sequence[_Span], *, positive: bool) -> tuple[float, float, float]:

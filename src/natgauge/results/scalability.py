@@ -6,9 +6,10 @@ A measurement series is results of one metric of one device that are alike but f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from natgauge.results import contrast, derived
 from natgauge.results.comparing import Difference, comparable
@@ -72,12 +73,18 @@ def varied_with(name: str) -> frozenset[str]:
     return frozenset({name}) | grown | _ALSO_VARIED.get(name, frozenset())
 
 
+#: The true value is equal to what is told, no higher, or no lower.
+Bound = Literal["", "<=", ">="]
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What comparing one result with the others came to.
 
     Attributes:
-        value: None where there is nothing to compare with.
+        value: None where there is nothing to compare with, or where limits leave nothing to say.
+        bound: what the true value is of `value`, where something else than the device limited one of both results; "" =
+            equal.
         doubt: why there is none although a result of that kind is there; empty where there is no such reason.
         beside: the place, from 0, of the result that has that reason; None = its own.
         note: what else a reader must know of the value.
@@ -85,6 +92,7 @@ class Comparison:
     """
 
     value: float | None = None
+    bound: Bound = ""
     doubt: str = ""
     beside: int | None = None
     note: str = ""
@@ -139,16 +147,14 @@ def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
         return other.dut == result.dut and other.device_cores == 1
 
     about = CORES.about_of(result)
-    return _compare(
-        result, results, is_reference, about, lambda one: derived.relative_scale_up(result.median, cores, one)
-    )
+    return _compare(result, results, is_reference, about, lambda mine, one: derived.relative_scale_up(mine, cores, one))
 
 
 def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
     """The share of plain forwarding, in percent."""
     if _routes(result) or not _is_rate(result):
         return Comparison()
-    return _compare(result, results, _routes, _DEVICE, lambda most: derived.percent_of_forwarding(result.median, most))
+    return _compare(result, results, _routes, _DEVICE, derived.percent_of_forwarding)
 
 
 def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
@@ -165,7 +171,7 @@ def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Compar
         results,
         lambda other: any(other is each for each in earlier) and _position(other, axis) == step,
         axis.about_of(result),
-        lambda previous: derived.to_previous(result.median, previous),
+        derived.to_previous,
     )
 
 
@@ -183,7 +189,7 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
         results,
         lambda other: any(other is each for each in earlier) and _position(other, axis) == first,
         axis.about_of(result),
-        lambda one: derived.degradation(one, result.median, better),
+        lambda mine, one: derived.degradation(one, mine, better),
     )
     # One host with many sessions is no single flow.
     if found.value is None or (axis is SESSIONS and first == 1):
@@ -233,9 +239,13 @@ def _compare(
     results: Sequence[Result],
     is_reference: Callable[[Result], bool],
     about: Collection[str],
-    compute: Callable[[float], float],
+    compute: Callable[[float, float], float],
 ) -> Comparison:
-    """Hold a result against the first one it is comparable with; where none is, the nearest says why."""
+    """Hold a result against the first one it is comparable with; where none is, the nearest says why.
+
+    `compute` makes the figure of this result's value and the reference's. It depends on their ratio alone, and rises or
+    falls steadily with it.
+    """
     candidates = [
         (place, other, comparable(result, other, except_for=about))
         for place, other in enumerate(results)
@@ -246,10 +256,27 @@ def _compare(
     if result.functional:
         return Comparison(doubt=FUNCTIONAL)
     place, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
-    if not differences and other.median > 0:
-        return Comparison(compute(other.median), reference=other)
-    why = _told(differences) if differences else "its median is 0"
-    return Comparison(doubt=why, beside=place)
+    if differences:
+        return Comparison(doubt=_told(differences), beside=place)
+    if contrast.bounds(other)[1] <= 0:
+        return Comparison(doubt="its median is 0", beside=place)
+    return _bounded(result, other, place, compute)
+
+
+def _bounded(result: Result, other: Result, place: int, compute: Callable[[float, float], float]) -> Comparison:
+    """The figure, or the bound that is left where something else than the device limited one of both results."""
+    mine, its = contrast.bounds(result), contrast.bounds(other)
+    if mine[0] == mine[1] and its[0] == its[1]:
+        return Comparison(compute(result.median, other.median), reference=other)
+    least = mine[0] / its[1]
+    most = mine[1] / its[0] if its[0] else math.inf
+    if (least > 0) == math.isfinite(most):
+        left = f"between {least:.4g} and {most:.4g} times as much" if least else "anything"
+        limits = " and ".join(dict.fromkeys(one.limited_by for one in (result, other)))
+        return Comparison(doubt=f"limited by {limits}: it may be {left}", beside=place)
+    rises = compute(2.0, 1.0) > compute(1.0, 1.0)
+    bound: Bound = "<=" if rises == math.isfinite(most) else ">="
+    return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)
 
 
 def _told(differences: Sequence[Difference]) -> str:

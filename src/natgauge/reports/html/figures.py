@@ -287,7 +287,7 @@ def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
             ratio = contrast(found.reference, one[1])
             if ratio.kind != "ratio":
                 continue
-            rows.append(_ratio_row(one, ratio, factor(one[1])))
+            rows.append(_ratio_row(one, ratio, factor(one[1]), found.bound))
             limit = limit_of(one[1])
             if limit is not None and found.reference.median:
                 value = limit.value / found.reference.median * factor(one[1])
@@ -296,21 +296,22 @@ def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
         yield from (_ratio_figure(title, unit, same, some, limits) for some in _chunks(rows, charts.MOST_ROWS))
 
 
-def _ratio_row(one: Numbered, ratio: Contrast, factor: float) -> dict[str, Any]:
+def _ratio_row(one: Numbered, ratio: Contrast, factor: float, bound: scalability.Bound) -> dict[str, Any]:
     value, lower = ratio.value * factor, ratio.lower * factor
     # An end that is not bounded is drawn as long as the rest, and told.
     bounded = ratio.upper != float("inf")
     upper = ratio.upper * factor if bounded else 2 * value - lower
     told_upper = f"{upper:.4g}" if bounded else "more"
     where = f"{short(one)}, {one[1].metric}"
-    tip = f"{where}: {value:.4g}, interval {lower:.4g} to {told_upper} ({ratio.coverage:.1%})"
+    told_value = f"{bound} {value:.4g}" if bound else f"{value:.4g}"
+    tip = f"{where}: {told_value}, interval {lower:.4g} to {told_upper} ({ratio.coverage:.1%})"
     return {
         "label": f"{short(one)}|{one[1].metric}",
         "value": value,
         "lower": lower,
         "upper": upper,
         "tip": tip,
-        "cells": (where, f"{value:.4g}", f"{lower:.4g} to {told_upper}", f"{ratio.coverage:.1%}"),
+        "cells": (where, told_value, f"{lower:.4g} to {told_upper}", f"{ratio.coverage:.1%}"),
     }
 
 
