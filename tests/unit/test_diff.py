@@ -191,6 +191,30 @@ def test_results_of_two_runs_are_paired_by_how_they_were_set_up() -> None:
     assert [line.pair.second.number("connections") for line in about.lines] == [7, 10, 100]
 
 
+def test_figures_of_an_emulated_machine_are_held_against_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stamp = [{"word": "functional", "text": "functional, not performance: the device ran on an emulated machine"}]
+    emulated = [
+        result(times(factor), parameters={"emulated": True}, doubts=stamp, limited_by="device") for factor in (1.0, 0.8)
+    ]
+    for first, second in ((emulated[0], emulated[1]), (result(FIRST), emulated[1])):
+        found = diff([first], [second], about=["place"], margin=0.05)
+        (line,) = found.lines
+        assert (line.outcome, line.reason, line.contrast, found.exit_status) == ("not compared", "functional", None, 5)
+    folders = [stored(tmp_path / name, one) for name, one in zip("ab", emulated, strict=True)]
+    assert run(["diff", *folders]) == 5
+    assert "functional, not performance" in capsys.readouterr().out
+    assert run(["diff", "--json", *folders]) == 5
+    (told,) = json.loads(capsys.readouterr().out)["comparisons"]
+    assert (told["reason"], told["value"], told["first"]["doubts"]) == ("functional", None, ["functional"])
+    for form in ("text", "markdown", "latex", "csv"):
+        assert run(["report", folders[0], "--format", form]) == 0
+        assert "functional" in capsys.readouterr().out
+    assert run(["report", folders[0], "--html", str(tmp_path / "page.html")]) == 0
+    assert "functional, not performance" in (tmp_path / "page.html").read_text()
+
+
 def test_what_was_varied_on_purpose_is_compared_and_all_that_grew_with_it_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

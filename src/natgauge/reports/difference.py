@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from natgauge.errors import UsageError
 from natgauge.reports.rows import doubt_words, number
 from natgauge.results.contrast import CONFIDENCE, Contrast, better, contrast, least_repetitions
+from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import Result
 from natgauge.results.pairing import Pair, pair
 from natgauge.results.parameters import GROUPS, describe
@@ -23,7 +24,9 @@ DIFF_SCHEMA: Final = "natgauge-diff-1"
 Outcome = Literal["better", "worse", "changed", "no difference seen", "cannot tell", "not compared"]
 
 #: Why nothing is said of a metric; "" where something is.
-Reason = Literal["", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently"]
+Reason = Literal[
+    "", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently", "functional"
+]
 
 #: Exit statuses for continuous integration; 2 to 4 are errors, as everywhere.
 ALIKE: Final = 0
@@ -129,9 +132,14 @@ def _metrics(results: Sequence[Result]) -> str:
 
 
 def _line(one: Pair, margin: float) -> Line:
+    if one.first.functional or one.second.functional:
+        return Line(one, None, "not compared", "functional", f"{FUNCTIONAL}: {_EMULATED}")
     if one.differences:
         return Line(one, None, "not compared", "set up differently", "; ".join(map(str, one.differences)))
-    found = contrast(one.first, one.second)
+    return _contrasted(one, contrast(one.first, one.second), margin)
+
+
+def _contrasted(one: Pair, found: Contrast, margin: float) -> Line:
     if not found.sure:
         return Line(one, found, "cannot tell", "few repetitions", _few(one, found))
     outcome = _judged(one, found, margin)
@@ -146,6 +154,7 @@ def _line(one: Pair, margin: float) -> Line:
     return Line(one, found, outcome, "", "", sitting)
 
 
+_EMULATED: Final = "an emulated machine shows that a device works, and its figures are held against nothing"
 #: What is missing where repetitions do not sample what differs between runs.
 _REMEDY: Final = (
     "the interval says nothing of how far runs of one gateway lie from one another; measure both in one campaign, "
