@@ -13,6 +13,7 @@ from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
 from natgauge.cli import run
 from natgauge.duts.chain import Chain
+from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
@@ -97,6 +98,29 @@ def test_the_one_that_holds_the_state_is_asked_and_all_are_emptied_and_restarted
     assert log == [
         *("ce empty", "pe empty", "ce restart", "pe restart", "ce confirm", "pe confirm", "pe restart under load")
     ]
+
+
+class Told(Part):
+    """A gateway of a recipe of its own that tells its version."""
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(name, 0, [])
+        self.recipe = load("linux-ipv4").model_copy(update={"name": name})
+        self._told = version
+
+    def version(self) -> tuple[str, ...]:
+        """As told."""
+        return (self._told,)
+
+    def settings(self) -> DeviceSettings:
+        """With its own version."""
+        return DeviceSettings(self.recipe.name, self.version(), 1000, {})
+
+
+def test_the_version_is_that_of_every_gateway_each_once_and_the_holders_first() -> None:
+    parts = [Told("ce", "tayga 0.9.2"), Told("nat", "nftables v1.0.6"), Told("br", "tayga 0.9.2")]
+    assert Chain(parts, holder=1).settings().version == ("nftables v1.0.6", "tayga 0.9.2")
+    assert Chain(parts[:1]).settings().version == ("tayga 0.9.2",)
 
 
 def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first() -> None:

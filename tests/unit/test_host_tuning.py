@@ -22,6 +22,7 @@ from natgauge.host import capabilities
 from natgauge.host.tuning import found, tuner
 from natgauge.host.tuning.contract import Machine
 from natgauge.host.tuning.knobs import KNOBS
+from natgauge.host.tuning.ports import settings_of
 from natgauge.labs import upkeep
 
 
@@ -73,6 +74,19 @@ def test_what_is_found_what_is_better_and_why(made: Made) -> None:
     # Without names every port with a card is looked at; a veth has none.
     assert {one.key.split()[0] for one in tuner.check(machine=made.machine)} >= {"eth0", "eth1"}
     assert not [one for one in tuner.check(machine=made.machine) if one.key.startswith("veth")]
+
+
+def test_what_a_port_is_set_to_is_told_for_the_record_of_a_result(made: Made) -> None:
+    told = settings_of("eth1", made.machine)
+    assert told == {
+        "queues": "combined 2",
+        "flow_hash": "sd, sdfn",
+        "coalescing": "adaptive-rx on adaptive-tx on, rx-usecs 50",
+        "irq_affinity": "0-3, 0-3",
+    }
+    tuner.tune(["eth1"], machine=made.machine, path=made.path)
+    changed = settings_of("eth1", made.machine)
+    assert {name for name in told if changed[name] != told[name]} == set(told)
 
 
 def test_everything_is_set_and_put_back_as_it_was_found(made: Made) -> None:

@@ -23,6 +23,7 @@ from natgauge.results.model import Result
 from natgauge.results.parameters import DESCRIPTIONS, Parameters, describe
 from natgauge.tester.highest import HighestRates
 
+CPU: Any = machine.facts()["cpu"]
 RECIPE = load("nftables-nat44")
 
 
@@ -103,7 +104,12 @@ def test_all_that_is_recorded_of_any_metric_is_described() -> None:
         ({"grace_seconds": 2.0}, {"grace_seconds"}),
         ({"machine": {**machine.facts(), "kernel": "5.0"}}, {"kernel"}),
         ({"machine": {**machine.facts(), "natgauge": "9"}}, {"natgauge"}),
-        ({"machine": {**machine.facts(), "cpu": {"model": "Z80"}}}, {"cpu"}),
+        ({"machine": {**machine.facts(), "cpu": {**CPU, "model": "Z80"}}}, {"cpu"}),
+        ({"machine": {**machine.facts(), "cpu": {**CPU, "microcode": "0x1"}}}, {"microcode"}),
+        ({"machine": {**machine.facts(), "kernel_parameters": ["isolcpus=1", "nohz_full=1"]}}, {"kernel_parameters"}),
+        ({"machine": {**machine.facts(), "cpus_online": [0, 9]}}, {"cpus_online"}),
+        ({"chosen": {"ring": 512, "port_queues": ["combined 1", "combined 4"]}}, {"port_queues"}),
+        ({"chosen": {"ring": 512, "port_irq_affinity": ["0, 1", "0, 1"]}}, {"port_irq_affinity"}),
         ({"device": replace(DEVICE, version=("nftables 2",))}, {"version"}),
         ({"device": replace(DEVICE, knobs={"table_size": 4096, "hash_size": 2048})}, {"hash_size"}),
         ({"device": replace(DEVICE, knobs={"table_size": 4096, "hash_size": 1024, "new": 1})}, {"new"}),

@@ -22,6 +22,12 @@ from natgauge.slices import CostPlan, CostRound
 
 #: Plans the bench of a repetition, from 2.
 NextBench = Callable[[int], Bench]
+#: Records a bench that stands.
+Standing = Callable[[Bench, Ready], None]
+
+
+def unrecorded(_bench: Bench, _ready: Ready) -> None:
+    """Nobody wants to know of the benches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +52,16 @@ class Renewed(Measurer):
         bench: the present one.
         ready: the procedure on the present bench; known within the `with` block.
         conducted: each repetition that has begun.
-        devices: what each lab's device was, `DeviceSettings.version`, in the order of the labs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - who plans, records and tells the time, each by its name
         self,
         bench: Bench,
         planned: Planned,
         recorder: Recorder,
         following: NextBench,
+        *,
+        standing: Standing = unrecorded,
         now: Callable[[], float] = time.time,
     ) -> None:
         """Begin with this bench; nothing is made before the `with` block.
@@ -64,14 +71,15 @@ class Renewed(Measurer):
             planned: the procedure.
             recorder: keeps every trial.
             following: plans the benches of the other repetitions.
+            standing: is called with each bench, and what is ready on it, before anything is measured there.
             now: seconds since the epoch.
         """
         self.bench = bench
         self.conducted: list[Conducted] = []
-        self.devices: list[tuple[str, ...]] = []
         self._planned = planned
         self._recorder = recorder
         self._following = following
+        self._standing = standing
         self._now = now
         self._made = ExitStack()
         self._labs = 0
@@ -96,8 +104,7 @@ class Renewed(Measurer):
         self._made.enter_context(self.bench)
         self.ready: Ready = self.bench.ready(self._planned, self._recorder)
         self._labs += 1
-        if self.ready.device is not None:
-            self.devices.append(tuple(self.ready.device.version))
+        self._standing(self.bench, self.ready)
 
     def begin(self, number: int) -> None:
         """Before a repetition: make the lab anew, unless it is the first one or its lab must stay.

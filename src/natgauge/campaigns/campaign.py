@@ -23,7 +23,7 @@ from natgauge.campaigns import spread
 from natgauge.campaigns.cells import Point, points
 from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.journal import Journal, entries
-from natgauge.campaigns.recording import MACHINE
+from natgauge.campaigns.recording import moving_facts
 from natgauge.campaigns.run import OneByOne, Session, Visits
 from natgauge.campaigns.stand import LabStand, Stands
 from natgauge.campaigns.state import State
@@ -41,6 +41,7 @@ from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.host import machine
 from natgauge.labs import upkeep
+from natgauge.results.parameters import describe
 from natgauge.version import VERSION
 
 CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
@@ -146,7 +147,7 @@ def _measuring(order: Order, plan: plans.Plan, stands: Stands | None) -> Iterato
         if stands is None:
             check_host()
         facts = machine.facts(host_name=order.host_name)
-        yield _Way(cells, OneByOne(stands or partial(LabStand, facts), facts), [facts])
+        yield _Way(cells, OneByOne(stands or partial(LabStand, machine.facts), facts), [facts])
         return
     where = spread.where(order.on)
     spread.need_dask()
@@ -290,12 +291,12 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
     for name, was, now in _facts_that_move(before, facts):
         if was != now:
             raise UsageError(
-                f"campaign: {name.replace('_', ' ')} is {now!r} now, it was {was!r} when {folder} was begun: its "
+                f"campaign: {name} is {now!r} now, it was {was!r} when {folder} was begun: its "
                 "repetitions would not be of one machine; restore that, or begin anew: --out"
             )
 
 
 def _facts_that_move(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for name in MACHINE:
-        yield name, before.get(name), now.get(name)
-    yield "CPU", (before.get("cpu") or {}).get("model"), (now.get("cpu") or {}).get("model")
+    was, found = moving_facts(before), moving_facts(now)
+    for name in found:
+        yield describe(name).label, was[name], found[name]

@@ -26,7 +26,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.joining import counted, join
 from natgauge.procedures.kit.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.results.parameters import Parameters, describe
+from natgauge.results.parameters import Parameters, joined
 
 _MAKING: Final = ".making"
 
@@ -162,24 +162,23 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
     name = f"{CAMPAIGN_RESULTS}/{own}"
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
     parameters = [Parameters.model_validate(one.begun["parameters"]) for one in ended.repetitions]
-    notes = [*_differences(asked.metric, parameters)]
-    if ended.cause:
-        notes.append(f"broken after {number} of {asked.most_repetitions} repetitions: {ended.cause}")
+    notes = [f"broken after {number} of {asked.most_repetitions} repetitions: {ended.cause}"] if ended.cause else []
     results = [one.result for one in ended.repetitions]
-    joined = join(results, asked.planned.settings, ended.single, notes)
+    measured = join(results, asked.planned.settings, ended.single, notes)
     making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{own}"
     try:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)
         store = Store(making)
+        whole = joined([parameters[at] for at in counted(results)], asked.metric)
         conduct = _conduct([ended.repetitions[at] for at in counted(results)])
-        run = with_conduct(_as_asked(parameters[0], asked), conduct)
+        run = with_conduct(_as_asked(whole, asked), conduct)
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first["machine"], "device": first["device"]})
         for trial in _trials(folder, point.name, asked.name):
             store.add_trial(trial)
-        keep(joined, run, store, folder / name)
+        keep(measured, run, store, folder / name)
         shutil.rmtree(folder / name, ignore_errors=True)
         making.rename(folder / name)
     except OSError as error:
@@ -199,15 +198,6 @@ def _conduct(repetitions: Sequence[Repetition]) -> Mapping[str, Any]:
         "seeds": [one.get("seed") for one in parameters],
         "begun": [one.begun["at"] for one in repetitions],
     }
-
-
-def _differences(metric: str, parameters: Sequence[Parameters]) -> Iterator[str]:
-    """What moves the figure and was not the same for all repetitions."""
-    first = parameters[0].flat()
-    for name in first:
-        values = list(dict.fromkeys(str(one.get(name)) for one in parameters))
-        if len(values) > 1 and describe(name).moves_figure_of(metric):
-            yield f"not the same for all repetitions: {describe(name).label}: {', '.join(values)}"
 
 
 def _trials(folder: Path, cell: str, measurement: str) -> Iterator[Mapping[str, Any]]:

@@ -21,7 +21,7 @@ from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
+from natgauge.results.parameters import Parameters, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,14 @@ def answer(
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)
     with store.evidence():
-        with Renewed(bench, planned, store, _following(question, bench, watch)) as labs:
-            ready = labs.ready
+        conditions: list[Parameters] = []
+
+        def standing(each: Bench, ready: Ready) -> None:
+            conditions.append(parameters_of(each, ready, machine.facts()))
+
+        with Renewed(bench, planned, store, _following(question, bench, watch), standing=standing) as labs:
             facts = machine.facts(host_name=host_name)
-            parameters = parameters_of(bench, ready, facts)
+            (parameters,) = conditions
             store.write_plan(parameters.flat())
             store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
             store.write_environment(
@@ -95,6 +99,7 @@ def answer(
             )
             result = labs.run()
             last = labs.ready.measurer
+            parameters = joined(conditions, planned.procedure.metric)
             parameters = with_conduct(parameters, labs.told(len(result.measurements)))
             parameters = with_receiver(parameters, receiver_seconds(last))
             parameters = with_server(parameters, rate_alone(last, planned, bench.around.outside.family))

@@ -20,7 +20,24 @@ from natgauge.words import Placement, Side
 #: Hexadecimal digits that tell two recipes of one name apart.
 _DIGEST_DIGITS: Final = 12
 #: Facts of the machine that move figures, by the name they have in `natgauge.host.machine.facts`.
-MACHINE: Final = ("natgauge", "kernel", "hypervisor", "governor", "smt", "mitigations", "clock_source")
+MACHINE: Final = (
+    "natgauge", "kernel", "kernel_parameters", "cpus_online", "hypervisor", "governor", "smt", "mitigations",
+    "clock_source",
+)  # fmt: skip
+
+
+def moving_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a machine moves figures, by the name of its parameter; None where it cannot be read.
+
+    Args:
+        facts: as `natgauge.host.machine.facts` tells them.
+    """
+    cpu = facts.get("cpu") or {}
+    return {
+        **{name: facts.get(name) for name in MACHINE},
+        "cpu": cpu.get("model"),
+        "microcode": cpu.get("microcode"),
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,8 +139,6 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
 
 
 def _place(conditions: Conditions) -> dict[str, Any]:
-    machine = conditions.machine
-    cpu: Any = machine.get("cpu") or {}
     return {
         "lab_kind": conditions.lab_kind,
         "lab": conditions.lab,
@@ -136,8 +151,7 @@ def _place(conditions: Conditions) -> dict[str, Any]:
         "device_cores": len(conditions.device_cpus) or None,
         "device_cpus": conditions.device_cpus,
         **_rates(conditions.rates),
-        **{name: machine.get(name) for name in MACHINE},
-        "cpu": cpu.get("model"),
+        **moving_facts(conditions.machine),
     }
 
 

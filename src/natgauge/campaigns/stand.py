@@ -64,8 +64,8 @@ Stands = Callable[[Cell, Watch], Stand]
 class LabStand:
     """A bench in a lab."""
 
-    def __init__(self, facts: Mapping[str, object], cell: Cell, watch: Watch) -> None:
-        """Plan it; nothing is touched. `facts` are those of this machine."""
+    def __init__(self, facts: Callable[[], Mapping[str, object]], cell: Cell, watch: Watch) -> None:
+        """Plan it; nothing is touched. `facts` tells those of this machine, as they are for each repetition."""
         self._facts = facts
         self._bench = Bench(cell, watch)
 
@@ -77,7 +77,7 @@ class LabStand:
         """The device is started, or fit anew, and was seen to forward."""
         ready = self._bench.ready(planned, recorder)
         device = None if self._bench.device is None else self._bench.device.as_dict()
-        return Set(ready.measurer, parameters_of(self._bench, ready, self._facts), device)
+        return Set(ready.measurer, parameters_of(self._bench, ready, self._facts()), device)
 
     def __enter__(self) -> Self:
         self._bench.__enter__()

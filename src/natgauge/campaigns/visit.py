@@ -23,9 +23,13 @@ from natgauge.campaigns.store import Memory
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
+from natgauge.results.comparing import shown
+from natgauge.results.parameters import Parameters
 
 #: A connection rate that these limited is one that the device does; what is limited by time is a bound only.
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})
+#: The parameter that tells the device's version.
+_VERSION: Final = "version"
 #: What of a worker must be the same for a repetition to be gone on with.
 _SAME_WORKER: Final = ("like", "cores")
 
@@ -127,6 +131,7 @@ class Visit:
                 scope = "cell" if isinstance(error, HostError) else "measurement"
                 self.note("broken", scope=scope, device=self.point.device, **where, cause=self._cause(error))
                 return ""
+            self._refuse_other_version(ready)
             if under_way is None:
                 under_way = self._begin(asked, given, ready)
             running = Running(
@@ -151,6 +156,24 @@ class Visit:
                 cause = self._cause(error)
                 self.note("broken", scope="measurement", device=self.point.device, **where, cause=cause)
             return ""
+
+    def _refuse_other_version(self, ready: Set) -> None:
+        """Repetitions of one result are of one device. Of several workers each has its own; such a result is `mixed`.
+
+        Raises:
+            HostError: the device's version is another one than in an earlier repetition of the cell.
+        """
+        if self.worker is not None:
+            return
+        now = ready.parameters.get(_VERSION)
+        for asked in self.point.asked:
+            for earlier in self.state.course(self.point.name, asked.name).repetitions:
+                was = Parameters.model_validate(earlier.begun["parameters"]).get(_VERSION)
+                if was != now:
+                    raise HostError(
+                        f"campaign: {self.point.device} is of version {shown(now)} now, it was {shown(was)} in earlier "
+                        "repetitions, which would not be of one device; install that one again, or begin anew: --out"
+                    )
 
     def _cause(self, error: Exception) -> str:
         """Why something broke, and where."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Self
 
 from natgauge.duts.device_settings import DeviceSettings
@@ -149,12 +150,20 @@ class Chain:
         self.holder.restart_under_load()
 
     def settings(self) -> DeviceSettings:
-        """What runs and how it is set, of the gateway that holds the state.
+        """What runs and how it is set, of the gateway that holds the state; the versions are those of all gateways.
 
         Raises:
-            BrokenError: the device does not tell.
+            BrokenError: a device does not tell.
         """
-        return self.holder.settings()
+        return replace(self.holder.settings(), version=self._versions())
+
+    def _versions(self) -> tuple[str, ...]:
+        """Lines of all gateways, each once, the holder's first; gateways of one recipe are of one version."""
+        of_recipe: dict[str, tuple[str, ...]] = {}
+        for gateway in (self.holder, *self.gateways):
+            if gateway.recipe.name not in of_recipe:
+                of_recipe[gateway.recipe.name] = gateway.version()
+        return tuple(dict.fromkeys(line for lines in of_recipe.values() for line in lines))
 
     def as_dict(self) -> Mapping[str, Any]:
         """The settings of all gateways as JSON can hold them; of a single one, simply its own.

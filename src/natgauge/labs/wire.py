@@ -13,6 +13,7 @@ from pyroute2 import IPRoute
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.host.tuning.ports import settings_of
 from natgauge.labs import xdp
 from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
 from natgauge.labs.contract import Addresses, Device, Foreign, Ground, Link, Port
@@ -34,6 +35,7 @@ class WireLab:
     Attributes:
         notes: remarks on the ports that a reader of the result should see.
         media: of the Initiator's and the Responder's port; not known before the `with` block.
+        tuning: queues, flow hash, coalescing and interrupts of both ports; not known before the `with` block.
     """
 
     placement: Placement = "external"
@@ -85,6 +87,7 @@ class WireLab:
         self.responder = responder
         self.notes: tuple[str, ...] = ()
         self.media: tuple[Media, Media] = (Media(), Media())
+        self.tuning: tuple[Mapping[str, str | None], Mapping[str, str | None]] = ({}, {})
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
         self.foreign: Foreign | None = foreign or Foreign()
         self._pool = pool
@@ -121,6 +124,7 @@ class WireLab:
             "media": [port.medium for port in self.media],
             "link_speeds": [port.megabits for port in self.media],
             "flow_control": [port.flow_control for port in self.media],
+            **{f"port_{name}": [port[name] for port in self.tuning] for name in self.tuning[0]},
             **told,
         }
 
@@ -174,6 +178,7 @@ class WireLab:
                         f"interface {port.interface}: has no carrier; see to the cable and the device's port"
                     )
             self.media = (_media(self.initiator), _media(self.responder))
+            self.tuning = (_tuning(self.initiator), _tuning(self.responder))
         except BaseException:
             self.down()
             raise
@@ -239,6 +244,10 @@ def _link(side: LinkSide, port: Port) -> Link:
 
 def _media(port: Port) -> Media:
     return inside(port.netns, lambda: media_of(port.interface))
+
+
+def _tuning(port: Port) -> Mapping[str, str | None]:
+    return inside(port.netns, lambda: settings_of(port.interface))
 
 
 def _mtu(port: Port) -> int:

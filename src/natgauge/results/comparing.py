@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from natgauge.results.model import Result
-from natgauge.results.parameters import describe
+from natgauge.results.parameters import describe, differing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,10 @@ def comparable(first: Result, second: Result, *, except_for: Collection[str] = (
     groups = {name: group for result in (first, second) for group, name, _ in result.parameters.items()}
     for name, group in groups.items():
         described = describe(name)
-        about = name in except_for or group in except_for
-        if not about and described.moves_figure_of(first.metric) and mine.get(name) != its.get(name):
+        if name in except_for or group in except_for or not described.moves_figure_of(first.metric):
+            continue
+        # A series of several devices or machines is like nothing, not even like another such series.
+        if mine.get(name) != its.get(name) or differing(mine.get(name)):
             found.append(Difference(name, described.heading, mine.get(name), its.get(name)))
     return found
 

@@ -19,8 +19,9 @@ from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
 from natgauge.procedures.kit.rare_loss import RARE
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
+from natgauge.results.comparing import shown
 from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
-from natgauge.results.parameters import Parameters
+from natgauge.results.parameters import Parameters, describe, differing
 from natgauge.words import TESTER
 
 #: Repetitions are told whose lowest and highest value lie farther apart than this share of their median.
@@ -58,6 +59,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
     """Every doubt, the gravest first."""
     return (
         *_functional(parameters),
+        *_mixed(parameters),
         *_excused(measured),
         *_limits(measured),
         *_repetitions(measured),
@@ -78,6 +80,17 @@ def _functional(parameters: Parameters) -> Iterator[Doubt]:
     if parameters.get("emulated"):
         text = f"{FUNCTIONAL}: the device ran on an emulated machine, which shows that it works, not how fast it is"
         yield Doubt(word="functional", text=text)
+
+
+def _mixed(parameters: Parameters) -> Iterator[Doubt]:
+    """Repetitions of several devices or machines are several measurements."""
+    found = [
+        f"{describe(name).label} {', then '.join(map(shown, values))}"
+        for _, name, value in parameters.items()
+        if (values := differing(value))
+    ]
+    if found:
+        yield Doubt(word="mixed", text=f"not the same for all repetitions: {'; '.join(found)}")
 
 
 def _excused(measured: MeasurementResult) -> Iterator[Doubt]:
@@ -194,7 +207,9 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Dou
 
 def _beside(parameters: Parameters) -> Iterator[Doubt]:
     """Cores are told apart, what lies behind them is not."""
-    if number := parameters.get("beside"):
+    told = parameters.get("beside")
+    number = max((one for one in differing(told) or [told] if isinstance(one, int)), default=0)
+    if number:
         others = "another worker" if number == 1 else f"{number} other workers"
         text = (
             f"{others} of the same machine may have measured at the same time: on other cores, but memory and the last "

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal, Self, get_args
@@ -153,9 +153,16 @@ _DESCRIPTIONS: Final = (
     _told("server_alone", "the server alone, without a device", "place", "queries/s"),
     # Each on cores of its own, but memory and the last cache are shared.
     Description("beside", "workers beside it on the machine", group="place"),
+    Description("port_queues", "queues of the ports", group="place"),
+    Description("port_coalescing", "coalescing of the ports", group="place"),
+    Description("port_flow_hash", "flow hash of the ports (RSS)", group="place"),
+    Description("port_irq_affinity", "cores of the ports' interrupts", group="place"),
     Description("natgauge", "natgauge version", group="place"),
     Description("kernel", "kernel", group="place"),
     Description("cpu", "CPU", group="place"),
+    Description("microcode", "microcode", group="place"),
+    Description("cpus_online", "cores online", group="place"),
+    Description("kernel_parameters", "kernel parameters that move figures", group="place"),
     Description("hypervisor", "hypervisor", group="place"),
     Description("governor", "governor", group="place"),
     Description("smt", "SMT", group="place"),
@@ -185,6 +192,47 @@ def _settings() -> dict[str, Description]:
     """The procedures' own settings, as they describe themselves."""
     every = [setting for procedure in procedures.procedures().values() for setting in procedure.parameters()]
     return {one.name: Description(one.name, one.name.replace("_", " "), one.unit) for one in every}
+
+
+#: The key of a value that was not the same for all repetitions.
+_SEVERAL: Final = "several"
+
+
+def several(values: Sequence[JsonValue]) -> JsonValue:
+    """The value of a parameter in a result whose repetitions do not share it: all of them, each once, under "several".
+
+    Args:
+        values: one per repetition; at least two differ.
+    """
+    different: list[JsonValue] = []
+    for value in values:
+        if value not in different:
+            different.append(value)
+    return {_SEVERAL: different}
+
+
+def differing(value: JsonValue) -> Sequence[JsonValue]:
+    """The values that repetitions had where they did not share one; none where they did."""
+    found = value.get(_SEVERAL) if isinstance(value, dict) and set(value) == {_SEVERAL} else None
+    return found if isinstance(found, list) else ()
+
+
+def joined(every: Sequence[Parameters], metric: str) -> Parameters:
+    """Parameters of a result from those of its repetitions.
+
+    What moves the figure and differs is kept as `several`; of what decides nothing the first repetition tells.
+
+    Args:
+        every: one per repetition, at least one.
+        metric: of the result.
+    """
+    first, flat = every[0], [one.flat() for one in every]
+    groups: dict[str, dict[str, JsonValue]] = {group: dict(getattr(first, group)) for group in GROUPS}
+    for name, group in {name: group for one in every for group, name, _ in one.items()}.items():
+        values = [one.get(name) for one in flat]
+        if any(value != values[0] for value in values) and describe(name).moves_figure_of(metric):
+            groups[group][name] = several(values)
+    return Parameters(**groups)
 
 
 class Parameters(BaseModel):

@@ -20,7 +20,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import Cell, CellOptions
 from natgauge.campaigns.cells import Point
 from natgauge.campaigns.plan import Plan
-from natgauge.campaigns.recording import MACHINE
+from natgauge.campaigns.recording import moving_facts
 from natgauge.errors import UsageError
 from natgauge.host.cpus import core_groups, cpu_list, format_cpus
 from natgauge.labs.contract import Lab
@@ -91,8 +91,7 @@ def _is_there_once(cell: Cell, lab: Lab) -> bool:
 
 def likeness(facts: Mapping[str, Any], cores: int) -> str:
     """The same for two workers whose repetitions of one cell may stand in one result."""
-    moving = {name: facts.get(name) for name in MACHINE}
-    text = json.dumps([moving, (facts.get("cpu") or {}).get("model"), cores], sort_keys=True, default=str)
+    text = json.dumps([moving_facts(facts), cores], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
 
 

@@ -78,7 +78,7 @@ class OwnCores(WorkerPlugin):
         """A bench for a cell, in a lab of its own."""
         if self._stands is not None:
             return self._stands(cell, watch)
-        return LabStand(machine.facts(), self.offer.lab_of(cell), watch)
+        return LabStand(machine.facts, self.offer.lab_of(cell), watch)
 
     def check(self) -> None:
         """See that this host can measure.

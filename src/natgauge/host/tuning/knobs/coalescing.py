@@ -23,10 +23,17 @@ class Coalescing(OfPorts):
 
     def told(self, machine: Machine, key: str) -> str:
         """How long the port waits."""
-        wait = re.search(r"^rx-usecs:\s+(\d+)$", machine.ask("-c", key) or "", re.MULTILINE)
-        if wait is None or wait[1] == "0":
-            return ""
-        return f"each delay may include {wait[1]} us of it: ethtool -C {key} rx-usecs"
+        wait = self.wait(machine, key)
+        return f"each delay may include {wait} us of it: ethtool -C {key} rx-usecs" if wait else ""
+
+    def wait(self, machine: Machine, key: str) -> int | None:
+        """How long the port waits, in us; None = its driver does not tell.
+
+        Raises:
+            HostError: there is no ethtool.
+        """
+        told = re.search(r"^rx-usecs:\s+(\d+)$", machine.ask("-c", key) or "", re.MULTILINE)
+        return None if told is None else int(told[1])
 
     def read(self, machine: Machine, key: str) -> str | None:
         """For example "adaptive-rx on adaptive-tx off"; what the driver does not have is left out."""

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a port is set: what `natgauge host tune` changes of it, read for the record of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from natgauge.errors import HostError
+from natgauge.host.tuning.contract import Knob, Machine
+from natgauge.host.tuning.knobs.coalescing import Coalescing
+from natgauge.host.tuning.knobs.flow_hash import FlowHash
+from natgauge.host.tuning.knobs.irq_affinity import IrqAffinity
+from natgauge.host.tuning.knobs.queues import Queues
+
+_COALESCING: Final = Coalescing()
+_KNOBS: Final[Mapping[str, Knob]] = {
+    "queues": Queues(),
+    "flow_hash": FlowHash(),
+    "coalescing": _COALESCING,
+    "irq_affinity": IrqAffinity(),
+}
+
+
+def settings_of(port: str, machine: Machine | None = None) -> Mapping[str, str | None]:
+    """Queues, flow hash, coalescing and interrupts of a port, as their knobs write them; None = it tells none.
+
+    The number of an interrupt changes from boot to boot, so only the cores are told, in the order of the numbers.
+
+    Args:
+        port: an interface of the caller's network namespace.
+        machine: that has it; None = this one.
+    """
+    place = machine or Machine()
+    return {name: _value(knob, place, port) for name, knob in _KNOBS.items()}
+
+
+def _value(knob: Knob, machine: Machine, port: str) -> str | None:
+    try:
+        values = [one.value for one in knob.find(machine, [port]) if one.value is not None]
+        wait = _COALESCING.wait(machine, port) if knob is _COALESCING else None
+    except HostError:
+        return None
+    return ", ".join([*values, *([f"rx-usecs {wait}"] if wait is not None else [])]) or None

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repetitions of several devices or machines are no measurement of one: they say so, and are compared with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from tests.unit.campaigning import Benches, Dies, Killed, Simulated, campaign
+from tests.unit.simulated import Gateway
+
+from natgauge import procedures
+from natgauge.campaigns.recording import with_beside
+from natgauge.campaigns.stand import Set
+from natgauge.errors import HostError
+from natgauge.procedures.kit.joining import join
+from natgauge.reports.text import read_summary, table, verdict
+from natgauge.results.comparing import comparable
+from natgauge.results.making import make
+from natgauge.results.model import Result
+from natgauge.results.parameters import Parameters, differing, joined
+
+PLACE: dict[str, JsonValue] = {"placement": "shared", "kernel": "6.18", "lab_kind": "netns", "seed": 1}
+
+
+def parameters(version: str = "tayga 0.9.2", **place: JsonValue) -> Parameters:
+    device: dict[str, JsonValue] = {"dut": "tayga-nat64", "version": [version]}
+    return Parameters.grouped(place={**PLACE, **place}, device=device)
+
+
+def series(every: Sequence[Parameters]) -> Result:
+    """A connection rate of as many repetitions."""
+    procedure = procedures.get("connection-rate")
+    asked: dict[str, Any] = {"connections": 100_000, "placement": "shared", "order": "permutation"}
+    whole, one = (
+        procedure.make_settings({"repeat": repeat}, four_tuples=100_000, **asked) for repeat in (len(every), 1)
+    )
+    gateways = [Gateway(establishes=300e3 + number, placement="shared") for number in range(len(every))]
+    results = [procedure.measure(gateway, one) for gateway in gateways]
+    return make(join(results, whole, one), joined(every, "connection-rate"))
+
+
+def words(result: Result) -> list[str]:
+    return [doubt.word for doubt in result.doubts]
+
+
+PURE = series([parameters()] * 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "values"),
+    [
+        (parameters("tayga 0.9.5"), "version", [["tayga 0.9.2"], ["tayga 0.9.5"]]),
+        (parameters(governor="performance"), "governor", [None, "performance"]),
+        (parameters(kernel_parameters=["isolcpus=1"]), "kernel_parameters", [None, ["isolcpus=1"]]),
+        (parameters(microcode="0x2"), "microcode", [None, "0x2"]),
+        (parameters(cpus_online=[0]), "cpus_online", [None, [0]]),
+    ],
+)
+def test_a_series_that_is_not_of_one_device_and_machine_is_mixed_and_like_nothing(
+    changed: Parameters, name: str, values: list[JsonValue]
+) -> None:
+    mixed = series([parameters(), changed, changed, changed])
+    assert words(mixed)[0] == "mixed"
+    assert list(differing(mixed.parameter(name))) == values
+    assert "several" in str(mixed.parameter(name))
+    for other in (PURE, series([changed] * 4), mixed):
+        assert name in [one.name for one in comparable(mixed, other)]
+        assert name in [one.name for one in comparable(other, mixed)]
+    assert "mixed" in verdict(mixed)
+    assert "mixed" in table([mixed])
+    assert Result.from_document(mixed.document()) == mixed
+
+
+def test_a_series_of_one_device_is_not_mixed_whatever_its_seeds_and_cores() -> None:
+    every = [parameters(sender_cpus=[core]) for core in range(4)]
+    every = [one.model_copy(update={"traffic": {**one.traffic, "seed": core}}) for core, one in enumerate(every)]
+    assert "mixed" not in words(series(every))
+    assert comparable(series(every), PURE) == []
+
+
+def test_a_worker_that_joined_later_makes_a_series_mixed_and_shared() -> None:
+    alone, beside = parameters(), with_beside(parameters(), {"beside": 1})
+    for every in ([alone, beside, beside, beside], [beside, alone, alone, alone]):
+        found = series(every)
+        assert {"mixed", "machine shared"} <= set(words(found))
+        assert [one.name for one in comparable(found, PURE)] == ["beside"]
+        assert any(doubt.text.startswith("another worker of the same machine") for doubt in found.doubts)
+
+
+class Versioned(Benches):
+    """Benches whose devices are of a version, and stand on a machine with a governor."""
+
+    version = "tayga 0.9.2"
+    governors: Sequence[str] = ()
+
+    def __call__(self, cell: Any, watch: Any) -> Any:
+        """One that tells its version."""
+        self.visits = getattr(self, "visits", 0) + 1
+        plain = super().__call__(cell, watch)
+        return VersionedStand(plain.benches, cell)
+
+
+class VersionedStand(Simulated):
+    """Tells version and governor."""
+
+    def set(self, planned: Any, recorder: Any) -> Set:
+        """What the plain one says, and these two."""
+        benches: Any = self.benches
+        found = super().set(planned, recorder)
+        groups: Mapping[str, Any] = found.parameters.model_dump()
+        device = {**groups["device"], "version": [benches.version]}
+        place: dict[str, Any] = dict(groups["place"])
+        if benches.governors:
+            place["governor"] = benches.governors[min(benches.visits, len(benches.governors)) - 1]
+        return replace(found, parameters=Parameters(**{**groups, "device": device, "place": place}))
+
+
+PLAN = """
+name = "small"
+devices = ["linux-ipv4"]
+profile = "quick"
+repetitions = 3
+seed = 5
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "connection-rate"
+error = "30%"
+"""
+
+
+def test_what_a_machine_is_counts_for_each_repetition(tmp_path: Path) -> None:
+    benches = Versioned()
+    benches.governors = ["powersave", "performance"]
+    campaign(tmp_path, benches, plan=PLAN)
+    (folder,) = (tmp_path / "out" / "results").iterdir()
+    found = read_summary(folder)
+    assert list(differing(found.parameter("governor"))) == ["powersave", "performance"]
+    assert "mixed" in words(found)
+
+
+def test_a_campaign_is_not_gone_on_with_on_another_version_of_the_device(tmp_path: Path) -> None:
+    first = Versioned(killed=Dies(4))
+    with pytest.raises(Killed):
+        campaign(tmp_path, first, plan=PLAN)
+    upgraded = Versioned()
+    upgraded.version = "tayga 0.9.5"
+    with pytest.raises(HostError, match=r"linux-ipv4 is of version tayga 0\.9\.5 now, it was tayga 0\.9\.2 in earlier"):
+        campaign(tmp_path, upgraded, plan=PLAN)
+    # With the old version again it goes on to its end.
+    campaign(tmp_path, Versioned(), plan=PLAN)
+    (folder,) = (tmp_path / "out" / "results").iterdir()
+    assert "mixed" not in words(read_summary(folder))
