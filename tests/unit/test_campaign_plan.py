@@ -396,3 +396,47 @@ def test_the_plan_of_the_documentation_is_right_and_takes_what_it_says(
     monkeypatch.chdir(tmp_path)
     assert run(["plan", "check", "first.toml"]) == 0
     assert capsys.readouterr().out in page
+
+
+RFC = """
+devices = ["jool-nat64"]
+profile = "{profile}"
+repetitions = 10
+
+[traffic]
+connections = {connections}
+
+[[measure]]
+metric = "connection-rate"
+"""
+
+
+def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], profile: str, connections: int) -> list[str]:
+    """The lines of `natgauge plan check`."""
+    path = tmp_path / "plan.toml"
+    path.write_text(RFC.format(profile=profile, connections=connections))
+    assert run(["plan", "check", str(path)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_memory_that_a_recipe_does_not_tell_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (memory,) = (line for line in checked(tmp_path, capsys, "quick", 10_000) if line.startswith("  memory"))
+    assert memory.endswith("unknown on the device")
+
+
+def test_trials_that_outlast_the_time_out_are_told_before_they_abort(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = checked(tmp_path, capsys, "rfc", 1_600_000_000)
+    (said,) = (line for line in lines if line.startswith("  abort"))
+    assert "1,600,000,000 connections at less than 658,436 a second outlasts the UDP time-out of 2,430 s" in said
+    assert not [line for line in checked(tmp_path, capsys, "rfc", 1_000_000) if line.startswith("  abort")]
+
+
+def test_an_estimate_that_its_time_cuts_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def time_of(profile: str, connections: int) -> str:
+        return next(line for line in checked(tmp_path, capsys, profile, connections) if line.startswith("  time"))
+
+    assert "10 of 10 repetitions are cut by --most-seconds" in time_of("quick", 100_000_000)
+    assert "cut" not in time_of("quick", 10_000)
+    assert "cut" not in time_of("rfc", 100_000_000)

@@ -45,7 +45,7 @@ def test_small_plans_take_minutes(path: Path) -> None:
     with as_if(2):
         taken = estimate(points(read(path)))
     assert taken.seconds < 6 * 60
-    assert taken.device_octets < 2**30
+    assert (taken.device_octets or 0) < 2**30
 
 
 def test_a_laptop_is_done_within_a_quarter_of_an_hour() -> None:
@@ -123,4 +123,4 @@ def test_sessions_reach_twenty_million_and_the_hash_table_follows() -> None:
     for point in found:
         assert point.cell.wishes.hash_size is not None
         assert point.connections <= point.cell.wishes.hash_size < 2 * point.connections
-    assert estimate(found).device_octets < 20 * 2**30
+    assert (estimate(found).device_octets or 0) < 20 * 2**30

@@ -233,3 +233,18 @@ def test_the_error_of_a_search_is_no_limit() -> None:
     results = [limited([300_000.0], "device", 310_000.0), limited([1_000_000.0], "device", 1_010_000.0, **FORWARDS)]
     found = row("percent of forwarding", *results).comparisons[0]
     assert (found.value, found.bound) == (30.0, "")
+
+
+def test_the_middle_of_an_even_number_of_losses_is_the_mean_of_the_middle_two() -> None:
+    """RFC 2330 section 11.3, as everywhere."""
+    rows = [[{"offered_rate": 1000.0, "lost_percent": lost}] for lost in (1.0, 2.0, 4.0, 8.0)]
+    losses = made(
+        [1.0, 2.0, 4.0, 8.0],
+        median=3.0,
+        series=rows,
+        metric="frame-loss",
+        unit="%",
+        parameters={"placement": "isolated"},
+    )
+    (figure,) = (one for one in figures([losses]) if one.title == "Loss against load")
+    assert "1,000 frames/s: 3 %" in str(figure.draw(600))

@@ -248,7 +248,7 @@ def _begin(folder: Path, plan: plans.Plan, way: _Way, seed: int) -> None:
 def _measurements(point: Point) -> list[dict[str, Any]]:
     taken = repetitions(point)
     return [
-        {"name": one.name, "repetitions": one.most_repetitions, "estimated_seconds": taken[one.name][1]}
+        {"name": one.name, "repetitions": one.most_repetitions, "estimated_seconds": taken[one.name].seconds}
         for one in point.asked
     ]
 

@@ -7,8 +7,9 @@ more; real ones do more or less, and trials that are INVALID are repeated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from natgauge.campaigns.cells import Asked, Point, accepts
@@ -46,6 +47,40 @@ _OCTETS: Final[Mapping[Family, int]] = {"ipv4": 8, "ipv6": 24}
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """What one repetition takes of a device as assumed.
+
+    Attributes:
+        trials: in all; a round of slices counts as one where it is no mere preparation.
+        seconds: they take.
+        cut: whether its time ends it before it has all its trials.
+        outlasts: whether a trial takes longer than the device remembers connections, which ends the measurement.
+    """
+
+    trials: int
+    seconds: float
+    cut: bool = False
+    outlasts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outlasting:
+    """A cell whose device would forget connections in the middle of a trial.
+
+    Attributes:
+        cell: its name.
+        connections: N.
+        timeout_seconds: UDP time-out of the device.
+        least_rate: connections/s below which a trial outlasts it.
+    """
+
+    cell: str
+    connections: int
+    timeout_seconds: int
+    least_rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What a measurement, a cell or a plan takes.
 
@@ -54,14 +89,18 @@ class Estimate:
         seconds: of a device as assumed.
         most_seconds: that it may take; None = there is no end.
         tester_octets: of memory, at one time.
-        device_octets: the same on the device.
+        device_octets: the same on the device; None = not known, because a recipe does not tell it.
+        cut: repetitions whose time ends them before they have all their trials.
+        outlasting: cells whose device would forget connections in the middle of a trial.
     """
 
     trials: int = 0
     seconds: float = 0.0
     most_seconds: float | None = 0.0
     tester_octets: int = 0
-    device_octets: int = 0
+    device_octets: int | None = 0
+    cut: int = 0
+    outlasting: tuple[Outlasting, ...] = ()
 
 
 def estimate(points: Sequence[Point]) -> Estimate:
@@ -69,20 +108,23 @@ def estimate(points: Sequence[Point]) -> Estimate:
     every = [of_cell(point) for point in points]
     ends = [one.most_seconds for one in every]
     known = [end for end in ends if end is not None]
+    octets = [one.device_octets for one in every if one.device_octets is not None]
     return Estimate(
         trials=sum(one.trials for one in every),
         seconds=sum(one.seconds for one in every),
         most_seconds=sum(known) if len(known) == len(ends) else None,
         tester_octets=max(one.tester_octets for one in every),
-        device_octets=max(one.device_octets for one in every),
+        device_octets=max(octets) if len(octets) == len(every) else None,
+        cut=sum(one.cut for one in every),
+        outlasting=tuple(cell for one in every for cell in one.outlasting),
     )
 
 
-def repetitions(point: Point) -> dict[str, tuple[int, float]]:
-    """Trials and seconds of one repetition of each measurement of a cell, by its name."""
+def repetitions(point: Point) -> dict[str, Once]:
+    """What one repetition of each measurement of a cell takes, by the measurement's name."""
     found = any(asked.metric == CONNECTION_RATE for asked in point.asked)
-    table = _chosen(point).get("table_size")
-    return {asked.name: _of_repetition(asked, found=found, table=table) for asked in point.asked}
+    knobs = _chosen(point)
+    return {asked.name: _of_repetition(asked, knobs, found=found) for asked in point.asked}
 
 
 def _chosen(point: Point) -> Mapping[str, int]:
@@ -95,12 +137,13 @@ def of_cell(point: Point) -> Estimate:
     """What one cell takes."""
     each = repetitions(point)
     visits = max(asked.most_repetitions for asked in point.asked)
-    trials, seconds, most = 0, visits * VISIT_SECONDS, visits * VISIT_SECONDS
+    trials, seconds, most, cut = 0, visits * VISIT_SECONDS, visits * VISIT_SECONDS, 0
     endless = False
     for asked in point.asked:
-        one, taken = each[asked.name]
-        trials += one * asked.most_repetitions
-        seconds += taken * asked.most_repetitions
+        once = each[asked.name]
+        trials += once.trials * asked.most_repetitions
+        seconds += once.seconds * asked.most_repetitions
+        cut += once.cut * asked.most_repetitions
         end = asked.planned.settings.most_seconds
         endless = endless or end is None
         most += (end or 0.0) * asked.most_repetitions
@@ -109,17 +152,41 @@ def of_cell(point: Point) -> Estimate:
         seconds=seconds,
         most_seconds=None if endless else most,
         tester_octets=point.connections * _OCTETS[point.recipe.responder_family],
-        device_octets=octets_needed(point.recipe, point.asked[0].planned.facts, _chosen(point), {}),
+        device_octets=_device_octets(point),
+        cut=cut,
+        outlasting=_outlasting(point) if any(once.outlasts for once in each.values()) else (),
     )
 
 
-def _of_repetition(asked: Asked, *, found: bool, table: int | None) -> tuple[int, float]:
-    """Trials and seconds of one repetition; the connection rate may be found by then, and the table has a size."""
-    device = _Assumed(table)
+def _device_octets(point: Point) -> int | None:
+    recipe = point.recipe
+    if recipe.stateful and recipe.limits.octets_per_connection is None:
+        return None
+    return octets_needed(recipe, point.asked[0].planned.facts, _chosen(point), {})
+
+
+def _outlasting(point: Point) -> tuple[Outlasting, ...]:
+    timeout = _chosen(point)["udp_timeout"]
+    after = max(asked.planned.facts.after_seconds for asked in point.asked)
+    rate = point.connections / (timeout - after) if timeout > after else math.inf
+    return (Outlasting(point.name, point.connections, timeout, rate),)
+
+
+def _of_repetition(asked: Asked, knobs: Mapping[str, int], *, found: bool) -> Once:
+    """What one repetition takes; the connection rate may be found by then, and the device has these knobs."""
+    limited = _run(asked, knobs, found=found)
+    if asked.planned.settings.most_seconds is None:
+        return limited
+    whole = _run(asked, knobs, found=found, most_seconds=0.0)
+    return replace(limited, cut=whole.seconds > limited.seconds)
+
+
+def _run(asked: Asked, knobs: Mapping[str, int], *, found: bool, **others: float) -> Once:
+    device = _Assumed(knobs.get("table_size"), knobs.get("udp_timeout"))
     settings = asked.planned.settings
     given = {"connection_rate": ASSUMED_CONNECTIONS} if found and accepts(asked, "connection_rate") else {}
     single = asked.planned.procedure.make_settings(
-        {**asked.settings, **given, "repeat": 1},
+        {**asked.settings, **given, "repeat": 1, **others},
         connections=settings.connections,
         placement=settings.placement,
         own_processes=settings.own_processes,
@@ -130,8 +197,9 @@ def _of_repetition(asked: Asked, *, found: bool, table: int | None) -> tuple[int
         asked.planned.procedure.measure(device, single, clock=device.clock)
     except NatgaugeError:
         # It wants a device that does what the made-up one does not; the trials until then are known.
-        return max(device.trials, 1), max(device.seconds, single.most_seconds or PHASE_SECONDS)
-    return device.trials, device.seconds
+        seconds = max(device.seconds, single.most_seconds or PHASE_SECONDS)
+        return Once(max(device.trials, 1), seconds, outlasts=device.outlasts)
+    return Once(device.trials, device.seconds, outlasts=device.outlasts)
 
 
 @dataclass(slots=True)
@@ -140,9 +208,13 @@ class _Assumed(Measurer):
 
     Attributes:
         table: connections that it keeps, the first ones; None = all.
+        timeout: seconds for which it remembers a connection; None = it is not known.
+        outlasts: whether a trial took longer than that.
     """
 
     table: int | None = None
+    timeout: int | None = None
+    outlasts: bool = False
     trials: int = 0
     seconds: float = 0.0
     _connections: int = field(default=0)
@@ -162,6 +234,8 @@ class _Assumed(Measurer):
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         self.trials += 1
         self.seconds += nominal_seconds(plan) + PHASE_SECONDS * (1 + (plan.phase2 is not None))
+        sent = nominal_seconds(plan) - plan.settle_seconds
+        self.outlasts |= self.timeout is not None and not plan.stateless and sent >= self.timeout
         self._connections = plan.connections
         phase1 = Counts(0, 0, 0) if plan.stateless else _counts(plan.connections, plan.phase1_rate, ASSUMED_CONNECTIONS)
         kept = phase1.received if self.table is None else min(phase1.received, self.table)

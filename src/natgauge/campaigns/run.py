@@ -185,5 +185,5 @@ class Session:
     def _estimated(self, point: Point, asked: Asked) -> float:
         """Seconds of one repetition."""
         if point.name not in self._estimates:
-            self._estimates[point.name] = {name: seconds for name, (_, seconds) in repetitions(point).items()}
+            self._estimates[point.name] = {name: once.seconds for name, once in repetitions(point).items()}
         return self._estimates[point.name][asked.name]

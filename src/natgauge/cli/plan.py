@@ -132,19 +132,27 @@ def _taken(plan: Path, cells: Sequence[Point], *, here: bool) -> list[str]:
 
     taken = estimate(cells)
     there = memory_octets("MemAvailable") if here else None
-    short = there is not None and taken.tester_octets + taken.device_octets > there
+    short = there is not None and taken.tester_octets + (taken.device_octets or 0) > there
     scarce = f"; only {_mib(there)} MiB are available here" if there is not None and short else ""
     repetitions = sum(asked.most_repetitions for cell in cells for asked in cell.asked)
     most = "without an end" if taken.most_seconds is None else f"at most {duration(taken.most_seconds)}"
     measurements = sum(len(cell.asked) for cell in cells)
     assumed = f"devices of {ASSUMED_CONNECTIONS:,.0f} connections/s and {ASSUMED_FRAMES:,.0f} frames/s"
-    memory = f"{_mib(taken.tester_octets)} MiB on the tester, {_mib(taken.device_octets)} MiB on the device{scarce}"
+    device = "unknown" if taken.device_octets is None else f"{_mib(taken.device_octets)} MiB"
+    memory = f"{_mib(taken.tester_octets)} MiB on the tester, {device} on the device{scarce}"
+    cut = f"; {taken.cut} of {repetitions} repetitions are cut by --most-seconds" if taken.cut else ""
     counted = (_counted(len(cells), "cell"), _counted(measurements, "measurement"), _counted(repetitions, "repetition"))
     return [
         f"{plan}: {', '.join(counted)} at most",
         f"  trials  about {taken.trials:,} with {assumed}; slower ones and disturbed hosts take more",
-        f"  time    about {duration(taken.seconds)}, {most}",
+        f"  time    about {duration(taken.seconds)}, {most}{cut}",
         f"  memory  {memory}",
+        *(
+            f"  abort   {one.cell}: a trial of {one.connections:,} connections at less than {one.least_rate:,.0f} a "
+            f"second outlasts the UDP time-out of {one.timeout_seconds:,} s, and ends the measurement; give the device "
+            "a longer udp_timeout, or take fewer connections"
+            for one in taken.outlasting
+        ),
     ]
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -246,7 +247,7 @@ def _loss(group: Sequence[Numbered]) -> Figure:
         series = short(one)
         for load, values in sorted(by_load.items()):
             where = f"{series}, {number(load)} frames/s"
-            middle = sorted(values)[len(values) // 2]
+            middle = statistics.median(values)
             medians.append({"x": load, "y": middle, "series": series, "tip": f"{where}: {number(middle)} %"})
             points += [{"x": load, "y": value, "series": series, "tip": f"{where}: {value:.4g} %"} for value in values]
             data.append((series, number(load), "; ".join(f"{value:.4g}" for value in values)))
