@@ -67,16 +67,16 @@ def test_a_time_limit_that_only_some_had_is_told_of_these_alone() -> None:
     found = cells([one("throughput", dut, cores, 1e5, parameters=limits[dut]) for dut in limits for cores in (1, 2)])
     assert "frame time limit (s)" not in found[""]
     told = {block for block, lines in found.items() if "frame time limit (s)" in lines}
-    assert told == {"throughput of tayga (frames/s)"}
+    assert told == {"throughput of tayga (frames/s in each direction)"}
 
 
 def test_it_has_the_shape_and_the_figures_of_figure_2() -> None:
     found = cells(SCALE_UP)
     assert list(found) == [
         "",
-        "throughput of forwarding (frames/s)",
+        "throughput of forwarding (frames/s in each direction)",
         "connection-rate of iptables (connections/s)",
-        "throughput of iptables (frames/s)",
+        "throughput of iptables (frames/s in each direction)",
     ]
     assert found[""]["device cores"] == ("1", "2", "4", "8", "16")
     assert found[""]["number of sessions"] == ("4,000,000",) * 5
@@ -86,7 +86,7 @@ def test_it_has_the_shape_and_the_figures_of_figure_2() -> None:
     rates = found["connection-rate of iptables (connections/s)"]
     assert rates["median"] == ("223,500", "371,100", "708,700", "1,341,000", "2,383,000")
     assert rates["relative scale-up"] == ("-", "0.830", "0.793", "0.750", "0.666")
-    assert found["throughput of iptables (frames/s)"]["percent of forwarding"] == (
+    assert found["throughput of iptables (frames/s in each direction)"]["percent of forwarding"] == (
         "45.5",
         "48.7",
         "45.7",
@@ -115,13 +115,13 @@ def test_a_draft_of_many_columns_falls_apart_into_tables() -> None:
 def test_what_differs_between_results_of_a_column_stands_with_each() -> None:
     found = cells([one("throughput", "x", 1, 1.0), one("throughput", "y", 1, 2.0, parameters={"hash_size": 7})])
     assert "hash table size" not in found[""]
-    assert found["throughput of x (frames/s)"]["hash table size"] == ("8388608",)
-    assert found["throughput of y (frames/s)"]["hash table size"] == ("7",)
+    assert found["throughput of x (frames/s in each direction)"]["hash table size"] == ("8388608",)
+    assert found["throughput of y (frames/s in each direction)"]["hash table size"] == ("7",)
 
 
 def test_figures_stand_under_their_metric_even_where_there_is_one_only() -> None:
     found = cells([one("throughput", "x", 1, 5000.0)])
-    assert found["throughput of x (frames/s)"]["median"] == ("5,000",)
+    assert found["throughput of x (frames/s in each direction)"]["median"] == ("5,000",)
     assert "median" not in found[""]
 
 
@@ -131,12 +131,12 @@ def test_another_axis_makes_blocks_and_a_missing_cell_says_nothing() -> None:
         for cores, number in ((1, 10), (2, 10), (2, 20))
     ]
     by_cores = cells(series)
-    assert by_cores["throughput of x, 10 connections (frames/s)"]["median"] == ("110", "210")
-    assert by_cores["throughput of x, 20 connections (frames/s)"]["median"] == ("-", "220")
+    assert by_cores["throughput of x, 10 connections (frames/s in each direction)"]["median"] == ("110", "210")
+    assert by_cores["throughput of x, 20 connections (frames/s in each direction)"]["median"] == ("-", "220")
     by_connections = cells(series, "connections")
     assert by_connections[""]["number of sessions"] == ("10", "20")
-    assert by_connections["throughput of x, 1 core (frames/s)"]["median"] == ("110", "-")
-    assert by_connections["throughput of x, 2 cores (frames/s)"]["median"] == ("210", "220")
+    assert by_connections["throughput of x, 1 core (frames/s in each direction)"]["median"] == ("110", "-")
+    assert by_connections["throughput of x, 2 cores (frames/s in each direction)"]["median"] == ("210", "220")
 
 
 def test_doubts_name_the_result_they_are_of_in_the_order_of_the_table() -> None:
@@ -184,13 +184,15 @@ def test_every_metric_of_every_device_at_a_glance() -> None:
     )
     shown = overview.sheet([rate, forwarding, doubted])
     assert [(line.heading, *line.cells) for line in shown.lines] == [
-        ("median of", "connection-rate (connections/s)", "throughput (frames/s)"),
+        ("median of", "connection-rate (connections/s)", "throughput (frames/s in each direction)"),
         ("iptables", "223,500", "414,900*"),
         ("forwarding", "-", "910,900"),
     ]
     assert "number of sessions 4,000,000" in shown.below[0]
     assert "hash table size" not in shown.below[0]
-    assert shown.below[1:] == ("* throughput (frames/s) of iptables: wide spread; its repetitions disagree.",)
+    assert shown.below[1:] == (
+        "* throughput (frames/s in each direction) of iptables: wide spread; its repetitions disagree.",
+    )
     with pytest.raises(UsageError, match=r"--against metrics: two results are of throughput of iptables"):
         overview.sheet([doubted, one("throughput", "iptables", 2, 742_300.0)])
 
@@ -217,5 +219,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (
         run(["report", "--format", "markdown", "--against", "metrics", str(tmp_path / "0"), str(tmp_path / "5")]) == 0
     )
-    assert "| median of | throughput (frames/s) | connection-rate (connections/s) |" in capsys.readouterr().out
+    assert (
+        "| median of | throughput (frames/s in each direction) | connection-rate (connections/s) |"
+        in capsys.readouterr().out
+    )
     assert run(["report", "--against", "colour", str(tmp_path)]) == 2

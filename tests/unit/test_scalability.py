@@ -15,9 +15,12 @@ from tests.unit.made_results import made
 
 from natgauge.published import load
 from natgauge.reports import csv_table, latex, markdown
+from natgauge.reports.against import sheet as against_sheet
+from natgauge.reports.difference import diff, text
 from natgauge.reports.html.figures import figures
+from natgauge.reports.overview import sheet as overview_sheet
 from natgauge.reports.rows import uncompared
-from natgauge.reports.text import table
+from natgauge.reports.text import table, verdict
 from natgauge.results.model import Result
 from natgauge.results.scalability import DerivedRow, derived_rows
 
@@ -248,3 +251,38 @@ def test_the_middle_of_an_even_number_of_losses_is_the_mean_of_the_middle_two() 
     )
     (figure,) = (one for one in figures([losses]) if one.title == "Loss against load")
     assert "1,000 frames/s: 3 %" in str(figure.draw(600))
+
+
+@pytest.mark.parametrize(
+    ("directions", "said"),
+    [("both", "in each direction"), ("up", "from the Initiator"), ("down", "from the Responder")],
+)
+def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(directions: str, said: str) -> None:
+    """Papers print the sum of all directions; the RFCs' throughput is that of each."""
+    results = [
+        made(
+            [median],
+            unit="frames/s",
+            figures={"frames_per_second_total": 2 * median},
+            parameters={"dut": "nat", "directions": directions, "device_cores": cores},
+        )
+        for median, cores in ((250_000.0, 1), (260_000.0, 2))
+    ]
+    printed = (*forms(results), text(diff(results[:1], results[1:], across=["device_cores"])), verdict(results[0]))
+    for form in printed:
+        told = form
+        for other in (
+            "frames/s all directions together",
+            "all directions (frames/s)",
+            "theoretical maximum (frames/s in",
+        ):
+            told = told.replace(other, "")
+        assert f"frames/s {said}" in told
+        assert told.count("frames/s") == told.count(f"frames/s {said}"), form
+    for form in printed[:4]:
+        assert "all directions (frames/s)" in form
+        assert "500,000" in form or "500000.0" in form
+    turned = " ".join(line.heading for line in against_sheet(results, "cores").lines)
+    assert f"frames/s {said}" in turned
+    glance = " ".join(cell for line in overview_sheet(results[:1]).lines for cell in line.cells)
+    assert f"frames/s {said}" in glance

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from natgauge.errors import UsageError
-from natgauge.reports.rows import Cell, Row, rows, whole
+from natgauge.reports.rows import Cell, Row, rows, unit_of, whole
 from natgauge.reports.shown import Line, Sheet, below
 from natgauge.results.model import Result
 from natgauge.results.parameters import describe
@@ -139,7 +139,7 @@ def _heading(block: _Block, every: Sequence[_Block], result: Result, against: Ag
         told.append(_counted(other, "cores" if against == "connections" else "connections"))
     if len({one[3] for one in alike}) > 1:
         told.append(f"{octets} octets")
-    unit = f"{_THOUSAND:,} {result.unit}" if many else result.unit
+    unit = f"{_THOUSAND:,} {unit_of(result)}" if many else unit_of(result)
     return f"{', '.join([f'{metric} of {dut}', *told])} ({unit})"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from natgauge.errors import UsageError
-from natgauge.reports.rows import doubt_words, number
+from natgauge.reports.rows import doubt_words, number, unit_of
 from natgauge.results.contrast import CONFIDENCE, Contrast, better, contrast, least_repetitions
 from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import Result
@@ -230,7 +230,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 def _row(line: Line) -> tuple[str, ...]:
     first, second = line.pair.first, line.pair.second
     duts = " against ".join(dict.fromkeys((first.dut, second.dut)))
-    common = (first.metric, duts, number(first.median), number(second.median), first.unit)
+    common = (first.metric, duts, number(first.median), number(second.median), unit_of(first))
     if line.contrast is None:
         return (*common, "-", "-", line.outcome)
     outcome = f"{line.outcome} ({line.reason})" if line.reason in _SITTING else line.outcome

@@ -86,6 +86,20 @@ class _Described:
         return Row(self.label, self.unit, tuple(self.read(result) for result in results), self.text, self.found)
 
 
+#: The figure that is the rate of all directions together, and its unit.
+IN_ALL: Final = "frames_per_second_total"
+UNIT_IN_ALL: Final = "frames/s all directions together"
+#: Where the frames of a rate come from, by the parameter `directions`.
+_SIDES: Final = {"both": "in each direction", "up": "from the Initiator", "down": "from the Responder"}
+
+
+def unit_of(result: Result) -> str:
+    """The unit; a rate of frames says of which direction it is."""
+    if result.unit != "frames/s":
+        return result.unit
+    return f"{result.unit} {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
+
+
 def number(value: Cell) -> str:
     """A rate with as many digits as mean something: whole, in groups of three; small ones with decimals."""
     if not isinstance(value, int | float):
@@ -198,8 +212,9 @@ _FIXED: Final = (
     ),
     _Described("number of experiments", lambda result: len(result.repetitions)),
     _Described("error of the search", lambda result: result.error, text=number, found=True),
-    _Described("unit", lambda result: result.unit),
+    _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, found=True),
+    _Described("all directions", _figure(IN_ALL), "frames/s", text=number, found=True),
     _Described("1st percentile", lambda result: result.p1, text=number, found=True),
     _Described("99th percentile", lambda result: result.p99, text=number, found=True),
     *_delays(),
@@ -209,7 +224,7 @@ _FIXED: Final = (
     _Described("CS, safe connections", _figure("exponential_safe"), text=number, found=True),
     _Described("RS, rate of CS", _figure("exponential_safe_rate"), "connections/s", text=number, found=True),
     _Described("CT, unsafe connections", _figure("exponential_unsafe"), text=number, found=True),
-    _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s", text=number),
+    _Described("theoretical maximum", _parameter("theoretical_maximum"), "frames/s in each direction", text=number),
     _Described(
         "share of theoretical maximum", lambda result: result.figures.get(SHARE_OF_LINK), text=_decimals(3), found=True
     ),

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.binary_search import CONTRADICTION
-from natgauge.reports.rows import doubt_words, number, whole
+from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, doubt_words, number, unit_of, whole
 from natgauge.reports.shown import Sheet, findings, sheet
 from natgauge.reports.stored import read_summary
 from natgauge.results.doubts import FUNCTIONAL
@@ -56,8 +56,8 @@ def verdict(result: Result) -> str:
 def headline(result: Result) -> str:
     """Device, metric and median; of a throughput also the rate of all directions together."""
     line = f"{result.dut}: {result.metric} {number(result.median)} {unit_of(result)}"
-    if "frames_per_second_total" in result.figures:
-        line += f", {number(result.figures['frames_per_second_total'])} frames/s all directions together"
+    if IN_ALL in result.figures:
+        line += f", {number(result.figures[IN_ALL])} {UNIT_IN_ALL}"
     return f"{line} ({FUNCTIONAL})" if result.functional else line
 
 
@@ -119,14 +119,6 @@ def _cell(value: float | str | None) -> str:
     if value is None:
         return "-"
     return value if isinstance(value, str) else number(value)
-
-
-def unit_of(result: Result) -> str:
-    """The unit; rates of frames are always said to be of a direction or total."""
-    if result.metric != "throughput":
-        return result.unit
-    sides = {"both": "in each direction", "up": "from the Initiator", "down": "from the Responder"}
-    return f"{result.unit} {sides.get(str(result.parameter('directions')), '')}".rstrip()
 
 
 def spread_of(result: Result) -> float | None:

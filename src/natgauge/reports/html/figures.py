@@ -14,7 +14,7 @@ from natgauge.procedures.kit.summary import median_interval
 from natgauge.reports.html import apart, charts
 from natgauge.reports.html.charts import Axis, Line, Row
 from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
-from natgauge.reports.rows import number, whole
+from natgauge.reports.rows import number, unit_of, whole
 from natgauge.results import scalability
 from natgauge.results.comparing import comparable
 from natgauge.results.contrast import Contrast, contrast
@@ -88,7 +88,7 @@ def short(numbered: Numbered) -> str:
 def _by_metric(numbered: Sequence[Numbered]) -> Mapping[tuple[str, str], list[Numbered]]:
     found: dict[tuple[str, str], list[Numbered]] = {}
     for one in numbered:
-        found.setdefault((one[1].metric, one[1].unit), []).append(one)
+        found.setdefault((one[1].metric, unit_of(one[1])), []).append(one)
     return found
 
 
@@ -152,7 +152,7 @@ def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
 def _over(numbered: Sequence[Numbered], over: _Against) -> Iterator[Figure]:
     """Rates against a parameter, a line for each set of results that differ in nothing else."""
     for (metric, unit), group in _by_metric(numbered).items():
-        rated = [one for one in group if unit.endswith("/s") and one[1].number(over.name)]
+        rated = [one for one in group if one[1].unit.endswith("/s") and one[1].number(over.name)]
         sets = [each for each in _alike(rated, over.about) if len({one[1].number(over.name) for one in each}) > 1]
         yield from (_curve(metric, unit, over, some) for some in _chunks(sets, charts.MOST_SERIES))
 
@@ -251,15 +251,15 @@ def _loss(group: Sequence[Numbered]) -> Figure:
             medians.append({"x": load, "y": middle, "series": series, "tip": f"{where}: {number(middle)} %"})
             points += [{"x": load, "y": value, "series": series, "tip": f"{where}: {value:.4g} %"} for value in values]
             data.append((series, number(load), "; ".join(f"{value:.4g}" for value in values)))
-    upright = _uprights(group)
+    upright, each = _uprights(group), "frames/s in each direction"
     axes = (Axis("offered load (frames/s, each direction)"), Axis("loss (%)"))
     shared = any(one[1].placement == "shared" for one in group)
     why = " In shared placement nothing is lost; shown is the share by which the sending was slowed down." * shared
     return Figure(
         title="Loss against load",
         alternative=" ".join(f"{row[0]}: {row[2]} % at {row[1]} frames/s." for row in data),
-        caption=f"Each point is a load of a repetition.{why} {_limits_told(group, 'frames/s', load_limit)}",
-        head=("result", "offered load (frames/s)", "loss (%)"),
+        caption=f"Each point is a load of a repetition.{why} {_limits_told(group, each, load_limit)}",
+        head=("result", "offered load (frames/s, each direction)", "loss (%)"),
         data=tuple(data),
         draw=lambda width: charts.loss(points, medians, upright, axes, width),
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge.reports import text
 from natgauge.reports.html import apart
-from natgauge.reports.rows import number
+from natgauge.reports.rows import number, unit_of
 from natgauge.results.model import Result
 
 #: So many results are seen at a glance without a table.
@@ -59,7 +59,7 @@ def glances(results: Sequence[Result]) -> list[Glance]:
 def _tables(results: Sequence[Result]) -> Iterator[Glance]:
     by_title: dict[str, list[tuple[int, Result]]] = {}
     for column, result in enumerate(results, start=1):
-        by_title.setdefault(f"{result.metric} ({text.unit_of(result)})", []).append((column, result))
+        by_title.setdefault(f"{result.metric} ({unit_of(result)})", []).append((column, result))
     for title, group in by_title.items():
         yield _table(title, group)
 

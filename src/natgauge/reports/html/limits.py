@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.procedures.kit.delay_metrics import OWN_PART
-from natgauge.reports.rows import number
+from natgauge.reports.rows import number, unit_of
 from natgauge.results.model import Result
 
 #: Phase whose rate a metric finds, by the unit of its values.
@@ -74,5 +74,6 @@ def told(result: Result, limit: Limit | None) -> str:
         return "the tester's own limit is not known here, or is none of this metric"
     what = "part" if result.unit == "us" else "limit"
     if limit.known:
-        return f"the tester's own {what} is {number(limit.value)} {result.unit}"
-    return f"the tester's own limit on these ports is not known; {number(limit.value)} {result.unit} was the most tried"
+        return f"the tester's own {what} is {number(limit.value)} {unit_of(result)}"
+    tried = f"{number(limit.value)} {unit_of(result)}"
+    return f"the tester's own limit on these ports is not known; {tried} was the most tried"

@@ -21,7 +21,7 @@ from natgauge.reports.extras import need
 from natgauge.reports.html import again, charts, delays, evidence, glance
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import Figure, figures
-from natgauge.reports.rows import number
+from natgauge.reports.rows import number, unit_of
 from natgauge.reports.shown import Line, below, lines_of
 from natgauge.reports.stored import Found, Stored
 from natgauge.results.comparing import shown
@@ -128,7 +128,7 @@ def _verdict(column: int, one: Stored) -> dict[str, Any]:
         "dut": result.dut,
         "metric": result.metric,
         "median": number(result.median),
-        "unit": text.unit_of(result),
+        "unit": unit_of(result),
         "total": result.figures.get("frames_per_second_total") and number(result.figures["frames_per_second_total"]),
         "sentences": text.sentences(result),
         "doubts": result.doubts,
