@@ -395,3 +395,12 @@ def test_a_parameter_of_another_kind_is_shown_as_it_is(name: str, value: Any) ->
     assert verdict(odd)
     assert len(csv_table.table([odd, plain]).splitlines()) == 3
     assert len({len(line) for line in table([odd, plain]).splitlines() if not line.startswith("Column")}) == 1
+
+
+def test_repetitions_that_drift_are_a_doubt_and_scattered_ones_are_none() -> None:
+    drifting = [100.0 + number for number in range(10)]
+    found = make(measured(drifting), Parameters())
+    (doubt,) = (one for one in found.doubts if one.word == "autocorrelated")
+    assert "lag-1 autocorrelation 0.80" in doubt.text
+    scattered = [100.0, 104.0, 101.0, 103.0, 100.0, 104.0, 101.0, 103.0, 100.0, 104.0]
+    assert "autocorrelated" not in [one.word for one in make(measured(scattered), Parameters()).doubts]

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.procedures.kit.summary import median_interval, percentile, summarize
+from natgauge.procedures.kit.summary import are_autocorrelated, autocorrelation, median_interval, percentile, summarize
 
 finite = st.floats(min_value=-1e9, max_value=1e9)
 
@@ -107,3 +108,31 @@ def test_too_few_values_tell_the_coverage_they_have() -> None:
     interval = median_interval([1.0, 2.0, 3.0])
     assert interval is not None
     assert (interval.lower, interval.upper, interval.coverage) == (1, 3, 0.75)
+
+
+def series(rng: random.Random, number: int, correlation: float) -> list[float]:
+    """An AR(1) process."""
+    value, found = rng.gauss(0, 1), []
+    for _ in range(number):
+        value = correlation * value + math.sqrt(1 - correlation**2) * rng.gauss(0, 1)
+        found.append(100 + value)
+    return found
+
+
+@pytest.mark.parametrize("number", [6, 10, 20])
+def test_independent_repetitions_are_hardly_ever_called_autocorrelated(number: int) -> None:
+    rng = random.Random(number)  # noqa: S311 - a simulation
+    assert sum(are_autocorrelated(series(rng, number, 0.0)) for _ in range(1000)) <= 60
+
+
+def test_repetitions_on_a_host_that_drifts_are_seen_as_such_when_there_are_enough() -> None:
+    rng = random.Random(1)  # noqa: S311 - a simulation
+    assert sum(are_autocorrelated(series(rng, 20, 0.9)) for _ in range(500)) >= 350
+    found = [autocorrelation(series(rng, 200, 0.7)) for _ in range(200)]
+    assert sum(one or 0.0 for one in found) / 200 == pytest.approx(0.7, abs=0.03)
+
+
+def test_few_values_or_equal_ones_tell_no_autocorrelation() -> None:
+    assert autocorrelation([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    assert autocorrelation([1.0] * 10) is None
+    assert not are_autocorrelated([1.0] * 10)

@@ -18,6 +18,7 @@ from natgauge.procedures.kit.lateness import SHORT
 from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
 from natgauge.procedures.kit.rare_loss import RARE
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.summary import are_autocorrelated, autocorrelation
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
 from natgauge.results.comparing import shown
 from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
@@ -63,6 +64,7 @@ def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ..
         *_excused(measured),
         *_limits(measured),
         *_repetitions(measured),
+        *_autocorrelated(measured),
         *_trials(measured),
         *_queues(measured, parameters),
         *_turns(parameters),
@@ -145,6 +147,17 @@ def _repetitions(measured: MeasurementResult) -> Iterator[Doubt]:
         values = ", ".join(f"{value:,.6g}" if value % 1 else f"{value:,.0f}" for value in summary.repetitions)
         beyond = f", farther from each other than the errors of their searches: {values}" if disagree else ""
         yield Doubt(word="wide spread", text=f"repetitions spread over {share} of their median{beyond}")
+
+
+def _autocorrelated(measured: MeasurementResult) -> Iterator[Doubt]:
+    """A host that drifts makes neighbours alike, and the interval of the median too narrow."""
+    values = measured.summary.repetitions
+    if are_autocorrelated(values):
+        text = (
+            f"repetitions resemble the ones before them (lag-1 autocorrelation {autocorrelation(values):.2f}); the "
+            "interval of the median takes them for independent, and is too narrow"
+        )
+        yield Doubt(word="autocorrelated", text=text)
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:

@@ -8,16 +8,24 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 #: Coverage the confidence interval of the median aims at.
 CONFIDENCE = 0.95
 #: Below this many values the nearest-rank 1st and 99th percentiles are the minimum and the maximum.
 VALUES_FOR_PERCENTILES = 100
+#: Of fewer values an autocorrelation says nothing; as many as the first interval of 95 % needs.
+LEAST_AUTOCORRELATED = 6
+#: Standard deviations that 95 % of a normal distribution lie below; that of the estimate is 1 / sqrt(n).
+ONE_SIDED_95 = 1.645
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range around the median of the population; it holds it with probability `coverage` (0 to 1)."""
+    """A range around the median of the population; it holds it with probability `coverage` (0 to 1).
+
+    It assumes nothing about the distribution, but that the values are independent.
+    """
 
     lower: float
     upper: float
@@ -110,6 +118,34 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     while 2 * (best + 1) <= number and _coverage(number, best + 1) >= confidence:
         best += 1
     return Interval(ordered[best - 1], ordered[number - best], _coverage(number, best))
+
+
+def autocorrelation(values: Sequence[float]) -> float | None:
+    """Lag-1 autocorrelation of values in the order they were measured.
+
+    The plain estimate of n independent values has the mean -1/n; that is put back.
+
+    Returns:
+        About -1 to 1; None for fewer than `LEAST_AUTOCORRELATED` values, or where all are alike.
+    """
+    number = len(values)
+    if number < LEAST_AUTOCORRELATED:
+        return None
+    mean = statistics.fmean(values)
+    apart = [value - mean for value in values]
+    square = sum(one * one for one in apart)
+    if not square:
+        return None
+    return sum(one * following for one, following in pairwise(apart)) / square + 1 / number
+
+
+def are_autocorrelated(values: Sequence[float]) -> bool:
+    """Whether values resemble the ones before them by more than 95 % of independent series would (one-sided).
+
+    Of few values only strong autocorrelation shows: False says that none was seen, not that there is none.
+    """
+    found = autocorrelation(values)
+    return found is not None and found > ONE_SIDED_95 / math.sqrt(len(values))
 
 
 def _coverage(number: int, rank: int) -> float:
