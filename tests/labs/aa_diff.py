@@ -34,7 +34,7 @@ REPETITIONS: Final = 4
 METRICS: Final[dict[str, dict[str, Any]]] = {
     "connection-rate": {"connections": 20_000},
     "throughput": {"connections": 5_000, "connection_rate": 50_000, "trial_seconds": 0.2},
-    "cost": {"connections": 10_000, "rounds": 2},
+    "cost": {"connections": 10_000, "rounds": 3},
 }
 #: Share of the pairs that may be called "worse" or "better", and what it comes to of ten runs.
 MAY_MISS: Final = 0.05
