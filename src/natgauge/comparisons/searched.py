@@ -32,6 +32,8 @@ _NOT_THE_DEVICE: Final[Mapping[DoubtWord, str]] = {
 }
 #: A doubt that says why no rate passed.
 _NO_RATE: Final[DoubtWord] = "loss at every rate"
+#: A doubt of the interval of a median; the ratios of a comparison are of rounds, within which a drift cancels out.
+_OF_MEDIANS: Final[DoubtWord] = "autocorrelated"
 #: A single search is no repetition of anything, and here others follow.
 _OF_SEVERAL: Final[DoubtWord] = "single repetition"
 
@@ -151,7 +153,7 @@ def _doubts(
     procedure: Procedure[SearchSettings], parameters: Parameters, measurements: Sequence[Measurement]
 ) -> tuple[Doubt, ...]:
     measured = make_result(procedure.metric, procedure.unit, {}, measurements)
-    return doubts.find(measured, parameters)
+    return tuple(one for one in doubts.find(measured, parameters) if one.word != _OF_MEDIANS)
 
 
 def _once_each(found: Sequence[Doubt], searches: int) -> Iterator[Doubt]:
