@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.labs.moments import Moments
 
 from natgauge.bench import bench
+from natgauge.procedures.kit import rate_search
 from natgauge.tester.highest import HighestRates
 
 HERE = Path(__file__).parent
@@ -21,6 +23,16 @@ LONGEST = (
 
 #: Beyond what a device of these tests does, and fast enough to be offered.
 RATES = HighestRates(2e6, 2e6)
+
+
+#: Of the first trial of a search, in seconds: every device here is fast enough for it.
+FIRST_TRIAL_SECONDS = 0.2
+
+
+@pytest.fixture(autouse=True)
+def searches_begin_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search for a rate of connections begins with a trial of two seconds, for a device may be slow."""
+    monkeypatch.setattr(rate_search, "FIRST_TRIAL_SECONDS", FIRST_TRIAL_SECONDS)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -38,3 +50,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: (HERE not in item.path.parents, places.get(item.path.stem, len(places))))
+
+
+@pytest.fixture
+def moments(request: pytest.FixtureRequest) -> Moments:
+    """When something is killed; a test that fails shows the seed."""
+    found = Moments.of_this_run()
+    request.node.add_report_section("setup", "random moments", f"the same moments again: {found.told}")
+    return found

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import subprocess
 from collections import Counter
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.labs.kills import Killed, clean, faults
+from tests.labs.moments import Moments
 from tests.labs.program import command_line, small_plan
 
 from natgauge.campaigns.journal import JOURNAL, entries
@@ -20,12 +20,12 @@ from natgauge.host.cpus import core_groups
 from natgauge.labs import locks, namespaces, upkeep
 from natgauge.reports.text import read_summary
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.alone
 
 NAME = "e2e-campaign"
-KILLS = 3
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 PLAN = small_plan("killed", NAME, ["nftables-nat44", "linux-ipv4"], 10_000)
+MANY = pytest.param(10, marks=pytest.mark.soak)
 
 
 def run(folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -40,14 +40,14 @@ def answered(folder: Path) -> int:
     return path.read_bytes().count(b'"event":"answer"') if path.exists() else 0
 
 
-def test_killed_at_random_moments_each_trial_counts_once(tmp_path: Path) -> None:
-    seed = random.randrange(2**32)  # noqa: S311 - any moment will do
-    moments = random.Random(seed)  # noqa: S311 - any moment will do
+@pytest.mark.slow("runs a campaign of eight repetitions, in several sessions")
+@pytest.mark.parametrize("kills", [1, MANY])
+def test_killed_at_random_moments_each_trial_counts_once(kills: int, tmp_path: Path, moments: Moments) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     before = LIMIT.read_text()
     pids: set[str] = set()
     try:
-        for number in range(KILLS):
+        for number in range(kills):
             resumed = ["--resume"] if (tmp_path / "out" / "campaign.json").exists() else []
             known = answered(tmp_path)
             process = run(tmp_path, *resumed)
@@ -57,14 +57,14 @@ def test_killed_at_random_moments_each_trial_counts_once(tmp_path: Path) -> None
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(moments.uniform(0.0, 0.3))
             process.kill()
-            assert process.wait() == -signal.SIGKILL, f"seed {seed}, kill {number}: {(tmp_path / 'log').read_text()}"
+            assert process.wait() == -signal.SIGKILL, f"{moments.told}, kill {number}: {(tmp_path / 'log').read_text()}"
             assert not status(tmp_path / "out").runs
-        assert run(tmp_path, "--resume").wait() == 0, f"seed {seed}: {(tmp_path / 'log').read_text()}"
+        assert run(tmp_path, "--resume").wait() == 0, f"{moments.told}: {(tmp_path / 'log').read_text()}"
         assert LIMIT.read_text() == before
         assert [name for name in namespaces.names() if name.startswith(f"ng-{NAME}-")] == []
         # A session names some labs after its process: the tester's cables, plain forwarding next to a device.
         left = [path.name for path in locks.RUN.iterdir() if {*path.stem.split("-")} & pids]
-        assert left == [], f"seed {seed}: {(tmp_path / 'log').read_text()}"
+        assert left == [], f"{moments.told}: {(tmp_path / 'log').read_text()}"
     finally:
         if any(lab.name == NAME for lab in upkeep.status()):
             upkeep.take_down(NAME)
@@ -73,26 +73,27 @@ def test_killed_at_random_moments_each_trial_counts_once(tmp_path: Path) -> None
     assert [(one.done, one.left, one.broken) for one in found.measurements] == [(2, 0, "")] * 4
     happened = list(entries(tmp_path / "out"))
     events = Counter(entry["event"] for entry in happened)
-    told = f"seed {seed}: {events}"
-    assert events["session"] == KILLS + 1, told
+    told = f"{moments.told}: {events}"
+    assert events["session"] == kills + 1, told
     assert events["repetition"] == 8, told
     assert events["repetition-redone"] == 0, told
     # Slices are answers, too. Only a trial that was running was lost.
     answered_trials = sum(entry["event"] == "answer" and entry["call"] == "measure" for entry in happened)
-    assert 0 <= events["trial"] - answered_trials <= KILLS, told
+    assert 0 <= events["trial"] - answered_trials <= kills, told
     assert list(faults(tmp_path / "out")) == [], told
     counted = [sum(read_summary(tmp_path / "out" / one.folder).trials.values()) for one in found.measurements]
     assert sum(counted) == answered_trials, told
 
 
-def test_real_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(tmp_path: Path) -> None:
+@pytest.mark.soak
+@pytest.mark.slow("runs a campaign whose workers start anew after each kill")
+def test_real_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(tmp_path: Path, moments: Moments) -> None:
     """`python -m tests.labs.kills --workers 2` does so a hundred times."""
-    seed = random.randrange(2**32)  # noqa: S311 - any moment will do
-    killed = Killed(random.Random(seed), KILLS, workers=min(2, len(core_groups())))  # noqa: S311 - any moment will do
+    killed = Killed(moments, most=10, workers=min(2, len(core_groups())))
     try:
         killed.run(tmp_path)
     finally:
         clean()
-    assert (killed.kills, killed.faults) == (KILLS, []), f"seed {seed}"
+    assert (killed.kills, killed.faults) == (10, []), moments.told
     assert killed.trials > 0
     assert [name for name in namespaces.names() if name.startswith("ng-kills-")] == []

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 import dask
 import pytest
 from tests.labs.kills import children
+from tests.labs.moments import Moments
 from tests.unit.campaigning import quick_disk, results
 from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, spread_out
 
@@ -25,19 +25,25 @@ from natgauge.procedures.kit.events import Event
 
 __all__ = ["alone", "own_run", "quick_disk"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow("workers are processes that start anew after each kill")
 
 
-def test_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(alone: Path, tmp_path: Path) -> None:
-    seed = random.randrange(2**32)  # noqa: S311 - any moment will do
-    moments = random.Random(seed)  # noqa: S311 - any moment will do
+@pytest.fixture(autouse=True)
+def searches_begin_fast() -> None:
+    """They begin as usual: workers are processes of their own, and have to find what this process finds."""
+
+
+@pytest.mark.parametrize("most", [1, pytest.param(4, marks=pytest.mark.soak)])
+def test_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(
+    most: int, alone: Path, tmp_path: Path, moments: Moments
+) -> None:
     over, kills = threading.Event(), [0]
 
     def kill() -> None:
         # One that ends before all stand ends the session: that is not what is asked here.
         while not over.is_set() and not (tmp_path / "out" / "journal.jsonl").exists():
             over.wait(0.05)
-        while not over.wait(moments.uniform(0.1, 1.5)) and kills[0] < 4:
+        while not over.wait(moments.uniform(0.1, 1.5)) and kills[0] < most:
             for victim in moments.sample(there := [*children(os.getpid())], min(1, len(there))):
                 with suppress(ProcessLookupError):
                     os.kill(victim, signal.SIGKILL)
@@ -50,11 +56,11 @@ def test_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(alone: Pa
     finally:
         over.set()
         killer.join()
-    assert kills[0] > 0, f"seed {seed}"
+    assert kills[0] > 0, moments.told
     counted_once(tmp_path)
     assert {(one.done, one.left, one.broken) for one in status(tmp_path / "out").measurements} == {(4, 0, "")}
     first = {key: value[0] for key, value in results(alone).items()}
-    assert {key: value[0] for key, value in results(tmp_path).items()} == first, f"seed {seed}"
+    assert {key: value[0] for key, value in results(tmp_path).items()} == first, moments.told
 
 
 def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path: Path) -> None:
