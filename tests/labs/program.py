@@ -29,6 +29,12 @@ def begins(name: str, cores: int = 1) -> bool:
     return True
 
 
+def own(name: str) -> str:
+    """The name of a lab that no other worker of pytest-xdist uses at the same time."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return f"{name}-{worker}" if worker else name
+
+
 def small_plan(name: str, lab: str, devices: Sequence[str], connections: int, *, throughput: bool = True) -> str:
     """A plan of two rough repetitions in `shared` placement."""
     named = ", ".join(f'"{device}"' for device in devices)

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from pyroute2 import IPRoute
 from tests.labs.calibration import Mode, calibrator, forwarder
+from tests.labs.program import own
 
 from natgauge.bench.bench import Bench, Planned, Player
 from natgauge.bench.lab_measurer import LabMeasurer
@@ -40,7 +41,7 @@ from natgauge.tester.highest import HighestRates
 from natgauge.trials import Progress
 from natgauge.words import Placement
 
-LAB_NAME = "known-answers"
+LAB_NAME = own("known-answers")
 RECIPES = Path(__file__).parent / "recipes"
 #: Octets of the tester's least IPv4 frame without FCS, as a queueing discipline counts them.
 FRAME_OCTETS = 60

@@ -3,55 +3,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from tests.labs.known_answers import table
-from tests.labs.known_answers.devices import Device, NotOnTimeError
+from tests.labs.known_answers.devices import NotOnTimeError
 from tests.labs.known_answers.harder_rows import EVERY_ROW
-from tests.labs.known_answers.rows import Look, Row, Value
-
-from natgauge import procedures
+from tests.labs.known_answers.rows import Row
+from tests.labs.known_answers.tiers import Tier, tier_of
 
 # Of a row; the longest takes some 20 s on a calm host, and disturbed trials are repeated.
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
+
+MARKS: dict[Tier, list[pytest.MarkDecorator]] = {
+    "beside others": [],
+    "alone": [pytest.mark.alone],
+    "soak": [pytest.mark.alone, pytest.mark.soak],
+}
 
 
-@pytest.mark.parametrize("row", EVERY_ROW, ids=lambda row: row.name)
+@pytest.mark.slow("a search or a series of trials of a device whose trials take some time")
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name, marks=MARKS[tier_of(row)]) for row in EVERY_ROW])
 def test_the_known_answer_is_found(row: Row) -> None:
     try:
         findings = table.run(row)
     except NotOnTimeError as error:
         pytest.skip(f"another load disturbed the device itself, so its truth is not known: {error}")
     assert [str(one) for one in findings if not one.within] == []
-
-
-def test_every_procedure_has_a_row() -> None:
-    # Devices of known cost are calibrated by themselves: tests.labs.known_costs.
-    measured = set(procedures.procedures()) - {"cost"}
-    assert {row.metric.partition(",")[0] for row in EVERY_ROW} - {"single trial"} == measured
-
-
-@pytest.mark.parametrize(
-    ("truth", "found", "within"),
-    [
-        (100.0, 97.9, False),
-        (100.0, 98.0, True),
-        (100.0, 101.0, True),
-        (100.0, 101.1, False),
-        ("FAIL", "FAIL", True),
-        ("FAIL", "PASS", False),
-    ],
-)
-def test_only_what_is_between_the_margins_is_within(truth: Value, found: Value, within: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    look = Look("figure", "frames", lambda _: found, truth, (2.0, 1.0), "as an example")
-    finding = table.Finding(Row("row", Device(words="device"), "metric", (look,)), look, truth, found, (2.0, 1.0))
-    assert finding.within is within
-    line = str(finding)
-    assert line.startswith("| device | ")
-    assert line.endswith("| yes |" if within else "| **no** |")
-
-
-def test_rows_have_names_of_their_own() -> None:
-    assert len({row.name for row in EVERY_ROW}) == len(EVERY_ROW)
-    assert all(dataclasses.is_dataclass(row.device) for row in EVERY_ROW)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows of the known-answer table run when: one for each mechanism in `make test`, the others in `make soak`."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from tests.labs.known_answers.rows import Row
+
+Tier = Literal["beside others", "alone", "soak"]
+
+#: Their figures are counts, which a busy host does not change: a trial that it disturbs is INVALID, and repeated.
+COUNTED: Final = frozenset(
+    {
+        "loss of every 50th frame",
+        "duplicates",
+        "reordering",
+        "damage",
+        "leak",
+        "mistranslation",
+        "stop",
+        "count that traffic contradicts",
+    }
+)
+#: Why `make test` does without a row.
+REPEATED: Final = {
+    "throughput by mlrsearch": "the device of `throughput`; the other search is held against simulated devices",
+    "resolution rate": "the device of `throughput`; test_resolution.py has exact counts of queries",
+    "connection rate": "a known rate of connections has `connection-rate behind a deep queue`",
+    "validated connection rate": "the search of the connection rate, with another judgement of each trial",
+    "loss of every 40th frame of a router": "every 50th frame, in the other direction",
+    "delay of 10000 us": "a longer delay",
+    "inter packet delay variation": "the device and the delays of `packet delay variation`",
+    "burst into a queue": "another buffer than that of `burst into a bucket`",
+    "recovery of a queue": "another overload than that of `recovery from a penalty`",
+    "table capacity": "the capacity of a device that tells its limit; `capacity of 6543` is told none",
+    "orders of enumeration": "how many four tuples the draws name is arithmetic; truth/ has the counts",
+    "capacity of 10000 behind a deep queue": "a slower device than that of 6543",
+    "capacity of 25000 behind a deep queue": "a still slower device",
+    "validated-connection-rate behind a deep queue": "the queue of `connection-rate behind a deep queue`",
+    "throughput behind a deep queue": "the queue of `connection-rate behind a deep queue`",
+    "loss beside stalls": "truth/test_stalls.py has loss at every rate beside stalls",
+    "new connections on a wire": "test_foreign.py counts the same device's connections, trial by trial",
+}
+
+
+def tier_of(row: Row) -> Tier:
+    """When a row runs. `python -m tests.labs.known_answers` runs all."""
+    if row.name in REPEATED:
+        return "soak"
+    return "beside others" if row.name in COUNTED else "alone"
