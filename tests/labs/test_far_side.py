@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ import dns.message
 import dns.rcode
 import dns.rdatatype
 import pytest
-from tests.labs.test_resolution import MOST_TRIALS, PLAN, N, asking, captured, decided, every_one_answered, queries_of
+from tests.labs.program import own
+from tests.labs.test_resolution import NAME, PLAN, N, asking, captured, every_one_answered, queries_of
+from tests.labs.trying import decided, passing
 
 import natgauge
 from natgauge.bench.bench import Bench
@@ -31,21 +34,23 @@ from natgauge.host.cpus import usable_cpus
 from natgauge.labs import namespaces, upkeep
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.locks import directory_of
-from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.events import Event
 from natgauge.trials import Progress
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.alone,
-    pytest.mark.skipif(len(usable_cpus()) < 2, reason="a server wants a core of its own"),
-]
+pytestmark = pytest.mark.skipif(len(usable_cpus()) < 2, reason="a server wants a core of its own")
+#: Where a server has to keep up with the queries, it needs its core for itself.
+alone, soak = pytest.mark.alone, pytest.mark.soak
 
 SERVERS = sorted(far_side.available())
-QUERIES = 5_000
+ONE_SERVER = ["knot", pytest.param("nsd", marks=soak)]
+#: Each device and each server once; `make soak` has the other pairs.
+PAIRS = [("linux-ipv6", "knot"), ("nftables-nat44", "nsd"), ("map-t", "knot")]
+OTHERS = [("linux-ipv6", "nsd"), ("nftables-nat44", "knot"), ("map-t", "nsd")]
+RATE, QUERIES = 5_000.0, 1_500
 #: A rate that any server keeps up with, on one core.
 ASKED = replace(
-    PLAN, phase1_rate=2_000.0, phase2=Phase2Plan(float(QUERIES), 0.0, 1.0), loss_tolerance=0.0, handed_on=True
+    PLAN, phase1_rate=2_000.0, phase2=Phase2Plan(RATE, 0.0, QUERIES / RATE), loss_tolerance=0.0, handed_on=True
 )
 #: Each answer, right or wrong, is in one of these; a query that is none is in another one.
 STATISTICS = {
@@ -70,36 +75,42 @@ def statistics(bench: Bench, server: str) -> tuple[int, dict[str, int]]:
     return every, {name: int(number) for name, number in map(str.split, lines) if int(number)}
 
 
-def answered(measurer: LabMeasurer, plan: TrialPlan) -> TrialOutcome:
-    """The first trial that passed, of a few: others may keep the server's core, or a stall may take a query."""
-    outcome = decided(measurer, plan)
-    for _ in range(MOST_TRIALS - 1):
-        if outcome.verdict is Verdict.PASS:
-            break
-        outcome = decided(measurer, plan)
-    return outcome
+@pytest.fixture(scope="module")
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, Bench, LabMeasurer]]:
+    """A server, the bench of a device before it, and the tester; one bench serves all tests of a pair."""
+    dut, server = request.param
+    with asking(dut, far_side=server, placement="shared", lab_name=own("served")) as (bench, measurer):
+        yield server, bench, measurer
+
+
+def on(*pairs: tuple[str, str], further: Sequence[tuple[str, str]] = ()) -> pytest.MarkDecorator:
+    """For these devices and servers, in `make soak` for further ones."""
+    named = [pytest.param(pair, id="-".join(pair)) for pair in pairs]
+    more = [pytest.param(pair, id="-".join(pair), marks=soak) for pair in further]
+    return pytest.mark.parametrize("served", [*named, *more], indirect=True, scope="module")
 
 
 def test_every_server_of_the_folder_is_tried() -> None:
     assert set(STATISTICS) == set(SERVERS) == {"knot", "nsd"}
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("dut", ["linux-ipv6", "nftables-nat44", "map-t"])
-def test_every_query_is_understood_and_every_answer_is_right(dut: str, server: str) -> None:
-    with asking(dut, far_side=server, placement="shared") as (bench, measurer):
-        for query in ("aaaa", "a"):
-            before, _ = statistics(bench, server)
-            trials = measurer.number
-            outcome = answered(measurer, replace(ASKED, query=query))
-            every_one_answered(outcome, QUERIES)
-            had, answers = statistics(bench, server)
-            assert answers == {"NOERROR": had}
-            if measurer.number == trials + 1:
-                assert had - before == N + QUERIES
+@alone
+@on(*PAIRS, further=OTHERS)
+def test_every_query_is_understood_and_every_answer_is_right(served: tuple[str, Bench, LabMeasurer]) -> None:
+    server, bench, measurer = served
+    for query in ("aaaa", "a"):
+        before, _ = statistics(bench, server)
+        trials = measurer.number
+        outcome = passing(measurer, replace(ASKED, query=query))
+        every_one_answered(outcome, QUERIES)
+        had, answers = statistics(bench, server)
+        assert answers == {"NOERROR": had}
+        if measurer.number == trials + 1:
+            assert had - before == N + QUERIES
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@alone
+@pytest.mark.parametrize("server", ONE_SERVER)
 def test_an_answer_that_is_not_the_one_expected_is_not_counted(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(far_side, "ADDRESS6", "2001:2::54")
     with asking("nftables-nat44", far_side=server, placement="shared") as (_, measurer):
@@ -110,13 +121,16 @@ def test_an_answer_that_is_not_the_one_expected_is_not_counted(server: str, monk
     assert 0.9 * QUERIES < counts.wrong_answers <= QUERIES
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_library_of_others_reads_each_query_and_the_servers_answer_to_it(server: str) -> None:
+@alone
+@on(("nftables-nat44", "nsd"), further=[("nftables-nat44", "knot")])
+def test_a_library_of_others_reads_each_query_and_the_servers_answer_to_it(
+    served: tuple[str, Bench, LabMeasurer],
+) -> None:
     plan = replace(ASKED, connections=50, phase1_rate=500.0, phase2=Phase2Plan(500.0, 0.0, 0.2))
-    with asking("nftables-nat44", 50, far_side=server, placement="shared") as (bench, measurer):
-        device = bench.lab.devices[0]
-        assert isinstance(device, NamespaceDevice)
-        seen = captured(device, lambda: answered(measurer, plan))
+    _, bench, measurer = served
+    device = bench.lab.devices[0]
+    assert isinstance(device, NamespaceDevice)
+    seen = captured(device, lambda: passing(measurer, plan))
     asked = {dns.message.from_wire(one.payload).question[0].name: one for one in seen if one.destination_port == 53}
     answers = [one for one in seen if one.source_port == 53]
     assert len(answers) == len(asked) >= 150
@@ -132,9 +146,12 @@ def test_a_library_of_others_reads_each_query_and_the_servers_answer_to_it(serve
         assert one.checksums_right
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@alone
+@pytest.mark.slow("two searches: the server behind the device, and the server alone")
+@pytest.mark.parametrize("server", ONE_SERVER)
 def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: str, tmp_path: Path) -> None:
-    asked: dict[str, Any] = {"profile": "quick", "connection_rate": 50_000.0, "lab_name": "resolution"}
+    quick = {"profile": "quick", "trial_seconds": 0.2, "error": "50%"}
+    asked: dict[str, Any] = {**quick, "connection_rate": 50_000.0, "lab_name": NAME}
     found = natgauge.measure(
         "resolution-rate", "nftables-nat44", far_side=server, placement="shared", results=tmp_path, **asked
     )
@@ -153,6 +170,8 @@ def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: 
     assert all(trial["request"]["frame"]["handed_on"] for trial in asking_trials)
 
 
+@alone
+@pytest.mark.slow("the server stands still in the middle of a trial of three seconds")
 def test_what_a_server_does_not_read_in_time_is_the_servers() -> None:
     """It stands still for a part of the trial, so its sockets run over."""
     with asking("nftables-nat44", far_side="knot", placement="shared") as (bench, measurer):
@@ -186,12 +205,13 @@ class Killing:
             self.pid = 0
 
 
+@alone
 def test_a_server_that_dies_is_named_and_ends_the_measurement() -> None:
     with asking("nftables-nat44", far_side="knot", placement="shared") as (bench, measurer):
         watch = Killing()
         measurer.watch = watch
         watch.pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
-        plan = replace(ASKED, phase2=Phase2Plan(float(QUERIES), 0.0, 3.0))
+        plan = replace(ASKED, phase2=Phase2Plan(RATE, 0.0, 3.0))
         with pytest.raises(BrokenError, match=r"knot on device server: .*knotd was ended by SIGKILL") as error:
             measurer.measure(plan)
         assert "\n" not in str(error.value)
@@ -209,7 +229,7 @@ def test_a_server_that_is_not_installed_is_refused_with_its_package(monkeypatch:
         asking("linux-ipv4", far_side="nsd", placement="shared"),
     ):
         pass
-    assert not namespaces.exists("ng-resolution-tester")
+    assert not namespaces.exists(f"ng-{NAME}-tester")
 
 
 def processes_of(netns: str) -> list[str]:
@@ -227,22 +247,22 @@ def runs(pid: int) -> bool:
 def test_nothing_is_left_of_a_killed_measurement(tmp_path: Path) -> None:
     asked = ["measure", "resolution-rate", "--dut=nftables-nat44", "--placement=shared", "--far-side=knot"]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from natgauge.cli import main; main()", *asked, "--lab-name=resolution"],
+        [sys.executable, "-c", "from natgauge.cli import main; main()", *asked, f"--lab-name={NAME}"],
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 60
-    while "knotd" not in processes_of("ng-resolution-tester"):
+    while "knotd" not in processes_of(f"ng-{NAME}-tester"):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    servers = namespaces.processes("ng-resolution-tester")
+    servers = namespaces.processes(f"ng-{NAME}-tester")
     process.send_signal(signal.SIGKILL)
     process.wait()
-    upkeep.clean({"resolution"})
-    assert not namespaces.exists("ng-resolution-tester")
-    assert not directory_of("resolution").exists()
+    upkeep.clean({NAME})
+    assert not namespaces.exists(f"ng-{NAME}-tester")
+    assert not directory_of(NAME).exists()
     assert not any(map(runs, servers))
 
 
@@ -260,9 +280,11 @@ def test_a_lab_that_stays_keeps_nothing_of_a_server() -> None:
         assert after.stdout == "1\n"
 
 
-def test_plain_frames_do_not_reach_it() -> None:
-    with asking("nftables-nat44", far_side="nsd", placement="shared") as (bench, measurer):
-        before, _ = statistics(bench, "nsd")
-        plain = decided(measurer, TrialPlan(N, 5_000.0, Phase2Plan(2_000.0, 2_000.0, 0.5)))
-        assert plain.verdict is Verdict.PASS, plain.reason
-        assert statistics(bench, "nsd")[0] == before
+@alone
+@on(("nftables-nat44", "nsd"))
+def test_plain_frames_do_not_reach_it(served: tuple[str, Bench, LabMeasurer]) -> None:
+    server, bench, measurer = served
+    before, _ = statistics(bench, server)
+    plain = decided(measurer, TrialPlan(N, 5_000.0, Phase2Plan(2_000.0, 2_000.0, 0.5)))
+    assert plain.verdict is Verdict.PASS, plain.reason
+    assert statistics(bench, server)[0] == before

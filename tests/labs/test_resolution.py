@@ -15,7 +15,9 @@ import dns.message
 import dns.rrset
 import pytest
 from tests.labs.datagrams import Datagram, parse
+from tests.labs.program import own
 from tests.labs.test_compare import recipe
+from tests.labs.trying import decided
 
 import natgauge
 from natgauge.bench.bench import Bench
@@ -26,42 +28,32 @@ from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.namespaces import inside
 from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+soak = pytest.mark.soak
 
+NAME = own("resolution")
 #: Half of what a port set of `map-t` has.
 N = 500
-QUERIES = 20_000
-#: A second of queries at a rate that any device keeps up with.
+QUERIES = 5_000
+#: A quarter of a second of queries at a rate that any device keeps up with.
 PLAN = TrialPlan(
     N,
     10_000.0,
-    Phase2Plan(float(QUERIES), 0.0, 1.0),
+    Phase2Plan(20_000.0, 0.0, 0.25),
     frame_timeout_seconds=0.25,
     loss_tolerance=0.0001,
     query="aaaa",
 )
-#: On a host that is never calm trials are disturbed.
-MOST_TRIALS = 10
 
 
 @contextmanager
 def asking(dut: str | Path, connections: int = N, **choices: object) -> Iterator[tuple[Bench, LabMeasurer]]:
     """A device that is ready for queries."""
-    asked = {"lab_name": "resolution", "connections": connections, "connection_rate": 10_000.0, **choices}
+    asked = {"lab_name": NAME, "connections": connections, "connection_rate": 10_000.0, **choices}
     question = ask("resolution-rate", dut, asked)
     bench = Bench(question.cell)
     planned = bench.plan("resolution-rate", question.settings)
     with bench:
         yield bench, bench.ready(planned, Memory()).measurer
-
-
-def decided(measurer: LabMeasurer, plan: TrialPlan) -> TrialOutcome:
-    """The first trial that speaks of the device."""
-    for _ in range(MOST_TRIALS):
-        outcome = measurer.measure(plan)
-        if outcome.verdict is not Verdict.INVALID:
-            return outcome
-    raise AssertionError(outcome.reason)
 
 
 def queries_of(outcome: TrialOutcome) -> Counts:
@@ -78,7 +70,10 @@ def every_one_answered(outcome: TrialOutcome, queries: int) -> None:
     assert outcome.table_count in {None, N}
 
 
-@pytest.mark.parametrize("dut", ["linux-ipv4", "linux-ipv6", "nftables-nat44", "nftables-nat66", "map-t"])
+ROUTERS = [pytest.param(name, marks=soak) for name in ("linux-ipv4", "linux-ipv6")]
+
+
+@pytest.mark.parametrize("dut", ["nftables-nat44", "nftables-nat66", "map-t", *ROUTERS])
 def test_every_query_is_answered_once_and_counted_exactly(dut: str) -> None:
     with asking(dut) as (_, measurer):
         for query in ("aaaa", "a"):
@@ -103,17 +98,20 @@ def test_a_known_loss_is_counted_and_its_way_is_known(port: str, tmp_path: Path,
     assert any(f"{counts.lost} of {QUERIES} queries were not answered right" in note for note in tolerated.notes)
 
 
+@soak
+@pytest.mark.alone
+@pytest.mark.slow("searches for a rate with trials of half a second")
 def test_the_highest_rate_is_found_by_trials_whose_counts_are_exact(tmp_path: Path) -> None:
     found = natgauge.measure(
         "resolution-rate",
         "nftables-nat44",
         profile="quick",
         connection_rate=50_000.0,
-        lab_name="resolution",
+        lab_name=NAME,
         results=tmp_path,
     )
     assert found.result.unit == "queries/s"
-    assert found.result.summary.median > QUERIES
+    assert found.result.summary.median > 20_000
     traffic = found.document["parameters"]["traffic"]
     assert (traffic["destination_ports"], traffic["frame_size"]) == ("53-53", 114)
     trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
@@ -144,13 +142,22 @@ def captured(device: NamespaceDevice, trial: Callable[[], TrialOutcome]) -> list
                 found.append(datagram)
 
 
+@pytest.fixture(scope="module")
+def few() -> Iterator[tuple[Bench, LabMeasurer]]:
+    """A NAT44 of which each query can be looked at."""
+    with asking("nftables-nat44", 50, lab_name=own("resolution-few")) as made:
+        yield made
+
+
 @pytest.mark.parametrize(("query", "address"), [("a", "198.18.0.53"), ("aaaa", "2001:2::53")])
-def test_a_library_of_others_writes_the_same_queries_and_answers_octet_by_octet(query: str, address: str) -> None:
+def test_a_library_of_others_writes_the_same_queries_and_answers_octet_by_octet(
+    query: str, address: str, few: tuple[Bench, LabMeasurer]
+) -> None:
     plan = replace(PLAN, connections=50, phase1_rate=500.0, phase2=Phase2Plan(500.0, 0.0, 0.2), query=query)  # type: ignore[arg-type]
-    with asking("nftables-nat44", 50) as (bench, measurer):
-        device = bench.lab.devices[0]
-        assert isinstance(device, NamespaceDevice)
-        seen = captured(device, lambda: decided(measurer, plan))
+    bench, measurer = few
+    device = bench.lab.devices[0]
+    assert isinstance(device, NamespaceDevice)
+    seen = captured(device, lambda: decided(measurer, plan))
     asked = [one for one in seen if one.destination_port == 53]
     answered = {one.payload: one for one in seen if one.source_port == 53}
     names = set()
