@@ -3,28 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
-from tests.labs.test_measure import GATEWAYS, left_behind, machine_settings
+from tests.labs.test_measure import left_behind, machine_settings
+from tests.labs.trying import passing
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.campaigns.store import Memory
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import Verdict
+from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.trials import StreamCounts, TrialResult
 
 CONNECTIONS = 3000
-#: tayga handles about a hundred thousand frames/s; a rough search is enough to see that everything fits together.
-QUICK: Mapping[str, Any] = {"repeat": 1, "error": "30%", "confirm": False, "invalid_repeats": 3}
+#: One of each kind: a router and a NAT of the kernel, a chain of two devices. A translator that is a process is below.
+KINDS = ("linux-ipv6", "nftables-nat44", "ds-lite")
+FURTHER = (
+    "linux-ipv4", "iptables-nat44", "nftables-nat66", "iptables-nat66", "tayga-nat64", "tayga-siit", "nftables-nptv6",
+    "464xlat-tayga",
+)  # fmt: skip
+#: A rough search is enough to see that everything fits together.
+QUICK: Mapping[str, Any] = {"repeat": 1, "error": "50%", "confirm": False, "invalid_repeats": 3}
 PHASE2: Mapping[str, Any] = {**QUICK, "trial_seconds": 0.2, "connection_rate": 20_000.0}
+#: Rates that each of these gateways keeps up with, in frames/s of each direction and in connections/s.
+FORWARDING_RATE, OPENING_RATE, SECONDS = 5000.0, 5000.0, 0.4
 ROUTES_IPV6_TOO = ("nftables-nat44", "tayga-nat64", "tayga-siit")
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.alone
+soak = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +49,10 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     assert settings is None or after is None or after == settings
 
 
-def on(*gateways: str) -> pytest.MarkDecorator:
-    """For these gateways; one bench serves all tests of a gateway."""
-    return pytest.mark.parametrize("bench", gateways, indirect=True, scope="module")
+def on(*gateways: str, further: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """For these gateways, in `make soak` for further ones; one bench serves all tests of a gateway."""
+    more = [pytest.param(name, marks=soak) for name in further]
+    return pytest.mark.parametrize("bench", [*gateways, *more], indirect=True, scope="module")
 
 
 def measured(bench: Bench, metric: str, **settings: Any) -> tuple[MeasurementResult, list[Mapping[str, Any]]]:
@@ -52,6 +63,14 @@ def measured(bench: Bench, metric: str, **settings: Any) -> tuple[MeasurementRes
     assert result.summary.median > 0
     assert passed
     return result, passed
+
+
+def tried(bench: Bench, metric: str, phase2: Phase2Plan | None = None, **settings: Any) -> Mapping[str, Any]:
+    """A trial of this metric that passed, at a rate that the gateway keeps up with."""
+    kept = Memory()
+    measurer = bench.ready(bench.plan(metric, settings), kept).measurer
+    passing(measurer, TrialPlan(CONNECTIONS, OPENING_RATE, phase2, stateless=bool(settings.get("stateless"))))
+    return kept.trials[-1]
 
 
 def opened(bench: Bench) -> int | None:
@@ -68,18 +87,17 @@ def phase2_of(trial: Mapping[str, Any]) -> dict[str, StreamCounts]:
     return {side: counts for side, counts in both.items() if counts is not None}
 
 
-@on(*GATEWAYS)
+@on(*KINDS, further=FURTHER)
 def test_it_is_measured_and_its_own_count_agrees(bench: Bench) -> None:
-    _, passed = measured(bench, "connection-rate", **QUICK)
-    for trial in passed:
-        result = trial["result"]
-        assert trial["device_count_after"] == opened(bench)
-        assert result.state_table.stored == CONNECTIONS
-        assert result.phase1.received_frames == CONNECTIONS
-        assert result.phase1.untranslated == 0
+    trial = tried(bench, "connection-rate")
+    result = trial["result"]
+    assert trial["device_count_after"] == opened(bench)
+    assert result.state_table.stored == CONNECTIONS
+    assert result.phase1.received_frames == CONNECTIONS
+    assert result.phase1.untranslated == 0
 
 
-@on("nftables-nat44", "tayga-nat64")
+@on("nftables-nat44", further=["tayga-nat64"])
 @pytest.mark.parametrize("directions", ["both", "up", "down"])
 def test_throughput_counts_the_directions_that_were_asked_for(
     bench: Bench, directions: Literal["both", "up", "down"]
@@ -93,6 +111,8 @@ def test_throughput_counts_the_directions_that_were_asked_for(
     )
 
 
+@soak
+@pytest.mark.slow("starts a process anew for each trial of two searches")
 @pytest.mark.skipif(len(usable_cpus()) < 2, reason="an isolated device needs a core of its own")
 def test_the_queue_before_a_process_makes_it_no_faster_where_it_shares_the_senders_core() -> None:
     # The queue holds all of these: without a time limit they pass at thirty times what tayga does.
@@ -100,47 +120,53 @@ def test_the_queue_before_a_process_makes_it_no_faster_where_it_shares_the_sende
     for placement in ("isolated", "shared"):
         asked = {"connections": CONNECTIONS, "lab_name": "e2e-turns", "placement": placement}
         with Bench(ask("connection-rate", "tayga-nat64", asked).cell) as made:
-            result, passed = measured(made, "connection-rate", **QUICK)
+            result, passed = measured(made, "connection-rate", **{**QUICK, "error": "30%"})
         found[placement] = result.summary.median
         assert all(trial["plan"].frame_timeout_seconds for trial in passed)
     assert found["shared"] < 3 * found["isolated"]
 
 
+BOTH_WAYS = Phase2Plan(FORWARDING_RATE, FORWARDING_RATE, SECONDS)
+
+
+def everything_came_through(trial: Mapping[str, Any]) -> None:
+    """Every frame of phase 2, translated as it should be."""
+    for counts in phase2_of(trial).values():
+        assert (counts.untranslated, counts.mistranslated) == (0, 0)
+        assert counts.received_frames == counts.offered_frames == FORWARDING_RATE * SECONDS
+
+
+@pytest.mark.slow("the translator is a process that starts anew before the trial")
 def test_a_stateless_translator_is_measured_without_a_phase_1_and_maps_every_address() -> None:
     # 512 addresses beyond 198.18.0.255: a carry that went wrong would be seen.
     sources = {"source_addresses": "2001:2::2-2001:2::201", "connections": CONNECTIONS, "lab_name": "e2e-siit"}
     with Bench(ask("throughput", "tayga-siit", sources).cell) as made:
-        _, passed = measured(made, "throughput", stateless=True, trial_seconds=0.2, **QUICK)
-    for trial in passed:
-        assert trial["result"].phase1 is None
-        mapped = trial["request"].responder.destination_addresses
-        assert (mapped.first, mapped.last) == ("198.18.0.2", "198.18.2.1")
-        for counts in phase2_of(trial).values():
-            assert (counts.untranslated, counts.mistranslated) == (0, 0)
-            assert counts.received_frames == counts.offered_frames
+        trial = tried(made, "throughput", BOTH_WAYS, stateless=True)
+    assert trial["result"].phase1 is None
+    mapped = trial["request"].responder.destination_addresses
+    assert (mapped.first, mapped.last) == ("198.18.0.2", "198.18.2.1")
+    everything_came_through(trial)
 
 
+@soak
+@pytest.mark.slow("the translator is a process that starts anew before each of two trials")
 def test_a_clat_is_measured_alone_from_ipv4_to_ipv6() -> None:
     sources = {"source_addresses": "10.0.0.2-10.0.2.1", "connections": CONNECTIONS, "lab_name": "e2e-clat"}
     with Bench(ask("throughput", "tayga-clat", sources).cell) as made:
-        _, passed = measured(made, "throughput", stateless=True, trial_seconds=0.2, **QUICK)
-        _, opening = measured(made, "connection-rate", **QUICK)
-    for trial in passed:
-        request = trial["request"]
-        assert (request.initiator.destination_addresses.first, request.responder.addresses.first) == (
-            "198.19.0.2",
-            "2001:2:0:1::c613:2",
-        )
-        mapped = request.responder.destination_addresses
-        assert (mapped.first, mapped.last) == ("2001:2:0:9::2", "2001:2:0:9::201")
-        for counts in phase2_of(trial).values():
-            assert (counts.untranslated, counts.mistranslated) == (0, 0)
-            assert counts.received_frames == counts.offered_frames
-    for trial in opening:
-        assert trial["result"].state_table.stored == CONNECTIONS
+        trial = tried(made, "throughput", BOTH_WAYS, stateless=True)
+        opening = tried(made, "connection-rate")
+    request = trial["request"]
+    assert (request.initiator.destination_addresses.first, request.responder.addresses.first) == (
+        "198.19.0.2",
+        "2001:2:0:1::c613:2",
+    )
+    mapped = request.responder.destination_addresses
+    assert (mapped.first, mapped.last) == ("2001:2:0:9::2", "2001:2:0:9::201")
+    everything_came_through(trial)
+    assert opening["result"].state_table.stored == CONNECTIONS
 
 
-@on(*ROUTES_IPV6_TOO)
+@on("nftables-nat44", further=["tayga-nat64", "tayga-siit"])
 def test_native_ipv6_goes_by_beside_the_frames_under_test(bench: Bench) -> None:
     _, passed = measured(bench, "throughput", foreground_share=0.9, **PHASE2)
     for trial in passed:
