@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,8 @@ import natgauge
 from natgauge.errors import UsageError
 from natgauge.host.sampling import PROGRAM
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+#: All but the refusals judge how long something takes.
+alone = pytest.mark.alone
 
 
 def labs() -> str:
@@ -24,6 +24,14 @@ def labs() -> str:
     return "\n".join(line for line in listed.splitlines() if line.startswith("ng-cost-"))
 
 
+def hot_spots(found: natgauge.Answer) -> str:
+    """Where a frame from the Initiator spends its time."""
+    (told,) = (note for note in found.result.notes if note.startswith("hot spots of a frame from the Initiator"))
+    return told
+
+
+@alone
+@pytest.mark.slow("four rounds of four quantities")
 def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> None:
     found = natgauge.measure(
         "cost", "linux-ipv4", connections=20_000, repeat=1, rounds=4, lab_name="known-cost", results=tmp_path
@@ -39,6 +47,7 @@ def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> N
     assert labs() == ""
 
 
+@alone
 def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_path: Path) -> None:
     figures = natgauge.measure(
         "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=2, lab_name="known-cost", results=tmp_path
@@ -47,20 +56,27 @@ def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_p
     assert figures["new_ns"] > figures["up_ns"] > figures["up_forwarding_ns"] > 0
 
 
+#: The look-up of its connection, which every frame of a NAT needs and no other.
+LOOK_UP = "__nf_conntrack_find_get"
+
+
+@alone
+@pytest.mark.slow("perf samples the core and reads its own file afterwards")
 @pytest.mark.skipif(shutil.which(PROGRAM) is None, reason="no perf: apt-get install linux-perf")
-def test_hot_spots_of_a_nat_are_functions_that_plain_forwarding_does_not_run(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"quantities": "up", "connections": 20_000, "repeat": 1, "rounds": 2, "hot_spots": True}
-    told = {}
-    for dut in ("nftables-nat44", "linux-ipv4"):
-        found = natgauge.measure("cost", dut, lab_name="known-cost", results=tmp_path, **given)
-        (told[dut],) = (
-            note for note in found.result.notes if note.startswith("hot spots of a frame from the Initiator")
-        )
-    # The look-up of its connection, which every frame of a NAT needs and no other.
-    assert "__nf_conntrack_find_get" in told["nftables-nat44"]
-    assert "conntrack" not in told["linux-ipv4"]
+@pytest.mark.parametrize(
+    ("dut", "own"), [("nftables-nat44", True), pytest.param("linux-ipv4", False, marks=pytest.mark.soak)]
+)
+def test_hot_spots_of_a_nat_are_functions_that_plain_forwarding_does_not_run(
+    dut: str, tmp_path: Path, *, own: bool
+) -> None:
+    found = natgauge.measure(
+        "cost", dut, quantities="up", connections=20_000, repeat=1, rounds=2, hot_spots=True, lab_name="known-cost",
+        results=tmp_path,
+    )  # fmt: skip
+    assert (LOOK_UP in hot_spots(found), "conntrack" in hot_spots(found)) == (own, own)
 
 
+@alone
 def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_path: Path) -> None:
     found = natgauge.measure(
         "connection-rate", "nftables-nat44", connections=20_000, repeat=1, lab_name="known-cost", results=tmp_path

@@ -12,7 +12,9 @@ import pytest
 import natgauge
 
 GATEWAY = "nftables-nat44"
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+#: Known answers hold these metrics against devices of known truth (`known_answers`); here they are asked as users do.
+soak = pytest.mark.soak
+whole = pytest.mark.slow("a whole measurement of a large table")
 
 
 def measure(metric: str, folder: Path, **others: Any) -> natgauge.Answer:
@@ -20,6 +22,9 @@ def measure(metric: str, folder: Path, **others: Any) -> natgauge.Answer:
     return natgauge.measure(metric, GATEWAY, **given)
 
 
+@soak
+@whole
+@pytest.mark.alone
 def test_the_capacity_is_the_limit_that_was_set(tmp_path: Path) -> None:
     """Linux throws one-way connections out for new ones at its limit, so the oldest ones no longer answer."""
     found = measure("table-capacity", tmp_path, connections=20_000, table_size=4096)
@@ -28,6 +33,9 @@ def test_the_capacity_is_the_limit_that_was_set(tmp_path: Path) -> None:
     assert found.result.limited_by == "table"
 
 
+@soak
+@whole
+@pytest.mark.alone
 def test_draws_create_as_many_connections_as_chance_has_it(tmp_path: Path) -> None:
     """The device's own count against arithmetic; 6 standard deviations of the draws are below 1 % of them."""
     found = measure(
@@ -40,6 +48,9 @@ def test_draws_create_as_many_connections_as_chance_has_it(tmp_path: Path) -> No
     assert figures["ending_new_percent"] == pytest.approx(100 / math.e, abs=12)
 
 
+@soak
+@whole
+@pytest.mark.alone
 def test_a_full_table_takes_longer_to_empty_than_an_empty_one(tmp_path: Path) -> None:
     found = measure("tear-down-rate", tmp_path, connections=50_000, connection_rate=100_000.0)
     figures = found.result.figures
