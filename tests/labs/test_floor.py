@@ -11,11 +11,16 @@ from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
 from natgauge.words import Quantity
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.alone
+SMALL, LARGE = FrameKind("ipv4", 64, delays=False), FrameKind("ipv6", 1518, delays=True)
+#: Each direction and each kind of frames once; `make soak` has the other pairs.
+PAIRS = [(SMALL, "up"), (LARGE, "down"), (SMALL, "both")]
+OTHERS = [(LARGE, "up"), (SMALL, "down"), (LARGE, "both")]
 
 
-@pytest.mark.parametrize("quantity", ["up", "down", "both"])
-@pytest.mark.parametrize("kind", [FrameKind("ipv4", 64, delays=False), FrameKind("ipv6", 1518, delays=True)])
+@pytest.mark.parametrize(
+    ("kind", "quantity"), [*PAIRS, *(pytest.param(*pair, marks=pytest.mark.soak) for pair in OTHERS)]
+)
 def test_no_frame_of_either_is_lost_and_the_floor_is_faster(kind: FrameKind, quantity: Quantity) -> None:
     with CableLab(cable_name()) as cable:
         # It breaks when a frame is lost.

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.unit.made_campaign import campaign
+
+from natgauge.comparisons import asked
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -19,11 +23,30 @@ def test_the_page_has_examples() -> None:
     assert len(EXAMPLES) == 6
 
 
-@pytest.mark.slow
-@pytest.mark.alone
-@pytest.mark.parametrize("example", EXAMPLES, ids=["measurement", "comparison", "bench", "observer", "error", "frames"])
+NAMES = ("measurement", "comparison", "bench", "observer", "error", "frames")
+#: Its figures need a core that nobody else uses.
+MARKS = {"comparison": [pytest.mark.alone]}
+
+
+@pytest.fixture
+def usual_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The examples name no lab, so only one of them may run at a time."""
+    with (tmp_path_factory.getbasetemp().parent / "usual-lab.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.mark.slow("measures with the settings that a reader of the page would use")
+@pytest.mark.usefixtures("usual_lab")
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(one, id=name, marks=MARKS.get(name, ())) for name, one in zip(NAMES, EXAMPLES, strict=True)],
+)
 def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # The example of a comparison then tells what is known by then.
+    usual = {**asked._USUAL, "slices": {**asked._USUAL["slices"], "most_seconds": 2.0}}
+    monkeypatch.setattr(asked, "_USUAL", usual)
     if "frames.load" in example:
         campaign(tmp_path)
     shown = io.StringIO()

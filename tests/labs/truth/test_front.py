@@ -15,9 +15,6 @@ import pytest
 from natgauge.host import programs
 from natgauge.labs import namespaces
 
-# A ring is full only as long as its core is busy with nothing else.
-pytestmark = pytest.mark.alone
-
 if TYPE_CHECKING:
     from tests.labs.datagrams import Datagram
     from tests.labs.truth.conftest import Programs, Wire
@@ -104,6 +101,8 @@ def test_address_resolution_and_what_is_not_udp_reach_the_device(wire: Wire) -> 
         assert any(frame[12:14] == b"\x08\x06" and frame[20:22] == b"\0\2" for frame in capture.frames())
 
 
+# A ring is full only as long as its core is busy with nothing else.
+@pytest.mark.alone
 @pytest.mark.parametrize("ring", [8, 64, 512])
 def test_what_a_full_ring_loses_is_counted_to_the_frame(wire: Wire, ring: int) -> None:
     """The sender keeps the ring's CPU to itself, so nothing is taken out of the ring while it sends."""
@@ -121,6 +120,8 @@ def test_what_a_full_ring_loses_is_counted_to_the_frame(wire: Wire, ring: int) -
     assert [one.differs() for one in received][:ring] == sent[:ring]
 
 
+# Counts the card's programs, which other labs load and unload, too.
+@pytest.mark.alone
 def test_a_card_goes_with_its_interface_and_keeps_nothing(loaded: Callable[..., Programs]) -> None:
     watch = loaded("natgauge_front", "natgauge_ring")
     name = f"truth-{os.getpid()}-card"

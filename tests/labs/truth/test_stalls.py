@@ -120,6 +120,7 @@ def test_loss_at_every_rate_is_not_excused_by_stalls(lab: NetnsLab) -> None:
     assert judged(before).verdict is Verdict.INVALID
 
 
+@pytest.mark.soak  # the known answer "loss in stalls" is of the same device, and judged by the whole tester
 def test_what_stalls_lose_is_excused_and_told_where(lab: NetnsLab) -> None:
     result = trial(lab)
     stream = initiator_of(result)

@@ -340,8 +340,12 @@ def is_calm(held: Held) -> bool:
     return held.timer_error is not None and held.timer_error.p99 < CALM
 
 
+#: `make soak` looks at these, too.
+FURTHER_DELAYS = [pytest.param(delay_us, marks=pytest.mark.soak) for delay_us in (0, 1000, 10_000)]
+
+
 @pytest.mark.alone
-@pytest.mark.parametrize("delay_us", [0, 100, 1000, 10_000])
+@pytest.mark.parametrize("delay_us", [100, *FURTHER_DELAYS])
 def test_delay_is_found_within_the_forwarders_own_timer_error(lab: NetnsLab, delay_us: int) -> None:
     for _ in range(ATTEMPTS):
         held, streams = held_and_measured(lab, delay_us)
@@ -370,7 +374,16 @@ LATE_NS = 150_000_000
 JITTERED_BEFORE = (BRIDGED_CONNECTIONS + 2) // JITTER["every"]
 
 
+def of_family(family: Family) -> pytest.MarkDecorator:
+    """For this family; `make soak` has the other one, whose frames are timed in the same way."""
+    (other,) = {"ipv4", "ipv6"} - {family}
+    return pytest.mark.parametrize(
+        "lab", [family, pytest.param(other, marks=pytest.mark.soak)], indirect=True, scope="module"
+    )
+
+
 @pytest.mark.alone
+@of_family("ipv4")
 def test_every_frame_held_longer_is_found_in_the_histogram(lab: NetnsLab) -> None:
     held, streams = held_and_measured(lab, 1000, **JITTER)
     assert [stream.received_frames for stream in streams] == [BRIDGED_FRAMES] * 2
@@ -380,6 +393,7 @@ def test_every_frame_held_longer_is_found_in_the_histogram(lab: NetnsLab) -> Non
 
 
 @pytest.mark.alone
+@of_family("ipv6")
 def test_every_frame_past_the_timeout_is_late_and_not_received(lab: NetnsLab) -> None:
     held, streams = held_and_measured(lab, 1000, **JITTER, frame_timeout_ms=LATE_NS / 1e6)
     assert sum(stream.late for stream in streams) == held.jittered - JITTERED_BEFORE > 0
