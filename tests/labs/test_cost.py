@@ -50,7 +50,7 @@ def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> N
 @alone
 def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_path: Path) -> None:
     figures = natgauge.measure(
-        "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=2, lab_name="known-cost", results=tmp_path
+        "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=4, lab_name="known-cost", results=tmp_path
     ).document["figures"]
     assert figures["new_share_low"] > figures["both_share_high"] > figures["both_share_low"] > 1.2
     assert figures["new_ns"] > figures["up_ns"] > figures["up_forwarding_ns"] > 0
@@ -70,7 +70,7 @@ def test_hot_spots_of_a_nat_are_functions_that_plain_forwarding_does_not_run(
     dut: str, tmp_path: Path, *, own: bool
 ) -> None:
     found = natgauge.measure(
-        "cost", dut, quantities="up", connections=20_000, repeat=1, rounds=2, hot_spots=True, lab_name="known-cost",
+        "cost", dut, quantities="up", connections=20_000, repeat=1, rounds=3, hot_spots=True, lab_name="known-cost",
         results=tmp_path,
     )  # fmt: skip
     assert (LOOK_UP in hot_spots(found), "conntrack" in hot_spots(found)) == (own, own)

@@ -39,8 +39,10 @@ def test_a_much_slower_gateway_is_found_with_its_share(tmp_path: Path, capsys: p
     slowed = recipe(tmp_path, "thousand", *["counter"] * 1000)
     folders = [natgauge.measure("throughput", dut, results=tmp_path, **ASKED).folder for dut in (PLAIN, slowed)]
     line, status = diff(folders, capsys)
-    assert (line["outcome"], status) == ("worse", 1), line
+    assert (line["outcome"], status) == ("cannot tell", 5), line
     assert line["lower"] <= line["value"] <= line["upper"] < 0.7, line
+    # The two did not take turns, so a difference counts only where it is larger than what labs and minutes make.
+    assert diff(folders, capsys, "--margin", "20%")[1] == 1
 
 
 #: Pairs of cells of the same gateway, and how many of them may differ at 95 %: four of eight do by chance in 0.04 %.

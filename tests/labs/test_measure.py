@@ -108,7 +108,11 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     assert len(values) == 2
     assert json.loads((answer.folder / "summary.json").read_text()) == answer.document
     parameters = read_summary(answer.folder).parameters
-    assert plan == {"schema": "natgauge-plan-1", **parameters.flat()}
+    shown = parameters.flat()
+    conducted = {name: shown.pop(name) for name in ("labs", "seeds", "begun")}
+    assert plan == {"schema": "natgauge-plan-1", **shown}
+    assert (conducted["labs"], conducted["seeds"][0], len(set(conducted["seeds"]))) == (2, 7, 2)
+    assert conducted["begun"] == sorted(conducted["begun"])
     assert parameters.place["kernel"] == os.uname().release
     assert parameters.device["version"] == device["version"]
     assert parameters.device["table_size"] == device["knobs"]["table_size"]
