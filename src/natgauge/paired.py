@@ -39,7 +39,9 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Of the interval, as a share of the dearer one's work: 0.01 = 1 % of that either way."""
+        """Half of the interval as a share of the work of whichever costs more: 0.01 = 1 %; infinite where that is."""
+        if math.isinf(self.high):
+            return math.inf
         return (self.high - self.low) / 2 / max(1.0, self.ratio)
 
 

@@ -18,6 +18,7 @@ import natgauge
 from natgauge.bench.bench import Bench, Planned
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.cli import run
+from natgauge.cli.compare import rate_shown
 from natgauge.comparisons import asked, by_rates, running
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.errors import BrokenError, UsageError
@@ -37,6 +38,9 @@ class Device(Gateway):
     __slots__ = ()
     server = None
 
+    def continue_after(self, _before: Gateway) -> None:
+        """Nothing was learned of it."""
+
 
 class Disturbed(Device):
     """On a host that takes the core away in each trial above 18,000 connections/s."""
@@ -52,11 +56,12 @@ class Disturbed(Device):
 
 
 class World:
-    """What each gateway is, in the order in which they are started; the last one is the first one again."""
+    """What each gateway is, in the order in which they are started in a round; the last one is the first one again."""
 
     def __init__(self) -> None:
         self.gateways: list[dict[str, Any]] = [{}, {}, {}]
         self.started: list[Gateway] = []
+        self.seeds: list[int] = []
         self.entered = self.most_entered = 0
         self.receiver_seconds: float | None = 1e-9
 
@@ -65,9 +70,11 @@ class World:
         found: Gateway | None = getattr(bench, "simulated", None)
         if found is None:
             number = len(self.started)
-            known = {"establishes": 20_000.0, "forwards": 50_000.0, "seed": number, **self.gateways[number]}
+            given = self.gateways[number % len(self.gateways)]
+            known = {"establishes": 20_000.0, "forwards": 50_000.0, "seed": number, **given}
             found = known.pop("kind", Device)(**known)
             self.started.append(found)
+            self.seeds.append(bench.seed)
             bench.simulated = found  # type: ignore[attr-defined] # a test's own
         return SimpleNamespace(planned=planned, measurer=found, device=None, rates=HighestRates(16e6, 16e6))
 
@@ -128,7 +135,40 @@ def test_the_same_gateway_twice_shows_no_difference(world: World, capsys: pytest
     assert "Beside tayga-nat64, of time at the highest rate:" in out
     assert "no difference larger than" in out
     assert "Rates of tayga-nat64 (again): new 2" in out
-    assert len(world.started) == 3
+    assert {gateway.establishes for gateway in world.started} == {20_000.0}
+
+
+def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World) -> None:
+    """At 99.9 % a median of eight ratios has no interval either, though a first look is taken at them."""
+    assert len(world.gateways) == 3
+    for level, least in (("95%", 6), ("99.9%", 11)):
+        found = natgauge.compare(
+            *ASKED[1:3], connections=20_000, seed=7, quantities="new", level=level, most_seconds=1.0
+        )
+        rounds = found.document["rounds"]
+        assert rounds < least
+        assert found.figures[0].low is None
+        assert found.document["notes"][-1].startswith(f"time for {rounds} rounds: a confidence interval takes {least},")
+
+
+def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited() -> None:
+    limits = [
+        {"gateway": "nat", "quantity": "new", "by": by, "searches": searches, "of": 5}
+        for by, searches in (("the tester", 2), ("the time", 1))
+    ]
+    shown = {"rates": {"nat": {"new": 10.0}}, "limits": limits}
+    assert rate_shown(shown, "nat", "new", 10.0) == "new at least 10/s"
+    assert rate_shown({**shown, "limits": limits[:1]}, "nat", "new", 10.0) == "new 10/s"
+
+
+def test_each_round_has_labs_and_a_seed_of_its_own(world: World) -> None:
+    found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new")
+    rounds = found.document["rounds"]
+    assert len(world.started) == 3 * rounds
+    in_rounds = [set(world.seeds[3 * number : 3 * number + 3]) for number in range(rounds)]
+    assert all(len(seeds) == 1 for seeds in in_rounds)
+    assert len(set.union(*in_rounds)) == rounds
+    assert (in_rounds[0], world.most_entered) == ({7}, 3)
 
 
 def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) -> None:
@@ -310,7 +350,7 @@ def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
     # Throughput needs the rate of phase 1, which is searched for first.
     with pytest.raises(BrokenError, match=r"compare: tayga-nat64.*: connection-rate: 60 s are over, in 3 searches"):
         natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="both")
-    assert len(world.started) == 3
+    assert len(world.started) == 3 * 3
 
 
 @pytest.mark.parametrize(
@@ -345,7 +385,7 @@ def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
     names = ["nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536"]
     assert run(["compare", *names, "--connections", "20000", "--quantities", "new", "--seed", "1"]) == 0
     assert "Beside nftables-nat44:hash_size=1024, of time at the highest rate:" in capsys.readouterr().out
-    assert (len(world.started), world.most_entered) == (3, 1)
+    assert (len(world.started), world.most_entered) == (3 * 8, 1)
     with pytest.raises(UsageError, match="hash_size: is one setting of the whole machine"):
         natgauge.compare(*names, by="slices")
 

@@ -348,6 +348,17 @@ def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() 
     assert judged(Interval(1.04, 1.03, 1.05, 200), Interval(1.006, 1.003, 1.009, 200))[0] == "dearer"
 
 
+def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words() -> None:
+    verdict, text = judged(Interval(1.04, 1.03, 1.05, 200), Interval(2.0, 1.5, math.inf, 200))
+    assert verdict == "undecided"
+    assert text.endswith("the first gateway against itself may differ by any factor, too")
+
+
+@pytest.mark.parametrize("ratio", [1.0, math.inf])
+def test_an_interval_without_an_upper_end_has_no_half_width(ratio: float) -> None:
+    assert math.isinf(Interval(ratio, 0.0, math.inf, 9).half_width)
+
+
 def test_a_twin_that_seems_cheaper_makes_dearer_ones_doubtful_too() -> None:
     """If the place alone makes a fifth less, a hundredth more is no finding, and neither is none."""
     bias = Interval(0.78, 0.77, 0.79, 200)

@@ -165,6 +165,10 @@ class LabMeasurer(Measurer):
         """Frames that wait before each core of the device at most, as far as the lab knows."""
         return self.settings.ring
 
+    def continue_after(self, before: LabMeasurer) -> None:
+        """Go on where a measurer of the same device in an earlier lab ended: trials' numbers, and its learned speed."""
+        self.number, self.known_rates = before.number, dict(before.known_rates)
+
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial; a device that collapsed in the one before is started anew first, where it is ours.
 

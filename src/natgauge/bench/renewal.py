@@ -123,7 +123,7 @@ class Renewed(Measurer):
             self.bench = self._following(number)
             self._set_up()
             # Trials are counted on, and what was learned of the device's speed holds for the same device.
-            self._live.number, self._live.known_rates = before.number, dict(before.known_rates)
+            self._live.continue_after(before)
         self._note()
 
     def _note(self) -> None:

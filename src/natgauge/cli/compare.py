@@ -100,7 +100,7 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
     if document["fail_above"] is not None:
         click.echo(f"Answer: {answer(found)}")
     for label, rates in document.get("rates", {}).items():
-        told = (_rate(document, label, name, rate) for name, rate in rates.items() if rate is not None)
+        told = (rate_shown(document, label, name, rate) for name, rate in rates.items() if rate is not None)
         click.echo(f"  Rates of {label}: {', '.join(told)}")
     click.echo(f"  {document['seconds']:.0f} s, {document['rounds']} rounds. Evidence: {document['evidence']}")
 
@@ -127,13 +127,10 @@ def doubts_told(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _rate(document: Mapping[str, Any], label: str, quantity: str, rate: float) -> str:
+def rate_shown(document: Mapping[str, Any], label: str, quantity: str, rate: float) -> str:
     """A rate, and whether the gateway may have a higher one."""
-    limited = sum(
-        2 * one["searches"] > one["of"]
-        for one in document["limits"]
-        if (one["gateway"], one["quantity"]) == (label, quantity)
-    )
+    of_rate = [one for one in document["limits"] if (one["gateway"], one["quantity"]) == (label, quantity)]
+    limited = 2 * sum(one["searches"] for one in of_rate) > max((one["of"] for one in of_rate), default=0)
     return f"{quantity} {'at least ' if limited else ''}{rate:,.0f}/s"
 
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gateways beside each other by the highest rates they have in turn: for processes, wires, and whatever has no slices.
 
-All are up at once, unless they stand between given ports, or a setting of the whole machine differs. In each round each
-gateway, the first one twice, is searched for its highest rate, in an order drawn anew; a frame costs 1 / rate. The
-ratio of two such costs in one round is free of what the host was like in that minute, though not of what changed within
-it: intervals are wider than those of slices, and honestly so. A search leaves two bounds, a rate that the device surely
-does and one that it failed, so each ratio is known between two values, too (`searched`).
+All are up at once, unless they stand between given ports, or a setting of the whole machine differs. Each round has
+labs and a seed of its own. In each round each gateway, the first one twice, is searched for its highest rate, in an
+order drawn anew; a frame costs 1 / rate. The ratio of two such costs in one round is free of what the host was like in
+that minute, though not of what changed within it: intervals are wider than those of slices, and honestly so. A search
+leaves two bounds, a rate that the device surely does and one that it failed, so each ratio is known between two values,
+too (`searched`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import random
@@ -19,8 +21,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self, cast
 
 from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.rounds import MOST_VOID
+from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.measure import parameters_of
 from natgauge.campaigns.recording import with_receiver
@@ -32,6 +36,7 @@ from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.labs import kinds
+from natgauge.paired import interval
 from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -50,7 +55,8 @@ class Standing:
 
     Attributes:
         label: what it is called.
-        bench: where it stands.
+        cell: what is measured, and where.
+        bench: where it stands in this round.
         ready: it, about to be measured, for each quantity; empty before the `with` block.
         known: the last rate of each quantity.
         searched: what the searches of each quantity left.
@@ -59,6 +65,7 @@ class Standing:
     """
 
     label: str
+    cell: Cell
     bench: Bench
     ready: dict[Quantity, Ready] = field(default_factory=dict)
     known: dict[Quantity, float] = field(default_factory=dict)
@@ -87,7 +94,7 @@ class _Labelled:
 class ByRates:
     """See `Way`."""
 
-    # Seven rounds are the fewest that a median's interval can be made of at the first look.
+    # At 95 % seven rounds are the fewest that a median's interval can be made of at the first look.
     first_look = 8
 
     def __init__(
@@ -117,8 +124,12 @@ class ByRates:
         self._machine: Mapping[str, object] = {}
 
     def __enter__(self) -> Self:
-        """Make all labs and start all gateways, each fit for all that is measured of it."""
+        """Make all labs and start all gateways for the first round, each fit for all that is measured of it."""
         self._machine = machine.facts()
+        self._make()
+        return self
+
+    def _make(self) -> None:
         try:
             for one in self._all if self._at_once else ():
                 self._made.enter_context(one.bench)
@@ -126,7 +137,17 @@ class ByRates:
         except BaseException:
             self._made.close()
             raise
-        return self
+
+    def _renew(self, number: int) -> None:
+        """Give each gateway a bench and a seed of this round's own, so that the interval covers what these change.
+
+        Raises:
+            NatgaugeError: as `Bench`.
+        """
+        self._made.close()
+        for one in self._all:
+            one.bench = Bench(in_repetition(one.cell, self._seed, number + 1), self._watch)
+        self._make()
 
     def __exit__(self, *exception: object) -> None:
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
@@ -148,6 +169,8 @@ class ByRates:
         """
         for keeper in self._keepers.values():
             keeper.store = store
+        if number:
+            self._renew(number)
         # Pseudorandom, not secret: whoever comes first in a round is no better off over many.
         order = random.Random(self._seed + number)  # noqa: S311 - no secret
         found: dict[str, dict[str, object]] = {one.label: {} for one in self._all}
@@ -171,6 +194,10 @@ class ByRates:
         connections = {one.label: one.bench.traffic.connections for one in self._all}
         for other in others:
             refuse_too_few(baseline, other, connections, self._goal)
+
+    def least_rounds(self, alpha: float) -> int:
+        """As many as the interval of a median takes."""
+        return next(number for number in itertools.count(1) if interval([1.0] * number, alpha) is not None)
 
     def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known."""
@@ -205,12 +232,14 @@ class ByRates:
         place: dict[str, object] = {"lab_name": f"compare-{os.getpid()}-{number}", "seed": self._seed}
         if asked.choices.get("lab", kinds.DEFAULT) == kinds.DEFAULT and "placement" not in asked.choices:
             place["placement"] = self._placement
-        bench = Bench(asked.cell(place), self._watch)
+        cell = asked.cell(place)
+        bench = Bench(cell, self._watch)
         for quantity in self._quantities:
             # What is wrong is told before anything is made.
             _planned(bench, quantity)
         return Standing(
             asked.label,
+            cell,
             bench,
             searched={quantity: Searched(asked.label, quantity) for quantity in self._quantities},
         )
@@ -226,8 +255,11 @@ class ByRates:
         facts = max((each.facts for each in planned.values()), key=lambda facts: facts.after_seconds)
         facts = replace(facts, sharing=self._sharing)
         for quantity in wanted:
-            ready = replace(planned[quantity], facts=facts)
-            one.ready[quantity] = one.bench.ready(ready, self._keepers[one.label])
+            before = one.ready.get(quantity)
+            one.ready[quantity] = one.bench.ready(replace(planned[quantity], facts=facts), self._keepers[one.label])
+            if before is not None:
+                # Trials are counted on, and what was learned of the device's speed holds for the same device.
+                one.ready[quantity].measurer.continue_after(before.measurer)
 
     @contextmanager
     def _up(self, one: Standing, quantity: Quantity) -> Iterator[None]:

@@ -103,6 +103,10 @@ class BySlices:
         self._slices["interrupted_slices"] += sum(block.interrupted for block in blocks)
         self._slices["waited_slices"] += sum(block.waited for block in blocks)
 
+    def least_rounds(self, _alpha: float) -> int:
+        """Student's interval takes as many at any level."""
+        return LEAST_ROUNDS
+
     def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known."""
         return self._ledger.figures(goal, alpha)

@@ -268,9 +268,10 @@ def judge(
         less = f"{_percent(1 - found.ratio)} less ({_percent(1 - found.high)} to {_percent(1 - found.low)})"
         return "cheaper", f"{what}: {label} costs {less}"
     if margin > 1 and (margin > 1 + goal.resolve or not found.low <= 1 <= found.high):
+        itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {_percent(margin - 1)}"
         return "undecided", (
             f"{what}: {label}: {_signed(found.low - 1)} to {_signed(found.high - 1)}, but the first gateway against "
-            f"itself differs by up to {_percent(margin - 1)}, too"
+            f"itself {itself}, too"
         )
     seen = max(found.high - 1, 1 - found.low, margin - 1)
     if found.half_width <= goal.resolve:

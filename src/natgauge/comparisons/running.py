@@ -188,7 +188,7 @@ class Comparison:
 
     def _time_notes(self, seconds: float, rounds: int, figures: Sequence[Figure]) -> Sequence[str]:
         """Say how much time an interval takes, where there was too little."""
-        least = self.way.first_look
+        least = self.way.least_rounds(self.goal.alpha)
         if rounds >= least or all(figure.low is not None for figure in figures):
             return []
         enough = math.ceil(least * seconds / rounds)
@@ -198,4 +198,6 @@ class Comparison:
 
 
 def _told(figure: Figure) -> dict[str, object]:
-    return {name: value if value != float("inf") else None for name, value in asdict(figure).items()}
+    """As JSON has it, which knows neither infinity nor what is no number."""
+    values = asdict(figure).items()
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values}

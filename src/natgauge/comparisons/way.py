@@ -52,6 +52,9 @@ class Way(Protocol):
             BrokenError: a gateway does not do what can be compared.
         """
 
+    def least_rounds(self, alpha: float) -> int:
+        """Number of rounds that an interval takes at the only look there is; `alpha` as in `figures`."""
+
     def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known of all but the baseline, its twin's last; each interval may err with `alpha`."""
 
