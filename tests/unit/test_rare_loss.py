@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -17,13 +17,16 @@ from natgauge.results.model import Result
 from natgauge.results.parameters import Parameters
 
 
-class _LosesAFew(Gateway):
+@dataclass(slots=True)
+class LosesAFew(Gateway):
     """Loses each frame with the same small probability."""
 
+    probability: float = 5e-6
+
     def _stream(self, *given: Any, **others: Any) -> Counts:
-        counts = super()._stream(*given, **others)
+        counts = Gateway._stream(self, *given, **others)
         # Poisson, by the distances between losses: there are few of them.
-        lost, left = 0, 5e-6 * counts.offered
+        lost, left = 0, self.probability * counts.offered
         while (left := left + math.log(1 - self._random.random())) > 0:
             lost += 1
         return replace(counts, received=max(counts.received - lost, 0))
@@ -40,7 +43,7 @@ def words(result: Result) -> set[str]:
 
 def test_an_answer_far_too_low_for_a_few_lost_frames_says_so() -> None:
     """16,884, 18,520 and 5,536 connections/s were told of a device of 1,000,000, limited by the device."""
-    results = [result_of(connection_rate, _LosesAFew(seed=seed)) for seed in range(10)]
+    results = [result_of(connection_rate, LosesAFew(seed=seed)) for seed in range(10)]
     far_too_low = [result for result in results if result.median < 500_000]
     assert len(far_too_low) > 3
     assert all(words(result) & {"rare loss", "loss at every rate"} for result in far_too_low)

@@ -119,13 +119,13 @@ def _standing(number: int, event: Event) -> dict[str, Any]:
 
 
 def _slim(measured: MeasurementResult) -> MeasurementResult:
-    """Without the delays of each trial, which are in its own line."""
+    """Leave out the delays of each trial, which are in its own line; what was measured first loses them, too."""
 
     def without(attempt: Attempt) -> Attempt:
         return replace(attempt, outcome=replace(attempt.outcome, delays={}))
 
     measurements = tuple(replace(one, attempts=tuple(map(without, one.attempts))) for one in measured.measurements)
-    return replace(measured, measurements=measurements)
+    return replace(measured, measurements=measurements, first=tuple(map(_slim, measured.first)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

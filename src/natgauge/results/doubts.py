@@ -52,12 +52,34 @@ LEAST_RECEIVER_SHARE: Final = 0.01
 _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
 #: Metrics whose value is a rate of frames that are answered, so that as many again come back.
 _ANSWERED_RATES: Final = frozenset({"resolution-rate"})
+#: Doubts of a throughput that was measured first and that another doubt of the result has already: it is always
+#: searched once, and the metric that takes shares of it has a note of its own about the tolerated lag.
+_TOLD_OTHERWISE: Final[frozenset[DoubtWord]] = frozenset({"single repetition", "short trials"})
 #: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.
 NEAR_LINK: Final = 0.98
 
 
 def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
-    """Every doubt, the gravest first."""
+    """Every doubt, the gravest first; what was measured first adds one doubt of its own."""
+    own = _own(measured, parameters)
+    return (*own, *_measured_first(measured, parameters, own))
+
+
+def _measured_first(measured: MeasurementResult, parameters: Parameters, own: Sequence[Doubt]) -> Iterator[Doubt]:
+    """A wrong throughput makes every share of it a wrong rate."""
+    inner = [doubt for one in measured.first for doubt in find(one, parameters.with_settings(one.parameters))]
+    # Doubts that come from the parameters alone are the same for both.
+    words = dict.fromkeys(doubt.word for doubt in inner if doubt.word not in _TOLD_OTHERWISE and doubt not in own)
+    if words:
+        text = (
+            f"the throughput was measured first, and has doubts of its own ({', '.join(words)}), so that rates which "
+            "are shares of it may be wrong; measure the metric throughput to see what they say"
+        )
+        yield Doubt(word="throughput doubted", text=text)
+
+
+def _own(measured: MeasurementResult, parameters: Parameters) -> tuple[Doubt, ...]:
+    """Doubts of the figures themselves."""
     return (
         *_functional(parameters),
         *_mixed(parameters),

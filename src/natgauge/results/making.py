@@ -20,8 +20,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         parameters: all that was set; the procedure's own word about its settings goes before.
         folder: that holds the evidence.
     """
-    run = {group: getattr(parameters, group) for group in Parameters.model_fields}
-    parameters = Parameters.grouped(**{**run, "settings": {**run["settings"], **measured.parameters}})
+    parameters = parameters.with_settings(measured.parameters)
     summary, interval = measured.summary, measured.summary.interval
     return Result(
         metric=measured.metric,

@@ -23,7 +23,7 @@ DoubtWord = Literal[
     "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
     "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
     "unreliable", "frames in stalls", "collapsed", "ended early", "table inferred", "rare loss", "several limits",
-    "mixed", "autocorrelated",
+    "mixed", "autocorrelated", "throughput doubted",
 ]  # fmt: skip
 
 #: Metrics whose value is a rate of frames in one direction; in phase 1 a connection is a frame.

@@ -269,6 +269,15 @@ class Parameters(BaseModel):
                 found[given if known is None else known.group][name] = value
         return cls(**found)
 
+    def with_settings(self, run: Mapping[str, JsonValue]) -> Self:
+        """The same parameters with the settings that a procedure ran with.
+
+        Args:
+            run: settings by name; they replace those of the same name.
+        """
+        groups = {group: getattr(self, group) for group in GROUPS}
+        return self.grouped(**{**groups, "settings": {**self.settings, **run}})
+
     def items(self) -> Iterator[tuple[Group, str, JsonValue]]:
         """Group, name and value of every parameter, group by group."""
         for group in GROUPS:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from natgauge.procedures.kit.results import MeasurementResult, make_result
@@ -38,4 +39,6 @@ def join(
     told = [note for one in kept for note in one.notes if note not in own and note not in one.summary.notes]
     parameters: dict[str, Any] = {**kept[0].parameters, "repeat": settings.repeat}
     measurements = [measurement for one in kept for measurement in one.measurements]
-    return make_result(kept[0].metric, kept[0].unit, parameters, measurements, [*notes, *settings.notes(), *told])
+    notes += [*settings.notes(), *told]
+    joined = make_result(kept[0].metric, kept[0].unit, parameters, measurements, notes)
+    return replace(joined, first=tuple(inner for one in kept for inner in one.first))

@@ -187,7 +187,8 @@ class Procedure(Generic[SettingsT]):
                 f"{self.metric}: nothing can be said of the device yet: {error}{runner.told}; give more --most-seconds "
                 "(0 = no end)"
             ) from None
-        return make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
+        found = make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
+        return dataclasses.replace(found, first=tuple(runner.first))
 
     def once(
         self, measurer: Measurer, settings: SettingsT, known: float | None, observe: Observer = ignore

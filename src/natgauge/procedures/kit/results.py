@@ -69,6 +69,8 @@ class MeasurementResult:
         measurements: the repetitions.
         summary: of their values.
         notes: of the whole measurement, each once.
+        first: results that were measured first, and that the rates of this measurement rest on. They keep their own
+            doubts.
     """
 
     metric: str
@@ -77,6 +79,7 @@ class MeasurementResult:
     measurements: tuple[Measurement, ...]
     summary: Summary
     notes: tuple[str, ...] = ()
+    first: tuple[MeasurementResult, ...] = ()
 
     @property
     def error(self) -> float | None:

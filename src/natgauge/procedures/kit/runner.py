@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.device_count import refuse_contradiction
 from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
-from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 
 
@@ -31,6 +31,7 @@ class TrialRunner:
         clock: seconds, monotonic; only for the estimate of the time left.
         budget: the time that all trials together may take.
         begins: called before each repetition with its number, from 1.
+        first: results that were measured first, and that the rates of this measurement rest on.
     """
 
     measurer: Measurer
@@ -40,6 +41,7 @@ class TrialRunner:
     clock: Callable[[], float] = time.monotonic
     budget: TimeBudget = field(default_factory=TimeBudget)
     begins: Callable[[int], None] = unheard
+    first: list[MeasurementResult] = field(default_factory=list)
     repetition: int = 1
     trials: int = 0
     attempts: list[Attempt] = field(default_factory=list)

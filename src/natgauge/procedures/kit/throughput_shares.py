@@ -61,6 +61,7 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings, sh
     found = measure_first(
         "throughput", runner, settings, share=share, error=error, confirm=literal, connection_rate=known
     )
+    runner.first.append(found)
     (one,) = found.measurements
     if one.limited_by == TIME:
         upper = "" if one.upper is None else f", less than {one.upper:.0f}"
