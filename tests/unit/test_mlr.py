@@ -36,6 +36,13 @@ def test_a_hard_cliff_is_found_within_the_width(cliff: float, placement: Any, go
     assert result.limited_by == "device"
 
 
+@pytest.mark.parametrize("goals", ["rfc2544", "ndr-pdr"])
+def test_a_device_slower_than_the_librarys_own_least_load_has_a_result(goals: str) -> None:
+    """Seen: "Max load 4554.6 must be bigger", for a device of 3,000 connections/s and frames/s."""
+    result = measure(Gateway(establishes=3_000, forwards=3_000), connection_rate=3_000.0, goals=goals)
+    assert result.summary.median == pytest.approx(3_000, rel=0.02)
+
+
 def test_the_partial_drop_rate_lies_where_half_a_percent_is_lost() -> None:
     """Beyond the cliff the device goes on to forward at the cliff: 0.5 % are lost at cliff / 0.995."""
     figures = measure(Gateway(forwards=300_000), goals="ndr-pdr", error=SearchError(share=0.001)).figures

@@ -52,13 +52,40 @@ def test_an_answer_far_too_low_for_a_few_lost_frames_says_so() -> None:
     assert all("the loss has another reason than the rate" in text for text in rare)
 
 
+@pytest.mark.parametrize("goals", ["rfc2544", "ndr-pdr"])
+def test_mlrsearch_says_so_too(goals: str) -> None:
+    """It is the search of the profile `standard`."""
+    results = [
+        result_of(
+            throughput, LosesAFew(seed=seed), search="mlrsearch", goals=goals, connections=1000, connection_rate=1e5
+        )
+        for seed in range(10)
+    ]
+    far_too_low = [result for result in results if result.median < 500_000]
+    assert len(far_too_low) > 3
+    for result in far_too_low:
+        (text,) = (doubt.text for doubt in result.doubts if doubt.word == "rare loss")
+        # Goals take the place of a tolerance, which is refused beside them.
+        assert "--search binary with a --loss-tolerance" in text
+
+
 @pytest.mark.parametrize("placement", ["shared", "isolated"])
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.2])
 @pytest.mark.parametrize("cliff", [3_000.0, 30_000.0, 3e6])
-@pytest.mark.parametrize("procedure", [connection_rate, throughput])
-def test_an_overloaded_device_is_not_taken_for_one(procedure: Any, cliff: float, noise: float, placement: Any) -> None:
+@pytest.mark.parametrize(
+    ("procedure", "others"),
+    [
+        (connection_rate, {}),
+        (throughput, {}),
+        (throughput, {"search": "mlrsearch", "goals": "rfc2544"}),
+        (throughput, {"search": "mlrsearch", "goals": "ndr-pdr"}),
+    ],
+)
+def test_an_overloaded_device_is_not_taken_for_one(
+    procedure: Any, others: dict[str, str], cliff: float, noise: float, placement: Any
+) -> None:
     gateway = Gateway(establishes=cliff, forwards=cliff, noise=noise, placement=placement, seed=5)
-    assert "rare loss" not in words(result_of(procedure, gateway))
+    assert "rare loss" not in words(result_of(procedure, gateway, **others))
 
 
 @pytest.mark.parametrize("queue", [64, 512, 16_384])

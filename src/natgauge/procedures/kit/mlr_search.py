@@ -33,6 +33,7 @@ from natgauge.procedures.kit.binary_search import CONTRADICTION, TESTER_SHARE
 from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
+from natgauge.procedures.kit.rare_loss import LOSS_TOLERANCE, rare_loss_note
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 
 if TYPE_CHECKING:
@@ -151,9 +152,9 @@ def _searched(plan: MlrPlan, measurer: _Measurer, highest: float) -> dict[str, G
 
     goals = {goal.name: _library_goal(goal, plan) for goal in PRESETS[plan.preset]}
     config = Config()
-    # In this order: each limit is checked against the other.
-    config.max_load = highest
+    # In this order: each limit is checked against the other, and the library's own lower one is 9,001 frames/s.
     config.min_load = min(plan.floor, highest / DOUBLING)
+    config.max_load = highest
     config.goals = tuple(goals.values())
     config.warmup_duration = 0.0
     config.search_duration_max = NO_LIMIT_SECONDS
@@ -201,6 +202,7 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     elif limited_by == "device" and value > TESTER_SHARE * plan.top:
         limited_by = "tester"
         notes.append(f"the result is {value / plan.top:.0%} of the tester's own highest rate, {plan.top:.0f} frames/s")
+    notes += rare_loss_note(measurer.attempts, upper, "frames/s", f"--search binary with {LOSS_TOLERANCE}")
     notes.append(f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}")
     return Measurement(
         value=value,

@@ -16,6 +16,8 @@ from natgauge.procedures.kit.results import Attempt
 
 #: How a note of it begins.
 RARE: Final = "rare loss: "
+#: The option that lets trials pass which lose more than nothing.
+LOSS_TOLERANCE: Final = "a --loss-tolerance"
 #: Trials from this multiple of the upper bound on are looked at.
 ABOVE: Final = 1.005
 #: A trial that lost no more than this share of what an overload would have lost was not overloaded.
@@ -24,13 +26,16 @@ MOST_SHARE: Final = 0.1
 SLOWED: Final = 1.001
 
 
-def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) -> list[str]:
+def rare_loss_note(
+    attempts: Iterable[Attempt], upper: float | None, unit: str, remedy: str = LOSS_TOLERANCE
+) -> list[str]:
     """What the failed trials lost, where no overload can be what they failed for.
 
     Args:
         attempts: trials of a search.
         upper: the lowest rate that it found too high; None = none was.
         unit: of a rate.
+        remedy: the options that let trials pass which lose more than nothing.
     """
     if upper is None:
         return []
@@ -49,8 +54,8 @@ def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) 
     told = (
         f"{RARE}{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
         f"{min(loads):,.0f} to {max(loads):,.0f} {unit}, where a device that can do {upper:,.0f} {unit} loses "
-        f"{overload:,.0f}: the loss has another reason than the rate, and the answer may be far too low; a "
-        "--loss-tolerance above that share lets such trials pass"
+        f"{overload:,.0f}: the loss has another reason than the rate, and the answer may be far too low; "
+        f"{remedy} above that share lets such trials pass"
     )
     return [told]
 
