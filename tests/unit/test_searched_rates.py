@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from tests.unit.simulated import Gateway
+from tests.unit.test_rare_loss import LosesAFew
 
 from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.figures import Subject, figure_of
 from natgauge.comparisons.searched import Searched, ratio_of, refuse_too_few
 from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
@@ -82,6 +84,26 @@ def test_a_rate_that_fills_the_link_is_at_least_so_high() -> None:
     one = searched(measured(200_000, 203_000), theoretical_maximum=202_000)
     assert one.limits[0].text == "the link limited gateway in 1 of 1 searches: its rate is at least 192,308/s"
     assert "link limited" in [doubt.word for doubt in one.doubts]
+
+
+def test_a_bound_that_rare_loss_made_is_not_the_gateways_own() -> None:
+    """A gateway of 1,000,000/s that loses 5 frames in a million would cost several times as much as one of 500,000."""
+    asked = settings(100_000)
+    # With seed 0 the only trial that failed is the bound itself, and an overload by 1 % would explain it.
+    searches = [RATE.once(LosesAFew(seed=seed), asked, None) for seed in range(1, 20)]
+    # All but those that find the loss to be the same at every rate.
+    rare = [one for one in searches if one.value and one.upper is not None and one.upper < 400_000]
+    lossy, other = searched(*rare), searched(*[measured(500_000, 505_000)] * len(rare))
+    assert len(rare) >= 8
+    assert {(one.upper, one.limit) for one in lossy.bounds} == {(math.inf, "rare loss")}
+    (limit,) = lossy.limits
+    assert limit.text.startswith(
+        f"rare loss limited gateway in {len(rare)} of {len(rare)} searches: its rate is at least"
+    )
+    subject = Subject("lossy", "new", lossy.nanoseconds, None, len(rare), lossy.limits)
+    figure = figure_of(subject, ratio_of(other, lossy, 0.05), None, Goal(0.95, 0.05, None))
+    assert (figure.verdict, figure.ratio) == ("undecided", None)
+    assert limit.text in figure.text
 
 
 def test_one_limited_search_of_many_leaves_the_rate_known() -> None:

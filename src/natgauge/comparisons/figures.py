@@ -41,7 +41,7 @@ class Limit:
     Attributes:
         gateway: as it was named.
         quantity: whose rate was searched for.
-        limited_by: "the tester", "the host", "the server", "the link" or "the time".
+        limited_by: "the tester", "the host", "the server", "the link", "rare loss" or "the time".
         searches: so many ended like this.
         of: searches in all.
         at_least: what the device surely does, frames/s of each direction; median over those searches.

@@ -23,12 +23,14 @@ from natgauge.results.model import Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 from natgauge.words import Quantity
 
-#: Doubts that say that something beside the device ended a search, and what that was.
+#: Doubts that say that a search did not end at the rate that the device can do, and what ended it instead.
 _NOT_THE_DEVICE: Final[Mapping[DoubtWord, str]] = {
     "tester limited": "the tester",
     "host limited": "the host",
     "server limited": "the server",
     "link limited": "the link",
+    # Where single frames are lost at rates that do not overload the device, chance makes the bound.
+    "rare loss": "rare loss",
 }
 #: A doubt that says why no rate passed.
 _NO_RATE: Final[DoubtWord] = "loss at every rate"
@@ -46,8 +48,8 @@ class Bounds:
         lower: the device surely does this.
         passed: the highest rate that passed; queues and tolerated lag may have raised it above the device's own.
         upper: the lowest rate that the device failed; infinite where it failed none.
-        limit: what ended the search instead of the device: "the tester", "the host", "the server", "the link" or "the
-            time"; "" = the device did.
+        limit: what ended the search instead of the device: "the tester", "the host", "the server", "the link",
+            "rare loss" or "the time"; "" = the device did.
     """
 
     lower: float
