@@ -13,7 +13,7 @@ from typing import Final
 
 from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
-from natgauge.procedures.kit.delay_statistics import BORNE_SHARE
+from natgauge.procedures.kit.delay_statistics import ABOVE_WORST_CASE
 from natgauge.words import Placement
 
 #: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
@@ -71,13 +71,14 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
 def watched_bound(plan: TrialPlan) -> float:
     """Seconds for which a device's core may not be woken before it stood still.
 
-    Of a trial whose frames are timed that is the share of it that a percentile bears, within 2 to 5 ms.
+    A stall of a trial whose frames are timed must not by itself make the worst case, so the bound is the time in which
+    as many frames fall due as are slower than the worst case, within 2 to 5 ms.
     """
     usual = STALL_BOUND_SECONDS["watched"]
     if not plan.record_delays:
         return usual
     seconds = plan.connections / plan.phase1_rate if plan.phase2 is None else plan.phase2.seconds
-    return min(max(BORNE_SHARE * (seconds - plan.delays_from_seconds), LEAST_WATCHED_SECONDS), usual)
+    return min(max(ABOVE_WORST_CASE * (seconds - plan.delays_from_seconds), LEAST_WATCHED_SECONDS), usual)
 
 
 def learned(known_rate: float | None, plan: TrialPlan, outcome: TrialOutcome) -> float | None:

@@ -30,7 +30,7 @@ class Settings(DelaySettings):
         return replace(super().timed_plan(phase1_rate, rate, share), record_variation=True)
 
 
-#: What stalls can move. An extreme is of a single frame, so it bears no frame that a stall delayed.
+#: What stalls can move.
 EXTREMES = ("ipdv_spread_us", "ipdv_minimum_us", "ipdv_maximum_us")
 
 
@@ -58,5 +58,5 @@ PROCEDURE = Procedure(
     summary="inter packet delay variation at the throughput",
     source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
     settings=Settings,
-    start=delays_read_by(Timing(METRIC, "ipdv_spread_us", read, EXTREMES, borne=0.0)),
+    start=delays_read_by(Timing(METRIC, "ipdv_spread_us", read, EXTREMES)),
 )

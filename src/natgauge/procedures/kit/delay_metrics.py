@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is told.
 
-A core that stands still delays all frames that are due meanwhile, and these delays are the host's. A percentile bears
-as many of them as lie above it: the 99.9th 0.1 % of the frames, an extreme none. A trial with more of them is INVALID
-and repeated. Where all repeats are alike, the least disturbed trial counts, with a doubt. Each percentile is told of
-all frames and, with the ending `_without_stalls`, of those that are left without as many of the slowest as were due
-then: the device's own lies between the two.
+A core that stands still delays all frames that are due meanwhile, and these delays are the host's. Each figure that
+they can move is told of all frames and, with the ending `_without_stalls`, of those that are left without as many of
+the slowest as were due then: the device's own lies between the two. However few those frames are, they push the
+device's own slow frames down the ranks. So a trial in which the two differ by more than the width of a bucket is
+INVALID and repeated. Where all repeats are alike, the trial with the fewest frames in stalls counts, with a doubt.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.kit.delay_statistics import BORNE_SHARE, without_slowest
+from natgauge.procedures.kit.delay_statistics import BUCKET_WIDTH, without_slowest
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import lost_share, worst
 from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
@@ -82,6 +82,28 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
 
 
+class Moved(NamedTuple):
+    """A figure of one direction that frames in stalls moved.
+
+    Attributes:
+        name: of the figure.
+        value: of all frames, in us.
+        without: of what is left without as many of the slowest frames as were due in stalls; None = not known.
+    """
+
+    name: str
+    value: float
+    without: float | None
+
+
+class _Stalled(NamedTuple):
+    """A trial that is repeated because frames in stalls moved its figures: how it was found, and how it was judged."""
+
+    share: float
+    found: TrialOutcome
+    judged: TrialOutcome
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """How a metric reads delays.
@@ -90,15 +112,16 @@ class Timing:
         metric: its name.
         headline: name of the figure that is the value, without direction.
         read: one direction's delays.
-        percentiles: names of the figures that stalls can move, and that are told without them, too.
-        borne: share of the timed frames that may be due in stalls without moving any of these figures.
+        percentiles: names of the figures that are told without frames in stalls, too, and that decide whether a trial
+            is repeated.
+        others: names of further figures that are told without frames in stalls, too, but repeat no trial.
     """
 
     metric: str
     headline: str
     read: Reading
     percentiles: tuple[str, ...]
-    borne: float = BORNE_SHARE
+    others: tuple[str, ...] = ()
 
     def figures(self, delays: Delays) -> dict[str, float]:
         """What is read of all frames, and of those that are left without as many as were due in stalls."""
@@ -107,8 +130,20 @@ class Timing:
         left = None if due is None else without_slowest(delays, due)
         if left is None or (left.variation is None) != (delays.variation is None):
             return found
-        others = self.read(left)
-        return found | {_without_stalls(name): others[name] for name in self.percentiles}
+        rest = self.read(left)
+        return found | {_without_stalls(name): rest[name] for name in (*self.percentiles, *self.others)}
+
+    def moved(self, outcome: TrialOutcome) -> list[Moved]:
+        """The percentiles of each direction that frames in stalls moved, or may have moved, by more than a bucket."""
+        found = []
+        for delays in outcome.delays.values():
+            figures, due = self.figures(delays), delays.due_in_stalls
+            may_move = outcome.disturbed if due is None else due > 0
+            for name in self.percentiles if may_move else ():
+                value, without = figures[name], figures.get(_without_stalls(name))
+                if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
+                    found.append(Moved(name, value, without))
+        return found
 
 
 def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _TimedTrials[DelaySettingsT]]:
@@ -130,7 +165,8 @@ class _TimedTrials(Standing[DelaySettingsT]):
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
         self.timing = timing
-        self._stalled: list[tuple[float, TrialOutcome]] = []
+        #: At the present load.
+        self._stalled: list[_Stalled] = []
         self.throughput = throughput_of(self, settings)
 
     def once(self, _known: float | None) -> Measurement:
@@ -147,7 +183,7 @@ class _TimedTrials(Standing[DelaySettingsT]):
             try:
                 outcome = self.at(rate, plan, left) if figures else self.must(rate, plan, left)
             except TimeUpError as error:
-                outcome = self._least_stalled()
+                outcome = self.best_of_invalid()
                 if outcome is None and not figures:
                     raise
                 missing = ", ".join(f"{one * 100:g} %" for one in every[number + (outcome is not None) :])
@@ -173,32 +209,43 @@ class _TimedTrials(Standing[DelaySettingsT]):
         ]
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
-        """As others; INVALID where so many timed frames were due in stalls that a percentile is the host's.
-
-        After `MOST_STALLED` repeats the outcome that stalls touched least counts.
-        """
+        """As others; INVALID where frames that were due in stalls moved a percentile."""
         outcome = super().trial(load, plan, bounds)
-        share = _stalled_share(outcome)
-        if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or share <= self.timing.borne:
+        if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or not self.timing.moved(outcome):
             return outcome
-        self._stalled.append((share, outcome))
-        if len(self._stalled) > min(MOST_STALLED, self.settings.invalid_repeats):
-            return self._least_stalled() or outcome
+        share = _stalled_share(outcome)
         reason = f"{_told(share)} of the timed frames were due while a core stood still"
-        return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
+        judged = replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
+        self._stalled.append(_Stalled(share, outcome, judged))
+        return judged
 
-    def _least_stalled(self) -> TrialOutcome | None:
-        """Of the trials at this load that had too many frames due in stalls, the one with the fewest."""
-        return min(self._stalled, key=operator.itemgetter(0), default=(0.0, None))[1]
+    def is_enough(self, outcome: TrialOutcome) -> bool:
+        """As others; and after `MOST_STALLED` repeats of trials whose percentiles stalls moved."""
+        return super().is_enough(outcome) or len(self._stalled) > min(MOST_STALLED, self.settings.invalid_repeats)
+
+    def best_of_invalid(self) -> TrialOutcome | None:
+        """Of the trials at this load whose percentiles stalls moved, the one with the fewest frames in stalls."""
+        if not self._stalled:
+            return None
+        least = min(self._stalled, key=operator.attrgetter("share"))
+        self.count(least.judged, least.found)
+        return least.found
 
     def _stalls_note(self, outcome: TrialOutcome, share: float) -> list[str]:
-        in_stalls = _stalled_share(outcome)
-        if in_stalls <= self.timing.borne:
+        moved = self.timing.moved(outcome)
+        if not moved:
             return []
+        most, number = max(moved, key=_how_far), len(self._stalled)
+        trial = f"the best of {number} trials" if number > 1 else "the only trial that speaks of the device"
+        how_far = (
+            f"how far that moved {most.name} is not known"
+            if most.without is None
+            else f"{most.name} is {most.value:.4g}, and {most.without:.4g} without as many of the slowest frames; the "
+            "device's own lies between the two; figures without them have the ending without_stalls"
+        )
         note = (
-            f"{IN_STALLS}at {share:.4g} of the throughput {_told(in_stalls)} of the timed frames were due while a core "
-            f"stood still, in the best of {len(self._stalled)} trials, and {self.timing.borne:.1%} would do no harm: "
-            "figures may be the host's; without as many of the slowest frames they have the ending without_stalls"
+            f"{IN_STALLS}at {share:.4g} of the throughput {_told(_stalled_share(outcome))} of the timed frames were "
+            f"due while a core stood still, in {trial}: {how_far}"
         )
         return [note]
 
@@ -248,6 +295,13 @@ def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
 def _without_stalls(name: str) -> str:
     """The name of a figure without the frames that were due in stalls: its unit stays at the end."""
     return f"{name.removesuffix('_us')}_without_stalls_us"
+
+
+def _how_far(moved: Moved) -> float:
+    """By how much frames in stalls may have moved a figure, as a share of the larger one; infinite if not known."""
+    if moved.without is None:
+        return math.inf
+    return abs(moved.value - moved.without) / max(abs(moved.value), abs(moved.without))
 
 
 def _stalled_share(outcome: TrialOutcome) -> float:

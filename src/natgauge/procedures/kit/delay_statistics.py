@@ -21,8 +21,10 @@ Buckets = Sequence[tuple[float, float, int]]
 #: RFC 8219 section 7.2: typical latency is the median, worst case latency the 99.9th percentile.
 TYPICAL = 50.0
 WORST_CASE = 99.9
-#: So large a share of the frames may be slower than the worst case without changing it.
-BORNE_SHARE = 0.001
+#: The share of the frames that are slower than the worst case.
+ABOVE_WORST_CASE = 0.001
+#: The width of a bucket, as a share of its delays: figures nearer to each other than this may be the same delay.
+BUCKET_WIDTH = 0.01
 
 
 def percentile_of(buckets: Buckets, percent: float) -> float:

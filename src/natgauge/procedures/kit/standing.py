@@ -14,7 +14,7 @@ from natgauge.errors import BrokenError
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.incurable import INCURABLE
-from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Attempt, Measurement, Row, verdict_counts
@@ -83,11 +83,28 @@ class Standing(Repetitions[Phase1T]):
             self._attempts.append(Attempt(rate, short=False, outcome=outcome))
             return outcome
 
-        tried = until_decided(kept, at_one_load(self.settings.invalid_repeats))
-        if tried.decided:
-            return tried.outcome
-        self.repetition_notes.append(f"{rate:.0f} frames/s: {tried.told()}")
+        tried = until_decided(kept, at_one_load(self.settings.invalid_repeats), self.is_enough)
+        outcome = tried.outcome if is_valid(tried.outcome) else self.best_of_invalid()
+        if outcome is None:
+            self.repetition_notes.append(f"{rate:.0f} frames/s: {tried.told()}")
+        return outcome
+
+    def is_enough(self, outcome: TrialOutcome) -> bool:
+        """Whether a trial at a load needs no repeat."""
+        return is_valid(outcome)
+
+    def best_of_invalid(self) -> TrialOutcome | None:
+        """A trial that counts where all repeats at a load were INVALID; None = there is no such trial."""
         return None
+
+    def count(self, judged: TrialOutcome, found: TrialOutcome) -> None:
+        """Let a trial of this repetition count as it was found, in place of how it was judged.
+
+        Args:
+            judged: what `trial` returned.
+            found: what takes its place in the attempts.
+        """
+        self._attempts = [replace(one, outcome=found) if one.outcome is judged else one for one in self._attempts]
 
     def must(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome:
         """The same where nothing can be said without this trial.
