@@ -116,6 +116,24 @@ def test_few_frames_in_stalls_that_push_the_devices_own_tail_into_a_percentile_r
     assert not stalls_doubt(result)
 
 
+def test_a_variation_that_moves_by_no_more_than_a_bucket_of_its_delays_repeats_no_trial() -> None:
+    """99.9th percentiles of 101.0 and 100.5 us are one delay; beyond a minimum of 100 us they differ by half."""
+
+    class _Steady(_SlowNowAndThen):
+        __slots__ = ()
+
+        def measure(self, plan: TrialPlan) -> TrialOutcome:
+            outcome = Gateway.measure(self, plan)
+            delays = {direction: replace(one, due_in_stalls=2) for direction, one in outcome.delays.items()}
+            return replace(outcome, delays=delays, disturbed=True)
+
+    delays = [*([100 * US] * 1990), *([100.5 * US] * 7), *([101 * US] * 3)]
+    result = measure(pdv, _Steady(delays=delays), loads="100%")
+    assert result.trials["INVALID"] == 0
+    assert result.figures["pdv_without_stalls_us"] == pytest.approx(0.5)
+    assert result.summary.median == pytest.approx(1)
+
+
 def test_where_every_trial_pushes_the_tail_both_figures_are_told() -> None:
     result = measure(latency, _SlowNowAndThen(stalled=[2]), loads="100%")
     (doubt,) = stalls_doubt(result)

@@ -137,9 +137,11 @@ class Timing:
         """The percentiles of each direction that frames in stalls moved, or may have moved, by more than a bucket."""
         found = []
         for delays in outcome.delays.values():
-            figures, due = self.figures(delays), delays.due_in_stalls
-            may_move = outcome.disturbed if due is None else due > 0
-            for name in self.percentiles if may_move else ():
+            due = delays.due_in_stalls
+            if not (outcome.disturbed if due is None else due):
+                continue
+            figures = self.figures(delays)
+            for name in self.percentiles:
                 value, without = figures[name], figures.get(_without_stalls(name))
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
                     found.append(Moved(name, value, without))
