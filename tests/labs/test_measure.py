@@ -109,7 +109,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     assert json.loads((answer.folder / "summary.json").read_text()) == answer.document
     parameters = read_summary(answer.folder).parameters
     shown = parameters.flat()
-    conducted = {name: shown.pop(name) for name in ("labs", "seeds", "begun")}
+    conducted: dict[str, Any] = {name: shown.pop(name) for name in ("labs", "seeds", "begun")}
     assert plan == {"schema": "natgauge-plan-1", **shown}
     assert (conducted["labs"], conducted["seeds"][0], len(set(conducted["seeds"]))) == (2, 7, 2)
     assert conducted["begun"] == sorted(conducted["begun"])

@@ -136,9 +136,12 @@ class Standing(Gateway):
 
     def __init__(self, rate: float) -> None:
         super().__init__(establishes=rate)
-        self.number = 0
-        self.known_rates: dict[bool, float | None] = {}
         self.watch = Silent()
+        self.continued: list[Standing] = []
+
+    def continue_after(self, before: Standing) -> None:
+        """Remember which measurer it goes on after."""
+        self.continued = [*before.continued, before]
 
 
 class FakeBench:
