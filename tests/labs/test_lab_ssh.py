@@ -22,6 +22,7 @@ from tests.labs.far import LABS, PORT, SSHD, FarMachine, far_machine, unchanged
 from tests.labs.rough import decided, settings_of, slow_tester
 
 import natgauge
+from natgauge.bench import asking
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import kinds, namespaces, upkeep
@@ -119,7 +120,9 @@ def test_a_snippet_that_takes_too_long_is_killed_over_there(far: FarMachine) -> 
 
 def test_a_chain_is_laid_over_there(far: FarMachine, tmp_path: Path) -> None:
     # It is asked whether the chain works, not how fast: frames may be late.
-    trials = measured(far, tmp_path, "464xlat-tayga", connections=200, frame_timeout_seconds=0.5)
+    trials = measured(
+        far, tmp_path, "464xlat-tayga", connections=200, frame_timeout_seconds=0.5, error="50%", most_seconds=15.0
+    )
     assert "PASS" in {trial["verdict"] for trial in trials}
 
 
@@ -134,8 +137,8 @@ def test_the_counts_of_a_measurement_are_exact(far: FarMachine, tmp_path: Path) 
     assert plan["device_kernel"] == os.uname().release
 
 
-#: What each asks of the device over there: its count, emptying it with a stop-watch, restarting it under load.
-MECHANISMS = ("throughput", "tear-down-rate", "reset")
+#: What each asks of the device over there: its count, and a restart under load.
+MECHANISMS = ("throughput", "reset")
 #: Cost is of devices that work in the sender's context, traffic of DNS is tested elsewhere, and expiry takes a minute.
 OTHERS = sorted(set(procedures()) - {"cost", "connection-rate", *MECHANISMS})
 #: Traffic and time-outs that a metric wants.
@@ -189,9 +192,11 @@ def test_a_connection_lost_in_mid_trial_is_made_again(far: FarMachine, tmp_path:
 
 
 def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_cleans_up(
-    far: FarMachine, tmp_path: Path
+    far: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its sshd is killed while frames flow, with every connection to it, and comes back later."""
+    # The machine stays away: each command is tried twice, not four times.
+    monkeypatch.setattr(asking, "PAUSES", (0.1,))
     watch = Cutting(far.cut)
     try:
         with pytest.raises(NatgaugeError) as caught:
