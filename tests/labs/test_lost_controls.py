@@ -20,7 +20,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.trials import Progress
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow("measures over ssh, and a search is repeated after each cut of the connection"),
     pytest.mark.alone,
     pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
 ]
