@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
@@ -53,6 +53,7 @@ class Figures:
         failures: the names of the tests that failed, as far as they are known.
         seconds: how long the part ran.
         status: the exit status of its program.
+        broken: whether its program failed although no test did; `failed` counts that as one.
     """
 
     part: str
@@ -63,6 +64,7 @@ class Figures:
     failures: tuple[str, ...] = ()
     seconds: float = 0.0
     status: int = 0
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,11 @@ TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "test": (
         _cargo(),
         _tests("parallel", "not alone and not soak", *_PARALLEL),
-        _tests("alone", "alone and not soak", paths=("tests/labs",)),
+        _tests("alone", "alone and not soak"),
     ),
     "soak": (
         _tests("parallel", "soak and not alone", *_PARALLEL),
-        _tests("alone", "soak and alone", paths=("tests/labs",)),
+        _tests("alone", "soak and alone"),
     ),
 }
 
@@ -154,7 +156,7 @@ class Runner:
                 lines = [_echoed(line) for line in self._process.stdout or ()]
             status, self._process = self._process.returncode, None
             figures = from_pytest(part.name, file.read()) if part.by_pytest else from_cargo(part.name, lines)
-        return judged(figures, time.monotonic() - begin, status)
+        return judged(figures, part.name, time.monotonic() - begin, status, chosen=bool(arguments))
 
 
 def _echoed(line: str) -> str:
@@ -162,10 +164,10 @@ def _echoed(line: str) -> str:
     return line
 
 
-def from_pytest(part: str, text: str) -> Figures:
-    """Read what tests/conftest.py wrote; nothing when pytest ended before it could write."""
+def from_pytest(part: str, text: str) -> Figures | None:
+    """Read what tests/conftest.py wrote; None when pytest ended before it could write."""
     if not text:
-        return Figures(part)
+        return None
     found = json.loads(text)
     retries, failures = (tuple(found[name]) for name in ("retries", "failures"))
     return Figures(part, found["passed"], found["failed"], found["skipped"], retries, failures)
@@ -178,18 +180,25 @@ def from_cargo(part: str, lines: Sequence[str]) -> Figures:
     return Figures(part, passed, failed, ignored)
 
 
-def judged(figures: Figures, seconds: float, status: int) -> Figures:
-    """Add time and exit status. A part whose program failed although no test did counts as one failure."""
-    broken = status not in (0, _NO_TESTS) and not figures.failed
-    return Figures(
-        figures.part,
-        figures.passed,
-        figures.failed + broken,
-        figures.skipped,
-        figures.retries,
-        (*figures.failures, *([f"{figures.part}: its program ended with exit status {status}"] if broken else [])),
-        seconds,
-        status,
+def judged(figures: Figures | None, part: str, seconds: float, status: int, *, chosen: bool) -> Figures:
+    """Add time and exit status. A part whose program failed although no test did counts as one failure.
+
+    Args:
+        figures: what the program wrote; None when it wrote nothing, which is a failure whatever its exit status is.
+        part: its name.
+        seconds: how long it ran.
+        status: the exit status of its program.
+        chosen: whether the user chose the tests. A part then need not have any of them.
+    """
+    found = figures or Figures(part)
+    unselected = chosen and status == _NO_TESTS
+    broken = not unselected and (figures is None or (status != 0 and not found.failed))
+    failures = found.failures
+    if broken:
+        silence = " and wrote no figures" if figures is None else ""
+        failures = (*failures, f"{part}: its program ended with exit status {status}{silence}")
+    return replace(
+        found, failed=found.failed + broken, failures=failures, seconds=seconds, status=status, broken=broken
     )
 
 

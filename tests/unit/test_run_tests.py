@@ -85,7 +85,18 @@ def test_every_part_runs_whatever_an_earlier_one_found() -> None:
     assert run_tests.complaints("test", found) == ["failed: test_x"]
 
 
-@pytest.mark.parametrize("script", ["raise SystemExit(3)", f"{writing(passed=3)}; raise SystemExit(2)"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "raise SystemExit(3)",
+        f"{writing(passed=3)}; raise SystemExit(2)",
+        # It vanished: a process that calls os._exit ends with any status, and nothing is known of its tests.
+        "raise SystemExit(0)",
+        # A whole part has tests; if pytest finds none, a mark or a folder was lost.
+        "raise SystemExit(5)",
+        f"{writing()}; raise SystemExit(5)",
+    ],
+)
 def test_a_part_that_breaks_without_a_failed_test_counts_as_one_failure(script: str) -> None:
     (found,) = Runner().run([part("parallel", script)], [])
     assert found.failed == 1
@@ -93,11 +104,30 @@ def test_a_part_that_breaks_without_a_failed_test_counts_as_one_failure(script: 
     assert complaint.startswith("failed: parallel: its program ended with exit status")
 
 
-def test_a_part_without_tests_is_no_failure_but_a_run_without_tests_is() -> None:
-    (found,) = Runner().run([part("alone", "raise SystemExit(5)")], [])
+@pytest.mark.parametrize("script", ["raise SystemExit(5)", f"{writing()}; raise SystemExit(5)"])
+def test_a_part_without_chosen_tests_is_no_failure_but_a_run_without_tests_is(script: str) -> None:
+    (found,) = Runner().run([part("alone", script)], ["-k", "name"])
     assert found.failed == 0
     assert run_tests.complaints("test", [Figures("parallel", passed=1), found]) == []
     assert run_tests.complaints("test", [found]) == ["no test was run"]
+
+
+def test_chosen_tests_of_which_nothing_is_known_are_a_failure() -> None:
+    (found,) = Runner().run([part("alone", "raise SystemExit(0)")], ["-k", "name"])
+    assert run_tests.complaints("test", [found]) == [
+        "failed: alone: its program ended with exit status 0 and wrote no figures"
+    ]
+
+
+@pytest.mark.parametrize("tier", ["test", "soak"])
+def test_the_parts_of_a_tier_have_every_test_once_wherever_it_is(tier: str) -> None:
+    """The marks alone divide them: a part that looks in one folder would lose a test of another."""
+    parts = [part for part in run_tests.TIERS[tier] if part.by_pytest]
+    assert [part.paths for part in parts] == [()] * len(parts)
+    chosen = [part.command[part.command.index("-m", 3) + 1] for part in parts]
+    for marks in ({"alone": alone, "soak": soak} for alone in (False, True) for soak in (False, True)):
+        times = sum(eval(expression, {}, marks) for expression in chosen)  # noqa: S307 - pytest's marks are Python here
+        assert times == (marks["soak"] == (tier == "soak"))
 
 
 def test_arguments_go_to_pytest_and_cargo_does_not_run(capfd: pytest.CaptureFixture[str]) -> None:
@@ -162,6 +192,7 @@ def test_pytest_writes_what_it_found_with_each_retry(tmp_path: Path, options: li
     )
     assert done.returncode == 1, done.stdout
     found = run_tests.from_pytest("alone", figures.read_text())
+    assert found is not None
     assert (found.passed, found.failed, found.skipped) == (2, 3, 1)
     names = [name.split("::")[1] for name in found.retries]
     assert sorted(names) == ["test_fails_twice", "test_is_not_set_up", "test_passes_at_the_second_try"]
