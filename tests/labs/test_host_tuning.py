@@ -17,6 +17,8 @@ from natgauge.host.tuning.contract import Machine
 from natgauge.host.tuning.knobs.irq_affinity import IrqAffinity
 from natgauge.host.tuning.knobs.queues import Queues
 
+#: It is one of the machine's own interfaces, which tests of labs count.
+with_a_port = pytest.mark.alone
 PORT = "ng-tune-a"
 KILLED = """
 import os, signal, sys
@@ -48,6 +50,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         subprocess.run(["ip", "link", "delete", PORT], check=True)
 
 
+@with_a_port
 def test_queues_of_a_port_are_set_and_put_back(port: str, tmp_path: Path) -> None:
     path = tmp_path / "run" / "found.json"
     knob, machine = Queues(), Machine()
@@ -61,6 +64,7 @@ def test_queues_of_a_port_are_set_and_put_back(port: str, tmp_path: Path) -> Non
     assert knob.read(machine, port) == "rx 1 tx 1"
 
 
+@with_a_port
 def test_a_tuning_that_was_killed_is_put_back(port: str, tmp_path: Path) -> None:
     path = tmp_path / "run" / "found.json"
     knob, machine = Queues(), Machine()

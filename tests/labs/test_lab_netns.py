@@ -36,6 +36,8 @@ MISSING = capabilities.missing("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing")
 
 NAME = f"ngtest-{os.getpid()}"
+#: A lab of another test may change the same setting of the machine meanwhile.
+alone = pytest.mark.alone
 CONNECTION_LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 
 
@@ -303,6 +305,7 @@ def test_the_callers_namespace_never_changes(lab: NetnsLab) -> None:
 # --- global settings ------------------------------------------------------------------------------------------------
 
 
+@alone
 def test_neighbour_limits_grow_with_the_hosts_and_come_back() -> None:
     limits = [Path(f"/proc/sys/net/{family}/neigh/default/gc_thresh3") for family in ("ipv4", "ipv6")]
     before = [path.read_text() for path in limits]
@@ -311,6 +314,7 @@ def test_neighbour_limits_grow_with_the_hosts_and_come_back() -> None:
     assert [path.read_text() for path in limits] == before
 
 
+@alone
 @pytest.mark.skipif(not CONNECTION_LIMIT.exists(), reason="this kernel has no connection tracking")
 def test_global_settings_come_back_after_an_error() -> None:
     before = CONNECTION_LIMIT.read_text()
@@ -360,6 +364,7 @@ def test_a_second_run_is_refused(user: subprocess.Popen[str]) -> None:
     assert namespaces.exists(f"ng-{NAME}-dut")
 
 
+@alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signals) -> None:
     (daemon,) = namespaces.processes(f"ng-{NAME}-dut")
