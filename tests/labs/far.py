@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import pytest
 
 from natgauge.labs import namespaces
 from natgauge.labs.links import Cable, End, make, prepare_namespace
@@ -25,6 +27,10 @@ SSHD = "/usr/sbin/sshd"
 LABS = ("sshlab", "sshkill", "second", "sshbsd")
 PORT = 22022
 _SECONDS = 10.0
+#: Of a test function. The module before it may keep the machine for as long again, and that is no fault of the test.
+TIMEOUT = pytest.mark.timeout(600, func_only=True)
+#: Seconds to wait for the machine: longer than any module keeps it.
+MOST_WAITING = 1800.0
 
 
 @dataclass
@@ -89,11 +95,28 @@ def far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
     """Its namespace is <name>-far, its interfaces far0 (Initiator) and far1, the tester's ports port0 and port1.
 
     It waits for one that another test process has: a machine is used by one natgauge at a time, as a file there says,
-    and all of these have the files of this machine.
+    and all of these have the files of this machine. A module that uses it has the mark `TIMEOUT`.
+
+    Raises:
+        TimeoutError: another process has had it for `MOST_WAITING` seconds.
     """
     with (Path(tempfile.gettempdir()) / "natgauge-far-machine.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _take(lock)
         yield from _far_machine(name, folder)
+
+
+def _take(lock: IO[str]) -> None:
+    deadline = time.monotonic() + MOST_WAITING
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                message = f"{lock.name}: another process has had the far machine for {MOST_WAITING:.0f} s"
+                raise TimeoutError(message) from None
+            time.sleep(0.1)
+        else:
+            return
 
 
 def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.far import LABS, PORT, SSHD, FarMachine, far_machine, unchanged
+from tests.labs.far import LABS, PORT, SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.labs.rough import decided, settings_of, slow_tester
 
 import natgauge
@@ -34,6 +34,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.trials import Progress
 
 pytestmark = [
+    TIMEOUT,
     pytest.mark.slow("measures over ssh, kills the far side's sshd and waits until its end is noticed"),
     pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.far import SSHD, FarMachine, far_machine, unchanged
+from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.unit.far_system import FarDevice, far_device
 
 from natgauge.duts.fitness import PlanFacts
@@ -22,6 +22,7 @@ from natgauge.labs.kinds import ssh
 from natgauge.labs.links import MTU
 
 pytestmark = [
+    TIMEOUT,
     pytest.mark.slow("plays gateways over ssh with a Python process for each of their commands"),
     pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.far import SSHD, FarMachine, far_machine
+from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 
 import natgauge
 from natgauge.bench.watch import Silent
@@ -20,6 +20,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.trials import Progress
 
 pytestmark = [
+    TIMEOUT,
     pytest.mark.slow("measures over ssh, and a search is repeated after each cut of the connection"),
     pytest.mark.alone,
     pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
@@ -112,7 +113,9 @@ class Cutting(Silent):
             self.file.touch()
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize(
+    "times", [1, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(1800, func_only=True)])]
+)
 def test_a_cut_during_count_leaves_the_rate_as_it_is(times: int, far: FarMachine, tmp_path: Path) -> None:
     """The first repetition is undisturbed; each further one loses its connection after a trial drawn by the seed."""
     draw = random.Random(SEED)  # noqa: S311 - nothing secret

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that tests of the `ssh` lab reach: who waits for it waits outside of a test's time-out, with an end."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.labs import far
+
+LABS = Path(far.__file__).parent
+MODULE = """
+import time
+import pytest
+
+pytestmark = pytest.mark.timeout(0.2, func_only={func_only})
+
+@pytest.fixture(scope="module")
+def machine():
+    time.sleep(0.5)
+
+def test_with_it(machine):
+    pass
+"""
+
+
+def test_waiting_for_a_machine_that_another_process_keeps_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(far, "MOST_WAITING", 0.1)
+    with (tmp_path / "natgauge-far-machine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with (
+            pytest.raises(TimeoutError, match=r"natgauge-far-machine\.lock: another process"),
+            far.far_machine("never", tmp_path),
+        ):
+            pass
+
+
+def test_every_module_that_uses_the_machine_waits_outside_of_the_time_out_of_its_tests() -> None:
+    users = [path for path in LABS.rglob("test_*.py") if "with far_machine(" in path.read_text()]
+    assert len(users) >= 2
+    assert [path.name for path in users if "\n    TIMEOUT,\n" not in path.read_text()] == []
+
+
+@pytest.mark.parametrize(("func_only", "status"), [(True, 0), (False, 1)])
+def test_with_that_mark_a_fixture_may_take_longer_than_the_time_out(
+    tmp_path: Path, status: int, *, func_only: bool
+) -> None:
+    (tmp_path / "test_waiting.py").write_text(MODULE.format(func_only=func_only))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", tmp_path, tmp_path],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status, done.stdout
+    assert far.TIMEOUT.kwargs == {"func_only": True}
