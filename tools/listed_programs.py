@@ -9,17 +9,20 @@ other program, in a mount namespace of the command's own. A test that calls a pr
 developer's machine as it fails on a new one. The overlay also holds for absolute paths, for the snippets of gateways,
 and for far machines that a test makes on this host, whatever they set PATH to.
 
-Without Debian's package database, without root, or without overlays, nothing is hidden; one line says so.
+Without Debian's package database, without root, or without overlays, nothing is hidden; one line says so. The command
+finds in the variable NATGAUGE_HIDDEN_PROGRAMS how many programs are hidden from it, or why none is.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -43,6 +46,9 @@ SYSTEM_PATH: Final = FOLDERS[:6]
 TOOLCHAIN: Final = ("cargo", "rustc", "rustdoc")
 #: Where the hiding layers are mounted: a folder that is empty outside of the namespace.
 LAYERS: Final = ROOT / "target" / "listed-programs"
+#: Says to the command, and to tools/run_tests.py, what was hidden.
+OUTCOME: Final = "NATGAUGE_HIDDEN_PROGRAMS"
+NETWORK_NAMESPACES: Final = Path("/run/netns")
 _ALTERNATIVES: Final = "/etc/alternatives"
 _FIELDS: Final = (
     "db:Status-Status",
@@ -245,9 +251,22 @@ def chain(program: str) -> Iterator[str]:
         yield str(path)
 
 
+@contextmanager
+def _reason() -> Iterator[None]:
+    """Make what a machine refuses the reason for which programs cannot be hidden there."""
+    try:
+        yield
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip() or f"exit status {error.returncode}"
+        raise CannotHideError(f"{error.cmd[0]}: {said}") from error
+    except OSError as error:
+        raise CannotHideError(str(error)) from error
+
+
 def _ask(*command: str) -> str:
     environment = os.environ | {"LC_ALL": "C"}
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    with _reason():
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
 
 def _owned(purposes: Sequence[str]) -> Owned:
@@ -287,55 +306,87 @@ def _check_possible() -> None:
 
 
 def _mount(*words: str, folder: Path | None = None) -> None:
-    done = subprocess.run(["mount", *words], check=False, capture_output=True, text=True, cwd=folder)
-    if done.returncode != 0:
-        raise CannotHideError(done.stderr.strip() or f"mount {' '.join(words)} failed")
+    with _reason():
+        subprocess.run(["mount", *words], check=True, capture_output=True, text=True, cwd=folder)
 
 
-def _share_network_namespaces() -> None:
-    """Make /run/netns what `ip netns add` makes of it, so that namespaces made in here are known outside, too."""
-    place = Path("/run/netns")
-    place.mkdir(exist_ok=True)
-    # As `ip` does it: this fails where the folder is no mount yet. Path.is_mount does not notice a folder that is
-    # mounted on itself, and each further mount of a shared folder on itself doubles the number of mounts.
-    if subprocess.run(["mount", "--make-shared", place], check=False, capture_output=True).returncode != 0:
-        _mount("--bind", str(place), str(place))
-        _mount("--make-shared", str(place))
+def share_network_namespaces() -> None:
+    """Make /run/netns what `ip netns add` makes of it, so that namespaces made in here are known outside, too.
+
+    Raises:
+        CannotHideError: the folder cannot be made, or a mount failed.
+    """
+    place = NETWORK_NAMESPACES
+    with _reason():
+        place.mkdir(exist_ok=True)
+        folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # `ip` holds the same lock: two that find no mount at the same time would both mount.
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        # As `ip` does it: this fails where the folder is no mount yet. Path.is_mount does not notice a folder that is
+        # mounted on itself, and each further mount of a shared folder on itself doubles the number of mounts.
+        with _reason():
+            done = subprocess.run(["mount", "--make-shared", place], check=False, capture_output=True)
+        if done.returncode != 0:
+            _mount("--bind", str(place), str(place))
+            _mount("--make-shared", str(place))
+    finally:
+        os.close(folder)
 
 
 def hide(planned: Sequence[Layer]) -> Path:
     """Cover the folders in this mount namespace. Return a folder with links to the Rust toolchain, wherever it is.
 
     Raises:
-        CannotHideError: a mount failed.
+        CannotHideError: a mount failed. No folder is covered then.
     """
     for folder in (str(LAYERS), *(each.folder for each in planned)):
         # The mount points that hold the folders, so that the covers stay in this namespace; others remain shared.
         _mount("--make-private", _ask("findmnt", "--noheadings", "--output", "TARGET", "--target", folder).strip())
     # PATH may already lead to links in here, when this namespace is in another one of ours.
     programs = {name: os.path.realpath(found) for name, found in _toolchain().items()}
-    _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(LAYERS))
+    mounted: list[str] = []
+    try:
+        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(LAYERS))
+        mounted.append(str(LAYERS))
+        with _reason():
+            toolchain = _links(programs)
+            for number, each in enumerate(planned):
+                _prepare(LAYERS / str(number), each)
+        for number, each in enumerate(planned):
+            _mount("-t", "overlay", "-o", f"lowerdir={number}:{each.folder}", "overlay", each.folder, folder=LAYERS)
+            mounted.append(each.folder)
+    except CannotHideError:
+        for place in reversed(mounted):
+            # Lazily: umount itself may be a program in the folder that it uncovers.
+            subprocess.run(["umount", "--lazy", place], check=False)
+        raise
+    return toolchain
+
+
+def _links(programs: Mapping[str, str]) -> Path:
     toolchain = LAYERS / "toolchain"
     toolchain.mkdir()
     for name, path in programs.items():
         (toolchain / name).symlink_to(path)
-    for number, each in enumerate(planned):
-        above = LAYERS / str(number)
-        above.mkdir(mode=0o755)
-        for name in each.hidden:
-            os.mknod(above / name, 0o020000, os.makedev(0, 0))  # an overlay's sign for "deleted"
-        for name, target in each.replaced.items():
-            (above / name).symlink_to(target)
-    for number, each in enumerate(planned):
-        _mount("-t", "overlay", "-o", f"lowerdir={number}:{each.folder}", "overlay", each.folder, folder=LAYERS)
     return toolchain
 
 
-def _run(command: Sequence[str], path: Sequence[str] | None = None) -> None:
+def _prepare(above: Path, changes: Layer) -> None:
+    """Make the folder that goes over a folder of programs."""
+    above.mkdir(mode=0o755)
+    for name in changes.hidden:
+        os.mknod(above / name, 0o020000, os.makedev(0, 0))  # an overlay's sign for "deleted"
+    for name, target in changes.replaced.items():
+        (above / name).symlink_to(target)
+
+
+def _run(command: Sequence[str], outcome: str, path: Sequence[str] | None = None) -> None:
     """Become the command. `path` has the folders of PATH; None = as it is."""
     own = str(Path(sys.executable).parent)
     search = os.pathsep.join([own, *path]) if path else os.environ["PATH"]
-    os.execvpe(command[0], list(command), os.environ | {"PATH": search})  # noqa: S606 - no shell is wanted
+    environment = os.environ | {"PATH": search, OUTCOME: outcome}
+    os.execvpe(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
 
 
 def _inside(purposes: Sequence[str], command: Sequence[str]) -> None:
@@ -343,7 +394,19 @@ def _inside(purposes: Sequence[str], command: Sequence[str]) -> None:
     toolchain = hide(planned)
     count = sum(len(each.hidden) for each in planned)
     print(f"tools/listed_programs: {count} programs of this machine are hidden: no list has their packages", flush=True)
-    _run(command, [str(toolchain), *SYSTEM_PATH])
+    _run(command, f"{count} hidden", [str(toolchain), *SYSTEM_PATH])
+
+
+def _enter(words: Sequence[str]) -> None:
+    """Start anew in a mount namespace of its own."""
+    unshare = ["unshare", "--mount", "--propagation", "unchanged"]
+    _check_possible()
+    share_network_namespaces()
+    with _reason():
+        LAYERS.mkdir(parents=True, exist_ok=True)
+        # Once this process has become unshare, it is too late to go on without.
+        subprocess.run([*unshare, "true"], check=True, capture_output=True, text=True)
+    _run([*unshare, sys.executable, "-m", "tools.listed_programs", "--inside", *words], "")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -357,14 +420,11 @@ def main(arguments: Sequence[str]) -> None:
     try:
         if inside:
             _inside(purposes, command)
-        _check_possible()
-        _share_network_namespaces()
-        LAYERS.mkdir(parents=True, exist_ok=True)
-        own = [sys.executable, "-m", "tools.listed_programs", "--inside", *words]
-        _run(["unshare", "--mount", "--propagation", "unchanged", *own])
+        _enter(words)
     except CannotHideError as obstacle:
-        print(f"tools/listed_programs: hides no program of this machine: {obstacle}", file=sys.stderr, flush=True)
-        _run(command)
+        why = " ".join(str(obstacle).split())
+        print(f"tools/listed_programs: hides no program of this machine: {why}", file=sys.stderr, flush=True)
+        _run(command, f"not hidden: {why}")
 
 
 if __name__ == "__main__":

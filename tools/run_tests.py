@@ -4,8 +4,8 @@
     python -m tools.run_tests {unit,test,soak} [PYTEST ARGUMENT...]
 
 With arguments only the parts that pytest runs are run, each with these arguments. The exit status is 0 when nothing
-failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without arguments keeps its
-figures in benchmarks/results/soak.md.
+failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without arguments, as root,
+keeps its figures in benchmarks/results/soak.md if each of its parts ran tests.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from types import FrameType
 from typing import Final
 
 from benchmarks import command, machine
+from tools import listed_programs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "benchmarks" / "results" / "soak.md"
@@ -238,6 +239,12 @@ def retries_line(tier: str, found: Sequence[Figures]) -> str:
     return f"retries of lab tests: {retries} (at most {most_retries(tier, _total(found, lambda one: one.seconds))})"
 
 
+def hidden_line(environment: Mapping[str, str]) -> str:
+    """Whether programs that no list has were hidden from the tests; .ci/run reads it."""
+    outcome = environment.get(listed_programs.OUTCOME, "not hidden: tools/listed_programs did not run")
+    return f"programs of packages that no list has: {outcome}"
+
+
 def complaints(tier: str, found: Sequence[Figures]) -> list[str]:
     """Reasons for which the run fails, one line each; empty when it passes."""
     lines = [f"failed: {name}" for one in found for name in one.failures]
@@ -260,6 +267,15 @@ def page(found: Sequence[Figures], described: Mapping[str, str | int | float]) -
     return "\n".join(lines) + "\n"
 
 
+def no_page(found: Sequence[Figures]) -> str | None:
+    """Why the figures of a run of soak prove nothing; None when they are worth a page."""
+    if os.geteuid() != 0:
+        return "without root the tests of labs are skipped"
+    if empty := [one.part for one in found if one.passed + one.failed - one.broken == 0]:
+        return f"no test ran in: {', '.join(empty)}"
+    return None
+
+
 def _commit() -> str:
     asked = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(asked, cwd=ROOT, check=False, capture_output=True, text=True)
@@ -276,7 +292,7 @@ def _print_summary(tier: str, found: Sequence[Figures], reasons: Sequence[str]) 
                 for at, (word, width) in enumerate(zip(row, widths, strict=True))
             )
         )
-    print(*reasons, retries_line(tier, found), closing_line(found), sep="\n", flush=True)
+    print(hidden_line(os.environ), *reasons, retries_line(tier, found), closing_line(found), sep="\n", flush=True)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -290,11 +306,15 @@ def main(words: Sequence[str] | None = None) -> int:
     with runner.listening():
         found = runner.run(TIERS[given.tier], given.arguments)
     reasons = complaints(given.tier, found)
-    _print_summary(given.tier, found, [*reasons, *(["interrupted"] if runner.interrupted else [])])
+    notes = ["interrupted"] if runner.interrupted else []
+    if given.tier == "soak" and not given.arguments and not runner.interrupted:
+        if obstacle := no_page(found):
+            notes.append(f"{PAGE.name} is kept as it was: {obstacle}")
+        else:
+            PAGE.write_text(page(found, described))
+    _print_summary(given.tier, found, [*reasons, *notes])
     if runner.interrupted:
         return 128 + signal.SIGINT
-    if given.tier == "soak" and not given.arguments:
-        PAGE.write_text(page(found, described))
     return 1 if reasons or any(one.failed for one in found) else 0
 
 

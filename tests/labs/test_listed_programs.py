@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.listed_programs import LAYERS
 
 ROOT = Path(__file__).parents[2]
-NAMESPACE = "ng-test-listed"
+NAMESPACE = f"ng-test-listed-{os.getpid()}"
 
 
 def seen_by(*purposes: str, script: str) -> str:
@@ -55,8 +57,40 @@ def test_a_network_namespace_that_it_makes_is_known_outside(namespace: str) -> N
     subprocess.run(["ip", "netns", "exec", namespace, "true"], check=True)
 
 
-def test_the_folder_of_network_namespaces_is_mounted_once_however_often_programs_are_hidden() -> None:
-    for _ in range(2):
-        seen_by("run", script="true")
+def times_mounted() -> int:
+    """How often the folder of network namespaces is mounted."""
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    assert mounts.count("/run/netns") == 1
+    return mounts.count("/run/netns")
+
+
+def test_the_folder_of_network_namespaces_is_mounted_no_more_often_the_second_time() -> None:
+    seen_by("run", script="true")
+    first = times_mounted()
+    seen_by("run", script="true")
+    assert times_mounted() == first >= 1
+
+
+#: procfs cannot be part of an overlay, so the second folder cannot be covered.
+HALF = """
+import os
+from tools.listed_programs import CannotHideError, Layer, hide
+
+programs = os.path.realpath("/usr/bin")
+try:
+    hide([Layer(programs, ("env",), {}), Layer("/proc", (), {})])
+except CannotHideError:
+    print(os.path.exists(f"{programs}/env"), open("/proc/self/mountinfo").read().count("overlay"))
+"""
+
+
+def test_a_folder_that_was_covered_is_uncovered_where_the_next_one_cannot_be() -> None:
+    before = Path("/proc/self/mountinfo").read_text().count("overlay")
+    LAYERS.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "unchanged", sys.executable, "-c", HALF],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"True {before}\n", done.stderr

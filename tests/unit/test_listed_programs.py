@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tools import listed_programs
-from tools.listed_programs import Owned
+from tools.listed_programs import CannotHideError, Layer, Owned
 
 ROOT = Path(__file__).parents[2]
 
@@ -167,3 +169,106 @@ def test_on_another_system_one_line_says_that_nothing_is_hidden(tmp_path: Path) 
     assert done.stdout == f"{tmp_path}\n"
     (line,) = done.stderr.splitlines()
     assert line == "tools/listed_programs: hides no program of this machine: it has no package database of Debian's"
+
+
+#: Stand for the programs that mount: each notes what it was asked, and the second overlay fails.
+MOUNTING = {
+    "findmnt": "echo /",
+    "mount": 'case "$*" in *second) echo "mount: second: wrong fs type" >&2; exit 32 ;; esac',
+    "umount": "",
+    "dpkg-query": "",
+    "unshare": "",
+}
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs that mount nothing; returns the file in which they note what they were asked."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, script in MOUNTING.items():
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {tmp_path}/asked\n{script}\n')
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(listed_programs, "LAYERS", tmp_path / "layers")
+    (tmp_path / "layers").mkdir()
+    return tmp_path / "asked"
+
+
+def test_where_a_later_folder_cannot_be_covered_the_earlier_ones_are_uncovered(asked: Path) -> None:
+    planned = [Layer(f"/{name}", (), {}) for name in ("first", "second", "third")]
+    with pytest.raises(CannotHideError, match="mount: second: wrong fs type"):
+        listed_programs.hide(planned)
+    mounted, undone = [], []
+    for line in asked.read_text().splitlines():
+        program, *words = line.split()
+        if program == "mount" and words[0] == "-t" and words[-1] != "/second":
+            mounted.append(words[-1])
+        elif program == "umount":
+            undone.append(words[-1])
+    assert mounted == [str(listed_programs.LAYERS), "/first"]
+    assert undone == mounted[::-1]
+
+
+class _BecameError(Exception):
+    """The process has become a command; its environment."""
+
+
+@pytest.fixture
+def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Runs the program as root up to the command; returns what the command finds in its environment."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+    def become(file: str, words: list[str], environment: dict[str, str]) -> None:
+        assert (file, words) == ("true", ["true"])
+        raise _BecameError(environment[listed_programs.OUTCOME])
+
+    monkeypatch.setattr(os, "execvpe", become)
+
+    def run(*options: str) -> str:
+        with pytest.raises(_BecameError) as found:
+            listed_programs.main([*options, "build", "--", "true"])
+        return str(found.value)
+
+    return run
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_folder_of_network_namespaces_that_cannot_be_made_hides_nothing(
+    outcome: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").touch()
+    monkeypatch.setattr(listed_programs, "NETWORK_NAMESPACES", tmp_path / "run" / "netns")
+    assert outcome().startswith("not hidden: [Errno 20] Not a directory")
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("script", ["echo 'no such mount point' >&2; exit 1", None], ids=["fails", "is absent"])
+def test_a_machine_that_does_not_know_its_mount_points_hides_nothing(
+    script: str | None, outcome: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed_programs, "layers", lambda _: [Layer("/first", (), {})])
+    program = tmp_path / "programs" / "findmnt"
+    if script is None:
+        program.unlink()
+        monkeypatch.setenv("PATH", str(program.parent))
+    else:
+        program.write_text(f"#!/bin/sh\n{script}\n")
+    assert outcome("--inside").startswith("not hidden: ")
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_machine_without_mount_namespaces_hides_nothing(
+    outcome: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed_programs, "NETWORK_NAMESPACES", tmp_path)
+    (tmp_path / "programs" / "unshare").write_text("#!/bin/sh\necho 'Operation\nnot permitted' >&2\nexit 1\n")
+    assert outcome() == "not hidden: unshare: Operation not permitted"
+
+
+@pytest.mark.usefixtures("asked")
+def test_the_command_is_told_how_many_programs_are_hidden(
+    outcome: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed_programs, "layers", lambda _: [Layer("/first", (), {}), Layer("/last", (), {})])
+    assert outcome("--inside") == "0 hidden"

@@ -216,10 +216,12 @@ def test_the_page_of_soak_has_machine_commit_and_figures() -> None:
 
 @pytest.fixture
 def soak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, Path]]:
-    """Runs a soak whose one part finds these figures; returns its exit status and where its page would be."""
+    """Runs a soak whose second part finds these figures, after one test; returns its exit status and its page."""
 
-    def run(*arguments: str, **figures: int | list[str]) -> tuple[int, Path]:
-        monkeypatch.setattr(run_tests, "TIERS", {"soak": (part("alone", writing(**figures)),)})
+    def run(*arguments: str, root: bool = True, **figures: int | list[str]) -> tuple[int, Path]:
+        monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
+        parts = part("parallel", writing(passed=1)), part("alone", writing(**figures))
+        monkeypatch.setattr(run_tests, "TIERS", {"soak": parts})
         monkeypatch.setattr(run_tests, "PAGE", tmp_path / "soak.md")
         return run_tests.main(["soak", *arguments]), tmp_path / "soak.md"
 
@@ -229,7 +231,7 @@ def soak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
 def test_soak_ends_with_its_figures_and_keeps_them(
     soak: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, path = soak(passed=4, skipped=1)
+    status, path = soak(passed=3, skipped=1)
     assert status == 0
     lines = ["retries of lab tests: 0 (at most 2)", "4 passed, 0 failed, 1 skipped"]
     assert capsys.readouterr().out.splitlines()[-2:] == lines
@@ -240,7 +242,7 @@ def test_soak_ends_with_its_figures_and_keeps_them(
 def test_a_run_with_too_many_retries_fails_although_each_test_passed_in_the_end(
     soak: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, path = soak(passed=4, retries=["test_a", "test_b", "test_c"])
+    status, path = soak(passed=3, retries=["test_a", "test_b", "test_c"])
     assert status == 1
     lines = [
         "too many lab tests were tried again: test_a, test_b, test_c",
@@ -254,6 +256,62 @@ def test_a_run_with_too_many_retries_fails_although_each_test_passed_in_the_end(
 def test_a_run_with_arguments_keeps_no_page(soak: Callable[..., tuple[int, Path]]) -> None:
     status, path = soak("-k", "name", passed=1)
     assert (status, path.exists()) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("root", "passed", "skipped", "why"),
+    [
+        (False, 3, 0, "without root the tests of labs are skipped"),
+        (True, 0, 2, "no test ran in: alone"),
+        (True, 0, 0, "no test ran in: alone"),
+    ],
+)
+def test_a_soak_that_proves_nothing_keeps_the_page_of_an_earlier_one(
+    soak: Callable[..., tuple[int, Path]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    root: bool,
+    passed: int,
+    skipped: int,
+    why: str,
+) -> None:
+    (tmp_path / "soak.md").write_text("an earlier run")
+    _, path = soak(root=root, passed=passed, skipped=skipped)
+    assert path.read_text() == "an earlier run"
+    *_, note, _, closing = capsys.readouterr().out.splitlines()
+    assert note == f"soak.md is kept as it was: {why}"
+    assert closing == f"{1 + passed} passed, 0 failed, {skipped} skipped"
+
+
+def test_a_part_that_broke_before_its_first_test_is_none_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    found = Runner().run([part("parallel", writing(passed=3)), part("alone", "raise SystemExit(4)")], [])
+    assert run_tests.no_page(found) == "no test ran in: alone"
+    assert run_tests.no_page(found[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        ("812 hidden", "programs of packages that no list has: 812 hidden"),
+        ("not hidden: that needs root", "programs of packages that no list has: not hidden: that needs root"),
+        (None, "programs of packages that no list has: not hidden: tools/listed_programs did not run"),
+    ],
+)
+def test_the_closing_lines_say_whether_programs_were_hidden(
+    outcome: str | None,
+    line: str,
+    soak: Callable[..., tuple[int, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if outcome is None:
+        monkeypatch.delenv("NATGAUGE_HIDDEN_PROGRAMS", raising=False)
+    else:
+        monkeypatch.setenv("NATGAUGE_HIDDEN_PROGRAMS", outcome)
+    soak(passed=3)
+    assert capsys.readouterr().out.splitlines()[-3] == line
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
