@@ -14,7 +14,7 @@ from natgauge.tester.doctor import Finding
 GOOD = Finding("kernel", "ok", "Linux 6.18")
 SLOW = Finding("clock", "warning", "clock source hpet is slow", "boot with clocksource=tsc")
 ABSENT = Finding("capabilities", "missing", "this process lacks CAP_BPF", "sudo natgauge doctor")
-GATEWAY = Finding("gateway tayga-nat64", "missing", "needs tayga", "apt-get install tayga", ("tayga",))
+GATEWAY = Finding("gateway tayga-nat64", "missing", "needs tayga", "apt-get install tayga", ("tayga",), ("here", "ssh"))
 ALL_GATEWAYS = Finding("gateway packages", "missing", "...", "apt-get install nftables tayga", ("nftables", "tayga"))
 
 
@@ -37,7 +37,11 @@ def test_the_worst_finding_decides_the_exit_status_but_for_single_gateways(
 
 
 SLOWER = Finding("SMT", "warning", "two threads share each core", "natgauge host tune")
-WHOLE = Finding("gateway linux-ipv4", "ok", "all it needs is installed")
+WHOLE = Finding("gateway linux-ipv4", "ok", "all it needs is installed", places=("here", "guest", "ssh"))
+FAR = Finding("gateway freebsd-pf", "ok", "runs on FreeBSD, over --lab ssh", places=("ssh",))
+#: Its kernel module is in guests only, so programs that this machine lacks are no obstacle.
+GUEST = Finding("gateway jool-nat64", "missing", "needs jool", "apt-get install jool-tools", places=("guest", "ssh"))
+BROKEN = Finding("gateway mine", "warning", "mine.toml: kind: is missing", "vi mine.toml")
 PACKAGES = Finding("gateway packages", "missing", "not installed: tayga", "apt-get install tayga")
 KERNEL = Finding("kernel", "missing", "Linux 6.1 is older than 6.6", "reboot")
 
@@ -47,6 +51,18 @@ KERNEL = Finding("kernel", "missing", "Linux 6.1 is older than 6.6", "reboot")
     [
         ([GOOD, WHOLE], "This machine can measure 1 of 1 gateways, nothing is missing."),
         ([GOOD, WHOLE, GATEWAY, PACKAGES], "This machine can measure 1 of 2 gateways, 1 lacks something."),
+        (
+            [GOOD, WHOLE, GATEWAY, FAR, GUEST],
+            "This machine can measure 1 of 4 gateways, 2 more over SSH or in a guest, 1 lacks something.",
+        ),
+        (
+            [GOOD, WHOLE, FAR],
+            "This machine can measure 1 of 2 gateways, 1 more over SSH or in a guest, nothing is missing.",
+        ),
+        (
+            [GOOD, WHOLE, BROKEN],
+            "This machine can measure 1 of 1 gateways, nothing is missing; 1 warning (gateway mine).",
+        ),
         ([SLOW, WHOLE], "This machine can measure 1 of 1 gateways, nothing is missing; 1 warning (clock)."),
         (
             [SLOW, SLOWER, WHOLE],

@@ -55,10 +55,19 @@ def _answer(findings: Sequence[Finding]) -> str:
     if missing:
         what = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
         return f"This machine cannot measure: {what} missing ({', '.join(missing)})."
-    whole = sum(one.state == "ok" for one in gateways)
-    what = f" {whole} of {len(gateways)} gateways" if gateways else ""
-    doubtful = [one.name for one in others if one.state == "warning"]
-    lacking = len(gateways) - whole
-    rest = f", {lacking} {'lacks' if lacking == 1 else 'lack'} something" if lacking else ", nothing is missing"
+    # A recipe of the user's that breaks a rule is no gateway yet: its finding is a warning.
+    doubtful = [one.name for one in [*others, *gateways] if one.state == "warning"]
     doubt = f"; {'1 warning' if len(doubtful) == 1 else f'{len(doubtful)} warnings'} ({', '.join(doubtful)})"
-    return f"This machine can measure{what}{rest}{doubt if doubtful else ''}."
+    measured = _measured([one for one in gateways if one.state != "warning"])
+    return f"This machine can measure{measured}{doubt if doubtful else ''}."
+
+
+def _measured(gateways: Sequence[Finding]) -> str:
+    """How many gateways can be measured in namespaces of this machine, how many elsewhere, and what the others lack."""
+    here = [one for one in gateways if "here" in one.places]
+    whole = sum(one.state == "ok" for one in here)
+    elsewhere, lacking = len(gateways) - len(here), len(here) - whole
+    count = f" {whole} of {len(gateways)} gateways" if gateways else ""
+    more = f", {elsewhere} more over SSH or in a guest" if elsewhere else ""
+    rest = f", {lacking} {'lacks' if lacking == 1 else 'lack'} something" if lacking else ", nothing is missing"
+    return f"{count}{more}{rest}"

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.duts.ingredients import OWN_PACKAGE, Need, installing
-from natgauge.duts.recipe import available, load
+from natgauge.duts.recipe import Recipe, available, load
+from natgauge.duts.whereabouts import Place, places
 from natgauge.errors import NatgaugeError, UsageError
-from natgauge.host import capabilities, programs
+from natgauge.host import capabilities, kernel, programs
 from natgauge.host.cpus import format_cpus, usable_cpus
 from natgauge.host.machine import memory_octets
 from natgauge.host.this_machine import ThisMachine
@@ -56,6 +57,8 @@ class Finding:
         what: what was found, with its value.
         mend: the command that mends it, or what to do where no command can; None when there is nothing to mend.
         packages: the Debian packages that mend it, in alphabetical order; empty when no package does.
+        places: where a gateway can be played, whatever must be installed first; empty for what is no gateway and for a
+            recipe that breaks a rule.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Finding:
     what: str
     mend: str | None = None
     packages: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class Host:
         release: of the kernel.
         prove: sends frames over a cable; None = not tried.
         find: looks a program up as a device does.
+        has: whether the kernel has a module, or could load it.
     """
 
     root: Path = Path("/")
@@ -82,6 +87,7 @@ class Host:
     find: Callable[[str], str | None] = field(
         default=lambda program: shutil.which(program, path=programs.search_path())
     )
+    has: Callable[[str], bool] = kernel.has
 
     def read(self, path: str) -> str | None:
         """Text of a file without the space around it; None when it cannot be read."""
@@ -295,11 +301,11 @@ def _packages(host: Host) -> Iterator[Finding]:
             yield Finding(f"gateway {name}", "warning", str(error), f'"${{EDITOR:-vi}}" {shlex.quote(str(path))}')
             continue
         if recipe.system != ThisMachine.system:
-            yield Finding(f"gateway {name}", "ok", f"runs on {recipe.system}, over --lab ssh")
+            yield Finding(f"gateway {name}", "ok", f"runs on {recipe.system}, over --lab ssh", places=places(recipe))
             continue
         missing = {program: need for need in recipe.needs for program in need.programs if not host.find(program)}
         absent |= {need.package for need in missing.values() if need.package}
-        yield _package(name, missing)
+        yield _package(recipe, missing, host)
     packages = sorted(absent)
     if packages:
         what = f"not installed: {', '.join(packages)}"
@@ -308,14 +314,15 @@ def _packages(host: Host) -> Iterator[Finding]:
         yield Finding("gateway packages", "ok", "all are installed")
 
 
-def _package(name: str, missing: Mapping[str, Need]) -> Finding:
+def _package(recipe: Recipe, missing: Mapping[str, Need], host: Host) -> Finding:
     """Of one recipe; `missing` has what is told of each program that was not found."""
+    name, where = f"gateway {recipe.name}", places(recipe, host.has)
     if not missing:
-        return Finding(f"gateway {name}", "ok", "all it needs is installed")
+        return Finding(name, "ok", "all it needs is installed", places=where)
     packages = [need.package for need in missing.values() if need.package]
     mends = [need.mends for need in missing.values() if need.mends]
     mend = "; ".join([*([installing(packages)] if packages else []), *dict.fromkeys(mends)])
-    return Finding(f"gateway {name}", "missing", f"needs {', '.join(missing)}", mend, _of_debian(packages))
+    return Finding(name, "missing", f"needs {', '.join(missing)}", mend, _of_debian(packages), where)
 
 
 def _of_debian(packages: Iterable[str]) -> tuple[str, ...]:
