@@ -16,10 +16,10 @@ from natgauge.duts.whereabouts import last_run
 
 @pytest.fixture(autouse=True)
 def no_recipes_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without recipes, and output that goes to no terminal."""
+    """A folder without recipes, and output of the width that a file gets, also where pytest -s has a wide terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NATGAUGE_DUTS", raising=False)
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
