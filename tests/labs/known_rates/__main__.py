@@ -45,9 +45,23 @@ class Found:
     refused: bool
 
     @property
+    def answered(self) -> bool:
+        """Whether there is an interval."""
+        return self.low is not None and self.high is not None
+
+    @property
     def right(self) -> bool:
-        """Whether nothing wrong is said."""
+        """Whether nothing wrong is said; no interval is not wrong."""
         return self.low is None or self.high is None or self.low <= TRUTH <= self.high
+
+    @property
+    def word(self) -> str:
+        """The outcome in a word."""
+        if self.refused:
+            return "refused"
+        if not self.answered:
+            return "open"
+        return "right" if self.right else "WRONG"
 
 
 def compared(other: str, connections: int, *, most_seconds: float, fail_above: str | None = None) -> Found:
@@ -97,9 +111,8 @@ def main() -> None:
             began = time.monotonic()
             found = compared(other, connections, most_seconds=arguments.most_seconds, fail_above=arguments.fail_above)
             ends = "-" if found.low is None or found.high is None else f"{found.low:.3f} to {found.high:.3f}"
-            said = "refused" if found.refused else "right" if found.right else "WRONG"
             seconds = time.monotonic() - began
-            click.echo(f"{other}, N = {connections:,}: {said}: {ends} ({seconds:.0f} s): {found.text}")
+            click.echo(f"{other}, N = {connections:,}: {found.word}: {ends} ({seconds:.0f} s): {found.text}")
 
 
 if __name__ == "__main__":

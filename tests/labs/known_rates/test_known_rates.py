@@ -31,6 +31,8 @@ def test_a_known_ratio_is_found_or_refused(other: str, connections: int) -> None
     assert found.right, found.text
     # Only what queues can make too wrong is refused.
     assert found.refused is (connections == min(CONNECTIONS)), found.text
+    # Without an interval nothing is wrong, and nothing is found.
+    assert found.answered is not found.refused, found.text
 
 
 @pytest.mark.soak
@@ -39,4 +41,5 @@ def test_a_known_ratio_is_found_or_refused(other: str, connections: int) -> None
 def test_a_wide_interval_holds_the_known_ratio_where_another_question_is_asked(other: str) -> None:
     found = compared(other, 2_000, most_seconds=300.0, fail_above="3%")
     assert not found.refused
+    assert found.answered, found.text
     assert found.right, found.text
