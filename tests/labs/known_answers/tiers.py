@@ -25,16 +25,16 @@ COUNTED: Final = frozenset(
 #: Why `make test` does without a row.
 REPEATED: Final = {
     "throughput by mlrsearch": "the device of `throughput`; the other search is held against simulated devices",
-    "resolution rate": "the device of `throughput`; test_resolution.py has exact counts of queries",
+    "resolution rate": "the device of `resolution rate, roughly`, in a longer search",
     "connection rate": "a known rate of connections has `connection-rate behind a deep queue`",
-    "validated connection rate": "the search of the connection rate, with another judgement of each trial",
+    "validated connection rate": "the device of `validated connection rate, roughly`, in a longer search",
     "loss of every 40th frame of a router": "every 50th frame, in the other direction",
     "delay of 10000 us": "a longer delay",
-    "inter packet delay variation": "the device and the delays of `packet delay variation`",
+    "inter packet delay variation": "the device of `inter packet delay variation, once`, three times",
     "burst into a queue": "another buffer than that of `burst into a bucket`",
     "recovery of a queue": "another overload than that of `recovery from a penalty`",
     "table capacity": "the capacity of a device that tells its limit; `capacity of 6543` is told none",
-    "orders of enumeration": "how many four tuples the draws name is arithmetic; truth/ has the counts",
+    "orders of enumeration": "more four tuples than in `orders of enumeration of fewer`",
     "capacity of 10000 behind a deep queue": "a slower device than that of 6543",
     "capacity of 25000 behind a deep queue": "a still slower device",
     "validated-connection-rate behind a deep queue": "the queue of `connection-rate behind a deep queue`",
@@ -42,6 +42,8 @@ REPEATED: Final = {
     "loss beside stalls": "truth/test_stalls.py has loss at every rate beside stalls",
     "new connections on a wire": "test_foreign.py counts the same device's connections, trial by trial",
 }
+#: Why a procedure has no row in `make test`.
+WITHOUT_ROW: Final = {"cost": "devices of known cost are calibrated by themselves: tests.labs.known_costs"}
 
 
 def tier_of(row: Row) -> Tier:
