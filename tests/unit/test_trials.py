@@ -9,6 +9,7 @@ import signal
 import stat
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,15 @@ def test_an_engine_that_does_not_end_is_stopped_in_time(tmp_path: Path) -> None:
     assert gone(int((tmp_path / "pid").read_text()))
 
 
+@pytest.fixture(params=[False, True], ids=["interrupts read", "restarts read"])
+def ctrl_c(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where a library such as polars is imported, the kernel goes on with a `read` that Ctrl-C has interrupted."""
+    signal.siginterrupt(signal.SIGINT, not request.param)
+    yield
+    signal.siginterrupt(signal.SIGINT, True)  # noqa: FBT003 - it takes no keyword
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_the_engine_before_it_reaches_the_caller(tmp_path: Path) -> None:
     program = engine(tmp_path, f"echo $$ > {tmp_path}/pid; cat > /dev/null; exec sleep 100")
 
@@ -298,10 +308,23 @@ def test_ctrl_c_ends_the_engine_before_it_reaches_the_caller(tmp_path: Path) -> 
 
     killer = threading.Thread(target=press)
     killer.start()
+    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run(request(), engine=program, seconds=10)
+        run(request(), engine=program, seconds=20)
+    assert time.monotonic() - began < 15, "not when the time of the trial is over"
     killer.join()
     assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_lines_come_whole_however_the_engine_writes_them(tmp_path: Path) -> None:
+    """In pieces, several at once, longer than a pipe holds, and the last one without its end."""
+    first, second = (json.dumps({**PROGRESS, "made_frames": made}) for made in (5, 6))
+    padded = json.dumps(RESULT).replace("{", "{" + " " * 200_000, 1)
+    (tmp_path / "rest").write_text(f"{first[10:]}\n{second}\n{padded}")
+    program = engine(tmp_path, f"cat > /dev/null; printf %s '{first[:10]}'; sleep 0.1; cat {tmp_path}/rest")
+    seen: list[Progress] = []
+    assert phase1_of(run(request(), engine=program, progress=seen.append)).received_frames == 9
+    assert [event.made_frames for event in seen] == [5, 6]
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -29,6 +31,9 @@ _TERM_PATIENCE_SECONDS = 10.0
 
 #: Beyond its own nominal time a trial may take this long: loading programs, large maps (about 2.5 s a gigabyte).
 _SLACK_SECONDS = 60.0
+
+#: What a pipe holds.
+_BLOCK_OCTETS = 65_536
 
 
 def run(
@@ -135,8 +140,31 @@ def _converse(process: subprocess.Popen[bytes], request: str, read: Callable[[by
     except BrokenPipeError:
         # The engine refused before it read all; its exit status and message say why.
         pass
-    for line in process.stdout:
+    for line in _lines(process.stdout):
         read(line)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Read lines to the end, and let a signal's handler run while none comes.
+
+    A signal does not end a `read` where a library has asked the kernel to go on after it (SA_RESTART), as polars does
+    for Ctrl-C when it is imported. A `poll` ends always (signal(7)).
+    """
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN)
+    parts: list[bytes] = []
+    while True:
+        waiting.poll()
+        block = os.read(stream.fileno(), _BLOCK_OCTETS)
+        if not block:
+            break
+        *ends, rest = block.split(b"\n")
+        for end in ends:
+            yield b"".join([*parts, end, b"\n"])
+            parts.clear()
+        parts.append(rest)
+    if last := b"".join(parts):
+        yield last
 
 
 def parse_line(line: bytes | str) -> TrialResult | Progress:
