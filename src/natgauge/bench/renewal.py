@@ -166,6 +166,11 @@ class Renewed(Measurer):
         """The tester's own."""
         return self._live.highest_rate
 
+    @property
+    def ring(self) -> int | None:
+        """Frames that wait before each core of the present device at most, as far as its lab knows."""
+        return self._live.ring
+
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial on the present bench."""
         return self._live.measure(plan)
