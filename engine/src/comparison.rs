@@ -119,6 +119,7 @@ fn named(contestant: &Contestant, failure: Failure) -> Failure {
         Failure::Request(said) => Failure::Request(text(said)),
         Failure::Host(said) => Failure::Host(text(said)),
         Failure::Broke(said) => Failure::Broke(text(said)),
+        Failure::Unreachable(said) => Failure::Unreachable(text(said)),
     }
 }
 

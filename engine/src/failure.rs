@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why there is no result: three kinds, told apart by the exit status.
+//! Why there is no result: four kinds, told apart by the exit status.
 
 use std::fmt;
 
@@ -12,6 +12,8 @@ pub enum Failure {
     Host(String),
     /// It broke on the way (4).
     Broke(String),
+    /// No frame can be sent (5): a port is down or has no carrier, or the gateway behind it does not answer.
+    Unreachable(String),
 }
 
 impl Failure {
@@ -21,6 +23,7 @@ impl Failure {
             Self::Request(_) => 2,
             Self::Host(_) => 3,
             Self::Broke(_) => 4,
+            Self::Unreachable(_) => 5,
         }
     }
 
@@ -32,7 +35,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Request(text) | Self::Host(text) | Self::Broke(text)) = self;
+        let (Self::Request(text) | Self::Host(text) | Self::Broke(text) | Self::Unreachable(text)) = self;
         // One line whatever a library said.
         f.write_str(&text.split_whitespace().collect::<Vec<_>>().join(" "))
     }

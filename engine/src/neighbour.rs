@@ -126,7 +126,7 @@ pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAdd
             }
         }
     }
-    Err(Failure::Host(format!(
+    Err(Failure::Unreachable(format!(
         "{port}: gateway {target} does not answer (asked {ATTEMPTS} times): is the device up and the cable right?"
     )))
 }

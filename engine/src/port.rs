@@ -130,7 +130,7 @@ fn examine(field: &str, asked: &Asked) -> Outcome<Mac> {
         return Err(Failure::field(field, asked.interface, "is no Ethernet interface"));
     };
     if !flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING) {
-        return Err(Failure::Host(format!(
+        return Err(Failure::Unreachable(format!(
             "{field}: {}: is down or has no carrier: ip link set {} up",
             asked.interface, asked.interface
         )));

@@ -53,6 +53,10 @@ class HostError(NatgaugeError):
     exit_status = 3
 
 
+class UnreachableError(HostError):
+    """No frame can be sent: a port of the tester has no carrier, or the gateway behind it does not answer."""
+
+
 class BrokenError(NatgaugeError):
     """It broke on the way: the engine, the lab or the device failed while it was used."""
 

@@ -86,7 +86,8 @@ class TrialEvidence:
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         device_alive: whether the device still answers its controls; None where it has none.
         device_error: what it said instead of answering; empty when it did.
-        forwards: whether single frames came back after the trial; None = that was not tried.
+        forwards: whether single frames came back after the trial; None = that was not tried, or `unprobed` says why.
+        unprobed: what kept the tester from sending single frames after the trial, in words; empty = nothing did.
         restarted: the device was restarted during phase 2, so its own count says nothing of phase 1, and what phase 2
             lost is what the trial is for.
         server_dropped: queries that a real server behind the device did not read in time.
@@ -112,6 +113,7 @@ class TrialEvidence:
     device_alive: bool | None = None
     device_error: str = ""
     forwards: bool | None = None
+    unprobed: str = ""
     restarted: bool = False
     server_dropped: int = 0
 

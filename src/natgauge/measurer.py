@@ -276,7 +276,7 @@ class TrialOutcome:
         excused: True when the trial would have failed, and is INVALID because disturbances explain that.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
         excused_by_direction: those of phase 2, by the direction that lost them; only where there are any.
-        asked_again: commands to the device that failed in this trial and were tried again; >= 0.
+        asked_again: tries of commands to the device that failed in this trial; >= 0.
         device_stalled_seconds: how long the device's cores stood still since phase 2 began; >= 0.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
         failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.

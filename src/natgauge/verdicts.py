@@ -115,6 +115,11 @@ def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgeme
 def _gone(evidence: TrialEvidence) -> Judgement | None:
     """A device collapsed when it forwards nothing. Controls alone that fail say nothing of what it can forward."""
     silent = evidence.device_alive is False
+    if not silent and evidence.unprobed:
+        reason = (
+            f"whether the device still forwards is not known: single frames could not be sent ({evidence.unprobed})"
+        )
+        return Judgement(Verdict.INVALID, reason, limited_by="host")
     if not silent and evidence.forwards is not False:
         return None
     if not silent:
@@ -129,6 +134,8 @@ def _gone(evidence: TrialEvidence) -> Judgement | None:
         reason = f"the device {what}{said} and forwards nothing: no single frame came back after the trial; {back}"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
     forwards = ", although it forwards" if evidence.forwards else ""
+    if evidence.unprobed:
+        forwards = f"; whether it forwards is not known, since single frames could not be sent ({evidence.unprobed})"
     return Judgement(Verdict.INVALID, f"the device {what}{said}{forwards}", limited_by="host")
 
 

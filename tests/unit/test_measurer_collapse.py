@@ -10,7 +10,7 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import FakeTable, Recorder, measurer
 
 from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.errors import BrokenError, HostError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
 from natgauge.results.making import make
@@ -208,7 +208,7 @@ class _WithoutCarrier(Killing):
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
         """Answer one request."""
         if self.dead:
-            raise HostError("natgauge-engine: initiator.interface: ng0i: is down or has no carrier")
+            raise UnreachableError("natgauge-engine: initiator.interface: ng0i: is down or has no carrier")
         return super().__call__(request, *others)
 
 
@@ -217,6 +217,99 @@ def test_a_device_that_took_the_carrier_with_it_collapsed_and_comes_back() -> No
     engine.victim = Mortal(engine)
     meter = measurer(engine, device=engine.victim)
     assert [meter.measure(PLAN).verdict for _ in range(2)] == [Verdict.COLLAPSED, Verdict.PASS]
+
+
+class _ControlsFail(FakeTable):
+    """Its controls fail once a trial is over: emptying raises this error from the second time on."""
+
+    def __init__(self, engine: FakeEngine, error: NatgaugeError) -> None:
+        super().__init__(engine)
+        self.error = error
+
+    def empty(self) -> None:
+        """Once."""
+        if self.emptied:
+            raise self.error
+        super().empty()
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (NotEmptyError("3 connections are left"), Verdict.FAIL),
+        (BrokenError("ssh: connection lost"), Verdict.INVALID),
+    ],
+)
+def test_controls_that_fail_after_a_trial_are_no_collapse_while_single_frames_come_back(
+    error: NatgaugeError, verdict: Verdict
+) -> None:
+    """Seen: "forwards nothing any more", though not a single frame had been sent."""
+    engine = DeadPath()
+    engine.dead = False
+    outcome = measurer(engine, device=_ControlsFail(engine, error)).measure(PLAN)
+    assert outcome.verdict is verdict
+    assert "forwards nothing" not in outcome.reason
+    assert [request.connections for request in engine.requests] == [1000, 8]
+
+
+@pytest.mark.parametrize("error", [NotEmptyError("3 connections are left"), BrokenError("ssh: connection lost")])
+def test_controls_that_fail_after_a_trial_do_not_hide_a_dead_path(error: NatgaugeError) -> None:
+    engine = DeadPath(dead=True)
+    outcome = measurer(engine, device=_ControlsFail(engine, error)).measure(PLAN)
+    assert outcome.verdict is Verdict.COLLAPSED
+    assert ("although it answers its controls" in outcome.reason) == isinstance(error, NotEmptyError)
+    assert [request.connections for request in engine.requests] == [1000, 8]
+
+
+class _EndedByTheKernel(DeadPath):
+    """Loses the frames of a large trial; the engine does not survive a small one."""
+
+    error: NatgaugeError = BrokenError("trial: natgauge-engine was ended by SIGKILL")
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        if request.connections <= MANY:
+            raise self.error
+        return super().__call__(request, *others)
+
+
+@pytest.mark.parametrize("error", [BrokenError("engine: SIGKILL"), HostError("engine: no memory")])
+@pytest.mark.parametrize("alive", [True, False])
+def test_an_engine_that_breaks_before_single_frames_were_sent_says_nothing_of_the_device(
+    error: NatgaugeError, *, alive: bool
+) -> None:
+    engine = _EndedByTheKernel()
+    engine.error = error
+    table = FakeTable(engine)
+
+    def trial(request: TrialRequest, *others: Any) -> TrialResult:
+        result = engine(request, *others)
+        table.dead = not alive
+        return result
+
+    outcome = measurer(engine, device=table, runner=trial).measure(PLAN)
+    assert (outcome.verdict, outcome.limited_by) == (Verdict.INVALID, "host")
+    assert str(error) in outcome.reason
+    assert "forwards nothing" not in outcome.reason
+
+
+def test_an_engine_that_breaks_while_the_controls_are_silent_is_named() -> None:
+    engine = _EndedByTheKernel()
+    device = _ControlsFail(engine, BrokenError("ssh: connection lost"))
+    device.emptied = 1
+    with pytest.raises(BrokenError, match="SIGKILL"):
+        measurer(engine, device=device).measure(PLAN)
+
+
+def test_the_note_on_failed_commands_counts_tries_and_not_commands() -> None:
+    """Seen: "4 commands failed and were tried again", of one command whose fourth try was the last one."""
+    engine = FakeEngine()
+    device = _ControlsFail(engine, BrokenError("ssh: connection lost"))
+    device.emptied = 1
+    outcome = measurer(engine, device=device).measure(PLAN)
+    (note,) = (note for note in outcome.notes if "to the device failed" in note)
+    assert note.startswith("4 tries of commands to the device failed")
+    assert outcome.asked_again == 4
 
 
 def test_a_trial_of_which_something_came_back_is_followed_by_nothing() -> None:

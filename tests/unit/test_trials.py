@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.trials import Progress, TrialRequest, TrialResult, parse_line, phase1_of, run
 
 TRIAL = Path(__file__).resolve().parents[2] / "trial"
@@ -239,7 +239,9 @@ def test_times_of_losses_and_silences_and_signed_differences_are_read() -> None:
         phase1_of(result)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(2, UsageError), (3, HostError), (4, BrokenError), (1, BrokenError)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(2, UsageError), (3, HostError), (4, BrokenError), (5, UnreachableError), (1, BrokenError)]
+)
 def test_the_engines_exit_status_decides_the_kind_and_its_last_line_the_message(
     tmp_path: Path, status: int, kind: type[NatgaugeError]
 ) -> None:

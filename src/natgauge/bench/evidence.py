@@ -43,7 +43,8 @@ class Evidence:
         faults: frames the device refused during the trial, by cause.
         device_error: what the device said instead of answering; empty when it did, None where it is not ours.
         restart: of the device in the middle of the trial.
-        forwards: whether single frames came back after it; None = not tried.
+        forwards: whether single frames came back after it; None = not tried, or `unprobed` says why.
+        unprobed: what kept the tester from sending single frames after it, in words; empty = nothing did.
         server_refused: queries that a real server did not answer as it should, by cause; none where there is none.
     """
 
@@ -58,6 +59,7 @@ class Evidence:
     strays: Mapping[str, int] = field(default_factory=dict)
     restart: Restart | None = None
     forwards: bool | None = None
+    unprobed: str = ""
     server_refused: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -109,6 +111,7 @@ class Evidence:
                 device_alive=None if self.device_error is None else not self.device_error,
                 device_error=self.device_error or "",
                 forwards=self.forwards,
+                unprobed=self.unprobed,
                 restarted=plan.restart_at_seconds is not None,
                 server_dropped=self.server_refused.get(SOCKET, 0),
             )

@@ -20,7 +20,7 @@ from natgauge.bench.restart import RestartInTrial
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.watch import Silent, Watch
 from natgauge.counts import received_in_all, streams_of
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.measurer import (
     Ability,
     CountAt,
@@ -200,12 +200,9 @@ class LabMeasurer(Measurer):
             self._count_silence(outcome, str(error))
             return outcome
         outcome = self._judged(evidence, plan)
-        last = _last_phase(evidence.result)
         silent = bool(evidence.device_error)
-        if silent or (outcome.verdict is Verdict.FAIL and not received_in_all(last)):
-            probed = self._probed(controls=not silent)
-            back = any(probed[stream].received_frames for stream in last if stream in probed)
-            evidence = replace(evidence, forwards=back)
+        if silent or (outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(evidence.result))):
+            evidence = self._looked_into(evidence)
             outcome = self._judged(evidence, plan)
         outcome = self._with_failures(replace(outcome, notes=(*notes, *outcome.notes)))
         # Nobody knows what a restart left that failed half-way.
@@ -228,11 +225,12 @@ class LabMeasurer(Measurer):
         return outcome
 
     def _with_failures(self, outcome: TrialOutcome) -> TrialOutcome:
-        """The outcome with the commands that failed and were tried again."""
+        """The outcome with the tries of commands that failed."""
         failures = self.asking.failures
         if not failures:
             return outcome
-        note = f"{len(failures)} commands to the device failed and were tried again, the last one with: {failures[-1]}"
+        tries = "1 try of a command" if len(failures) == 1 else f"{len(failures)} tries of commands"
+        note = f"{tries} to the device failed, the last one with: {failures[-1]}"
         return replace(outcome, asked_again=len(failures), notes=(*outcome.notes, note))
 
     def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
@@ -240,8 +238,10 @@ class LabMeasurer(Measurer):
 
         Raises:
             SilentControlsError: the device does not forward either.
+            BrokenError: the engine broke, so that nobody knows whether the device forwards.
+            HostError: this host cannot send.
         """
-        if not received_in_all(self._probed(controls=False)):
+        if not received_in_all(self._came_back()):
             raise error
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
         return TrialOutcome(Verdict.INVALID, reason, _NOTHING, limited_by="host")
@@ -303,17 +303,39 @@ class LabMeasurer(Measurer):
                 return
         raise error
 
-    def _probed(self, *, controls: bool) -> dict[Direction | None, StreamCounts]:
-        """What came back of a handful of single frames; nothing where they could not even be sent.
+    def _looked_into(self, evidence: Evidence) -> Evidence:
+        """The evidence, and whether single frames came back after the trial, or why that is not known."""
+        last = _last_phase(evidence.result)
+        try:
+            if not evidence.device_error:
+                evidence = self._emptied_again(evidence)
+            back = self._came_back()
+        except (BrokenError, HostError) as error:
+            return replace(evidence, unprobed=str(error))
+        return replace(evidence, forwards=any(back[stream].received_frames for stream in last if stream in back))
 
-        Args:
-            controls: whether the device can be told to empty its table first.
+    def _emptied_again(self, evidence: Evidence) -> Evidence:
+        """Empty the device's table, so that it has room for single frames; the evidence tells if its controls fail."""
+        try:
+            self._empty()
+        except NotEmptyError:
+            # It may forward all the same, which the frames show.
+            return evidence
+        except SilentControlsError as error:
+            return replace(evidence, device_error=str(error))
+        return evidence
+
+    def _came_back(self) -> dict[Direction | None, StreamCounts]:
+        """What came back of a handful of single frames.
+
+        Raises:
+            BrokenError: the engine broke, which says nothing of the device.
+            HostError: this host cannot send.
         """
         self.number += 1
-        probe = self._probe()
         try:
-            return streams_of(self._perform(probe).result if controls else self._run(probe, self.watch.running))
-        except (BrokenError, HostError):
+            return streams_of(self._run(self._probe(), self.watch.running))
+        except UnreachableError:
             # A device that is gone may take the carrier of the tester's port with it, and then no frame can be sent.
             return {}
 

@@ -16,15 +16,16 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 from natgauge.host import programs
 from natgauge.trials.agreement import RESULT_VERSION, Progress, TrialRequest, TrialResult
 from natgauge.trials.comparison import ComparisonRequest, ComparisonResult
 
 ProgressCallback = Callable[[Progress], None]
 
-#: The engine's exit statuses and what they mean (design of the agreement: 2 request, 3 host, 4 broke on the way).
-_ERRORS: dict[int, type[NatgaugeError]] = {2: UsageError, 3: HostError, 4: BrokenError}
+#: The engine's exit statuses and what they mean (design of the agreement: 2 request, 3 host, 4 broke on the way, 5 no
+#: frame can be sent).
+_ERRORS: dict[int, type[NatgaugeError]] = {2: UsageError, 3: HostError, 4: BrokenError, 5: UnreachableError}
 
 #: Seconds the engine gets to undo everything after SIGTERM before it is killed.
 _TERM_PATIENCE_SECONDS = 10.0
@@ -54,6 +55,7 @@ def run(
     Raises:
         UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
         HostError: this host cannot do it (3), or there is no engine.
+        UnreachableError: a port has no carrier, or the gateway behind it does not answer (5).
         BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
     """
     limit = seconds if seconds is not None else request.nominal_seconds * 2 + _SLACK_SECONDS
@@ -83,6 +85,7 @@ def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: 
     Raises:
         UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
         HostError: this host cannot do it (3), or there is no engine.
+        UnreachableError: a port has no carrier, or the gateway behind it does not answer (5).
         BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
     """
     lines: list[bytes] = []

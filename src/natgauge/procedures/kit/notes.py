@@ -28,12 +28,12 @@ def disturbed_note(measurements: Iterable[Measurement]) -> list[str]:
 
 
 def asked_again_note(measurements: Iterable[Measurement]) -> list[str]:
-    """How often a command to the device failed and was tried again, if ever."""
+    """How many tries of commands to the device failed, if any."""
     times = [attempt.outcome.asked_again for one in measurements for attempt in one.attempts]
     if not (failed := sum(times)):
         return []
     trials = sum(map(bool, times))
-    return [f"{failed} commands to the device failed in {trials} of {len(times)} trials and were tried again"]
+    return [f"{failed} tries of commands to the device failed in {trials} of {len(times)} trials"]
 
 
 def excused_told(excused: int, trials: int) -> str:
