@@ -16,6 +16,7 @@ from natgauge.cli import run
 from natgauge.comparisons import by_slices, running
 from natgauge.comparisons.contestants import Contestants, Standing
 from natgauge.duts.layers import BUILT_IN
+from natgauge.errors import HostError
 from natgauge.trials import ComparisonRequest, ComparisonResult
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
@@ -183,6 +184,40 @@ def test_each_round_has_labs_of_its_own(engine: Engine) -> None:
     assert run([*ASKED, "--quantities", "up"]) == 0
     assert len(engine.rounds) >= 3
     assert engine.labs == ["made", "round", "undone"] * len(engine.rounds)
+
+
+def failing_from(number: int, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labs cannot be made any more from the round with this number on, from 1."""
+
+    def enter(_: Contestants) -> None:
+        if engine.labs.count("made") + 1 >= number:
+            raise HostError("table_size: another natgauge on this machine relies on it; wait until it has ended")
+        engine.labs.append("made")
+
+    monkeypatch.setattr(Contestants, "__enter__", enter)
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_labs_that_cannot_be_made_again_leave_what_is_known(
+    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    """Seen: an error before a further round threw away all rounds before it."""
+    failing_from(rounds + 1, engine, monkeypatch)
+    assert run([*ASKED, "--json", "--quantities", "up", "--resolve", "0.1%"]) == 11
+    document = json.loads(capsys.readouterr().out)
+    assert (document["rounds"], document["decided"], len(engine.rounds)) == (rounds, False, rounds)
+    assert (document["quantities"][0]["low"] is not None) == (rounds >= by_slices.BySlices.first_look)
+    (note,) = document["notes"]
+    named = f"{rounds} round" if rounds == 1 else f"{rounds} rounds"
+    assert note.startswith(f"ended after {named} by an error: table_size: another natgauge")
+
+
+def test_labs_of_the_first_round_that_cannot_be_made_are_an_error(
+    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing_from(1, engine, monkeypatch)
+    assert run([*ASKED, "--json", "--quantities", "up"]) == HostError.exit_status
+    assert "relies on it" in capsys.readouterr().err
 
 
 def test_time_for_too_few_rounds_says_how_much_it_takes(

@@ -21,7 +21,7 @@ from natgauge.cli import run
 from natgauge.cli.compare import rate_shown
 from natgauge.comparisons import asked, by_rates, running
 from natgauge.comparisons.asked import CompareOptions
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.labs.netns import NetnsLab
 from natgauge.measurer import TrialPlan
@@ -30,6 +30,7 @@ from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.tester.highest import HighestRates
 
 ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
+ONE_AT_A_TIME = ["nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536"]
 
 
 class Device(Gateway):
@@ -382,12 +383,31 @@ def test_each_gateway_has_its_share_of_the_time(number: int) -> None:
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = ["nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536"]
-    assert run(["compare", *names, "--connections", "20000", "--quantities", "new", "--seed", "1"]) == 0
+    assert run(["compare", *ONE_AT_A_TIME, "--connections", "20000", "--quantities", "new", "--seed", "1"]) == 0
     assert "Beside nftables-nat44:hash_size=1024, of time at the highest rate:" in capsys.readouterr().out
     assert (len(world.started), world.most_entered) == (3 * 8, 1)
     with pytest.raises(UsageError, match="hash_size: is one setting of the whole machine"):
-        natgauge.compare(*names, by="slices")
+        natgauge.compare(*ONE_AT_A_TIME, by="slices")
+
+
+@pytest.mark.parametrize("names", [ONE_AT_A_TIME, ASKED[1:3]])
+@pytest.mark.parametrize("made", [3, 4, 7])
+def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
+    world: World, monkeypatch: pytest.MonkeyPatch, made: int, names: list[str]
+) -> None:
+    """Seen: an error in the middle of a further round threw away all rounds before it."""
+    enter, entered = Bench.__enter__, itertools.count(1)
+
+    def limited(bench: Bench) -> Bench:
+        if next(entered) > made:
+            raise HostError("hash_size: another natgauge on this machine relies on it")
+        return enter(bench)
+
+    monkeypatch.setattr(Bench, "__enter__", limited)
+    found = natgauge.compare(*names, connections=20_000, seed=1, quantities="new")
+    assert (found.decided, found.exit_status, found.document["rounds"]) == (False, 11, made // 3)
+    assert any("by an error: hash_size: another natgauge" in note for note in found.document["notes"])
+    assert world.started
 
 
 def test_settings_may_have_colons_and_commas() -> None:

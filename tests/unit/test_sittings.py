@@ -23,9 +23,13 @@ from natgauge.bench.renewal import Renewed
 from natgauge.bench.seeds import in_repetition, seed_of_repetition
 from natgauge.bench.watch import Silent
 from natgauge.campaigns.store import Memory
+from natgauge.errors import HostError
+from natgauge.procedures import connection_rate
 from natgauge.reports.difference import Diff, Line, diff, document, text
 from natgauge.reports.text import read_summary
+from natgauge.results.making import make
 from natgauge.results.model import Result
+from natgauge.results.parameters import Parameters
 from natgauge.results.sittings import sitting_of, take_turns
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
@@ -147,12 +151,15 @@ class Standing(Gateway):
 class FakeBench:
     """A bench with a simulated gateway, which counts how often it was made and undone."""
 
-    def __init__(self, number: int, log: list[str], *, stays: bool = False, lab: str = "netns") -> None:
+    def __init__(self, number: int, log: list[str], *, stays: bool = False, lab: str = "netns", most: int = 99) -> None:
+        self.most = most
         self.number, self.log, self.seed = number, log, 100 + number
         self.lab = SimpleNamespace(stays=stays)
         self.cell = SimpleNamespace(options=SimpleNamespace(lab=lab))
 
     def __enter__(self) -> Self:
+        if self.number > self.most:
+            raise HostError(f"no lab {self.number}")
         self.log.append(f"made {self.number}")
         return self
 
@@ -185,6 +192,32 @@ def test_each_repetition_has_a_lab_and_a_seed_of_its_own() -> None:
     assert number == 3
     assert log == ["made 1", "undone 1", "made 2", "undone 2", "made 3", "told", "undone 3"]
     assert told == {"labs": 3, "seeds": [101, 102, 103], "begun": [1000.0, 1001.0, 1002.0]}
+
+
+def test_a_lab_that_cannot_be_made_again_ends_the_series_and_keeps_what_was_measured() -> None:
+    """Seen: an error before the third repetition threw away the first two."""
+    log: list[str] = []
+    told, number = renewed(log, 5, most=2)
+    assert number == 2
+    assert log == ["made 1", "undone 1", "made 2", "undone 2", "told"]
+    assert told == {"labs": 2, "seeds": [101, 102], "begun": [1000.0, 1001.0]}
+
+
+def test_the_first_lab_that_cannot_be_made_is_an_error() -> None:
+    with pytest.raises(HostError, match="no lab 1"):
+        renewed([], 5, most=0)
+
+
+def test_a_series_that_an_error_ended_has_a_doubt_that_names_the_error() -> None:
+    def begins(number: int) -> None:
+        if number == 3:
+            raise HostError("no memory for another lab")
+
+    settings = connection_rate.Settings(connections=1000, placement="external", repeat=5)
+    found = make(connection_rate.PROCEDURE.measure(Standing(10_000.0), settings, begins=begins), Parameters())
+    assert len(found.repetitions) == 2
+    (doubt,) = (doubt for doubt in found.doubts if doubt.word == "ended early")
+    assert doubt.text == "repetitions after 2 of 5 at most: no memory for another lab"
 
 
 @pytest.mark.parametrize("lab", [{"stays": True}, {"lab": "vm"}, {"lab": "wire"}])

@@ -33,6 +33,7 @@ from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_kn
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Figure, Subject, figure_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
+from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.labs import kinds
@@ -165,18 +166,20 @@ class ByRates:
 
         Raises:
             BrokenError: a gateway has no rate, again and again.
+            NotMadeAgainError: the lab of a gateway could not be made, in another round than the first one.
             UsageError: the connections are too few for an answer, or a gateway runs on an emulated machine.
         """
         for keeper in self._keepers.values():
             keeper.store = store
         if number:
-            self._renew(number)
+            with making_again(number):
+                self._renew(number)
         # Pseudorandom, not secret: whoever comes first in a round is no better off over many.
         order = random.Random(self._seed + number)  # noqa: S311 - no secret
         found: dict[str, dict[str, object]] = {one.label: {} for one in self._all}
         for quantity in self._quantities:
             for one in order.sample(self._all, len(self._all)):
-                with self._up(one, quantity):
+                with self._up(one, quantity, number):
                     why = self._search(one, quantity)
                 bounds = one.searched[quantity].rounds[-1]
                 if bounds is None:
@@ -262,14 +265,17 @@ class ByRates:
                 one.ready[quantity].measurer.continue_after(before.measurer)
 
     @contextmanager
-    def _up(self, one: Standing, quantity: Quantity) -> Iterator[None]:
-        """While it stands; where not all can be up at once, it is made for this and undone."""
+    def _up(self, one: Standing, quantity: Quantity, number: int) -> Iterator[None]:
+        """While it stands; where not all can be up at once, it is made for this search of a round and undone."""
         if self._at_once:
             yield
             return
-        with one.bench:
-            # Nothing else of it is started: two measurers of one wire would not know which four tuples the other used.
-            self._start(one, (quantity,))
+        with ExitStack() as made:
+            with making_again(number):
+                made.enter_context(one.bench)
+                # Nothing else of it is started: two measurers of one wire would not know which four tuples the other
+                # used.
+                self._start(one, (quantity,))
             yield
 
     def _search(self, one: Standing, quantity: Quantity) -> str:

@@ -14,6 +14,7 @@ from natgauge.comparisons.asked import CompareOptions, Goal
 from natgauge.comparisons.contestants import Contestants, Standing
 from natgauge.comparisons.figures import Figure, Ledger, Place
 from natgauge.comparisons.lengths import HOP
+from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.paired import LEAST_ROUNDS
@@ -91,7 +92,8 @@ class BySlices:
     def round(self, store: Store, number: int) -> None:
         """Visit each in slices, in labs of this round's own."""
         if number:
-            self._renew()
+            with making_again(number):
+                self._renew()
         question = Asked(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
         done = perform(question, self.all.devices, self.all.cable_contestants(), run_round)
         for position, fault in done.faults.items():

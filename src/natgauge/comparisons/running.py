@@ -21,7 +21,7 @@ from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import Figure
 from natgauge.comparisons.lengths import HOP, length_notes
 from natgauge.comparisons.statistics import alpha_of, rounds_of
-from natgauge.comparisons.way import Way
+from natgauge.comparisons.way import NotMadeAgainError, Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.slices import read_quantities
@@ -120,6 +120,7 @@ class Comparison:
         self._recipe = gateways[0].recipe.name
         self._devices = {one.label: one.recipe.length for one in gateways}
         self._watch, self._look = watch, look
+        self._ended_by: NotMadeAgainError | None = None
         kind = BySlices if options.by == "slices" else ByRates
         self.way: Way = kind(gateways, self.quantities, self.options, watch)
 
@@ -139,15 +140,20 @@ class Comparison:
             return self._answer(store, seconds, rounds, figures)
 
     def _rounds(self, store: Store) -> tuple[float, int, list[Figure]]:
+        """Rounds until all is decided, the time is over, or labs cannot be made again, which `_ended_by` keeps."""
         self._watch.stage(self.way.stage)
         began, rounds, look, longest = time.monotonic(), 0, 1, 0.0
         while True:
             before = time.monotonic()
-            self.way.round(store, rounds)
-            rounds += 1
+            try:
+                self.way.round(store, rounds)
+                rounds += 1
+            except NotMadeAgainError as error:
+                # What the rounds so far tell is worth more than the error.
+                self._ended_by = error
             now = time.monotonic()
             longest = max(longest, now - before)
-            last = now - began + longest > self.goal.most_seconds
+            last = self._ended_by is not None or now - began + longest > self.goal.most_seconds
             if rounds < rounds_of(look, self.way.first_look) and not last:
                 continue
             figures = self.way.figures(self.goal, alpha_of(look, self.goal.alpha, last=last))
@@ -179,15 +185,17 @@ class Comparison:
             "notes": [
                 *self.way.notes,
                 *length_notes(self._devices, told.get(HOP, {})),
-                *self._time_notes(seconds, rounds, ours),
+                *self._end_notes(seconds, rounds, ours),
             ],
             "evidence": str(store.folder),
         }
         store.write_comparison(document)
         return Compared(tuple(ours), tuple(twin), decided, above, document, store.folder)
 
-    def _time_notes(self, seconds: float, rounds: int, figures: Sequence[Figure]) -> Sequence[str]:
-        """Say how much time an interval takes, where there was too little."""
+    def _end_notes(self, seconds: float, rounds: int, figures: Sequence[Figure]) -> Sequence[str]:
+        """Say which error ended the rounds, or how much time an interval takes, where there was too little."""
+        if self._ended_by is not None:
+            return [f"ended after {rounds} {'round' if rounds == 1 else 'rounds'} by an error: {self._ended_by}"]
         least = self.way.least_rounds(self.goal.alpha)
         if rounds >= least or all(figure.low is not None for figure in figures):
             return []

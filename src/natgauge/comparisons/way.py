@@ -3,12 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, Self
 
 from natgauge.campaigns.store import Store
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.figures import Figure
+from natgauge.errors import BrokenError, NatgaugeError
+
+
+class NotMadeAgainError(BrokenError):
+    """The labs of a further round could not be made; the text is that of the error that kept them from it."""
+
+
+@contextmanager
+def making_again(number: int) -> Iterator[None]:
+    """Within the block the labs of a round are made; rounds are counted from 0.
+
+    Raises:
+        NatgaugeError: as raised within the block, for the first round.
+        NotMadeAgainError: in its place, for any other round.
+    """
+    try:
+        yield
+    except NatgaugeError as error:
+        if not number:
+            raise
+        raise NotMadeAgainError(str(error)) from error
 
 
 class Way(Protocol):
@@ -49,6 +71,7 @@ class Way(Protocol):
 
         Raises:
             NatgaugeError: it could not be run.
+            NotMadeAgainError: the labs of another round than the first one could not be made.
             BrokenError: a gateway does not do what can be compared.
         """
 

@@ -167,7 +167,8 @@ class Procedure(Generic[SettingsT]):
             budget: the time that is left, of a measurement that needs this one first; None = as the settings say.
             clock: seconds, monotonic; by it the time of the settings runs out.
             begins: is called before each repetition with its number, from 1. What it does counts as time of the
-                measurement; what it raises ends it.
+                measurement. An error that it raises ends the measurement; after the first repetition those that are
+                done are the answer.
 
         Raises:
             UsageError: the measurer cannot do what the settings need.

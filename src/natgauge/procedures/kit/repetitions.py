@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from natgauge.errors import NatgaugeError
 from natgauge.procedures.kit.ended_early import ENDED_EARLY, GoneError
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -68,8 +69,9 @@ def repeat(
 ) -> tuple[list[Measurement], list[str]]:
     """Measure several times; the measurements, and a note where the time did not suffice for all of them.
 
-    A device that is gone after some repetitions ends the series, and a note says so. A repetition that the time cut off
-    counts only where there is no other: its value is no more than a bound.
+    A device that is gone after some repetitions ends the series, and so does a further repetition that cannot begin,
+    for example because its lab cannot be made; a note says so. A repetition that the time cut off counts only where
+    there is no other: its value is no more than a bound.
 
     Args:
         runner: counts the repetitions.
@@ -79,11 +81,17 @@ def repeat(
     Raises:
         GoneError: the device collapsed and did not come back in the first repetition.
         TimeUpError: the time was used up before the first repetition could say anything.
+        NatgaugeError: the first repetition could not begin, or a trial could not be run at all.
     """
     done: list[Measurement] = []
     most = MOST_AUTO_REPETITIONS if isinstance(times, str) else times
     while len(done) < most and not (isinstance(times, str) and well_known([one.value for one in done])):
-        runner.start_repetition(len(done) + 1)
+        try:
+            runner.start_repetition(len(done) + 1)
+        except NatgaugeError as error:
+            if not done:
+                raise
+            return done, [_ended(len(done), most, error)]
         try:
             found = once(done[-1].value or None if done else None)
         except TimeUpError as error:
@@ -93,12 +101,16 @@ def repeat(
         except GoneError as error:
             if not done:
                 raise
-            return done, [f"{ENDED_EARLY}repetitions after {len(done)} of {most} at most: {error}"]
+            return done, [_ended(len(done), most, error)]
         if found.limited_by == TIME:
             why = next((note.removeprefix(UNDECIDED) for note in found.notes if note.startswith(UNDECIDED)), "")
             return (done, [_left_out(len(done), most, why)]) if done else ([found], [])
         done.append(found)
     return done, []
+
+
+def _ended(done: int, most: int, error: NatgaugeError) -> str:
+    return f"{ENDED_EARLY}repetitions after {done} of {most} at most: {error}"
 
 
 def _left_out(done: int, most: int, why: str) -> str:
