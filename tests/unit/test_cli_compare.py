@@ -288,6 +288,7 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert other[2].startswith("+")
     assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
     assert twin[0].strip() == "nftables-nat44 (again)"
+    assert any("Nanoseconds change with the host, and so do ratios, but less." in line for line in lines)
     assert engine.rounds
 
 

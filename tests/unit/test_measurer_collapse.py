@@ -13,6 +13,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
+from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.results.making import make
 from natgauge.results.model import Result
 from natgauge.results.parameters import Parameters
@@ -150,6 +151,34 @@ def test_a_device_that_is_gone_ends_the_series_of_repetitions_and_adds_no_zeros(
     assert [one.value > 0 for one in result.repetitions] == [True]
     (doubt, *_) = (doubt for doubt in result.doubts if doubt.text.startswith("repetitions after 1 of 3"))
     assert doubt.word == "ended early"
+
+
+def test_only_trials_of_which_frames_were_sent_count_as_collapses() -> None:
+    """Seen: trials that never began "count as a load too high", of which they say nothing."""
+    meter, _ = mortal(comes_back=False, above=100_000)
+    result = connection_rate_of(meter)
+    unbegun = sum(trial["request"] is None for trial in recorded(meter))
+    assert (unbegun, result.trials[Verdict.COLLAPSED]) == (1, 2)
+    (doubt,) = (doubt for doubt in result.doubts if doubt.word == "collapsed")
+    assert doubt.text == (
+        f"the device collapsed in 1 of {sum(result.trials.values()) - unbegun} trials, each of which counts as a load "
+        "too high; 1 more could not begin, because it did not come back"
+    )
+
+
+def test_a_metric_without_a_search_has_no_load_too_high() -> None:
+    meter, _ = mortal()
+    attempt = Attempt(1e5, short=False, outcome=meter.measure(PLAN))
+    assert attempt.outcome.verdict is Verdict.COLLAPSED
+    for upper, clause in ((None, False), (2e5, True)):
+        one = Measurement(1e5, upper, "device", verdict_counts([attempt]), attempts=(attempt,))
+        (doubt,) = (
+            doubt
+            for doubt in make(make_result("latency", "us", {}, [one]), Parameters()).doubts
+            if doubt.word == "collapsed"
+        )
+        assert doubt.text.startswith("the device collapsed in 1 of 1 trials")
+        assert ("a load too high" in doubt.text) == clause
 
 
 def test_a_device_that_is_gone_before_anything_passed_is_an_error() -> None:

@@ -192,6 +192,7 @@ def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_
     assert (gateway.timed, result.trials["INVALID"]) == (MOST_STALLED + 1, MOST_STALLED)
     (doubt,) = stalls_doubt(result)
     assert "2.50% of the timed frames were due while a core stood still, in the best of 4 trials" in doubt
+    assert "have the ending without_stalls" in doubt
     assert result.figures[f"{headline}_us"] >= 24_990
     assert 0 <= result.figures[f"{headline}_without_stalls_us"] <= 10
     text = verdict(make(result, Parameters()))
@@ -205,6 +206,8 @@ def test_stalls_too_many_to_remember_may_have_held_up_every_frame() -> None:
     assert result.trials["INVALID"] == MOST_STALLED
     (doubt,) = stalls_doubt(result)
     assert "an unknown part of the timed frames" in doubt
+    # There are no such figures.
+    assert "without_stalls" not in doubt
     assert "worst_case_latency_without_stalls_us" not in result.figures
 
 

@@ -36,7 +36,7 @@ def _lines(found: Compared) -> Iterator[str]:
     level = (found.figures or found.twin)[0].level
     yield (
         f"Intervals hold the true ratio with {level:.0%}. The last lines are the baseline against itself, which should "
-        "show no difference. Nanoseconds move with the host, ratios do not."
+        "show no difference. Nanoseconds change with the host, and so do ratios, but less."
     )
     yield (
         f"{document['seconds']:.0f} s, {document['rounds']} rounds {_where(document)}; evidence: "

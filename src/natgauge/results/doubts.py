@@ -191,9 +191,7 @@ def _disagree(measurements: Sequence[Measurement]) -> bool:
 def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
     trials: Mapping[str, int] = measured.trials
     total, invalid = sum(trials.values()), trials[Verdict.INVALID]
-    if collapsed := trials[Verdict.COLLAPSED]:
-        text = f"the device collapsed in {collapsed} of {total} trials, each of which counts as a load too high"
-        yield Doubt(word="collapsed", text=text)
+    yield from _collapsed(measured)
     if invalid:
         yield Doubt(word="INVALID trials", text=f"{invalid} of {total} trials were INVALID and not counted")
     if measured.disturbed:
@@ -201,6 +199,25 @@ def _trials(measured: MeasurementResult) -> Iterator[Doubt]:
     contradictions = sum(note.startswith(CONTRADICTION) for note in measured.notes)
     if contradictions:
         yield Doubt(word="contradictions", text=f"{contradictions} loads passed and failed when they were tried again")
+
+
+def _collapsed(measured: MeasurementResult) -> Iterator[Doubt]:
+    """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones."""
+    unbegun = sum(
+        attempt.outcome.verdict is Verdict.COLLAPSED and not attempt.outcome.begun
+        for one in measured.measurements
+        for attempt in one.attempts
+    )
+    collapsed = measured.trials[Verdict.COLLAPSED] - unbegun
+    if not collapsed:
+        return
+    text = f"the device collapsed in {collapsed} of {sum(measured.trials.values()) - unbegun} trials"
+    # Only a search for a load has an upper bound.
+    if any(one.upper is not None for one in measured.measurements):
+        text += ", each of which counts as a load too high"
+    if unbegun:
+        text += f"; {unbegun} more could not begin, because it did not come back"
+    yield Doubt(word="collapsed", text=text)
 
 
 def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Doubt]:
