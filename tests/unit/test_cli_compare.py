@@ -7,6 +7,7 @@ import json
 import math
 import random
 import time
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from natgauge.comparisons import by_slices, running
 from natgauge.comparisons.contestants import Contestants, Standing
 from natgauge.duts.layers import BUILT_IN
 from natgauge.errors import HostError
+from natgauge.host.knobs import MachineKnob
 from natgauge.trials import ComparisonRequest, ComparisonResult
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
@@ -210,6 +212,29 @@ def test_labs_that_cannot_be_made_again_leave_what_is_known(
     (note,) = document["notes"]
     named = f"{rounds} round" if rounds == 1 else f"{rounds} rounds"
     assert note.startswith(f"ended after {named} by an error: table_size: another natgauge")
+
+
+def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    setting = tmp_path / "nf_conntrack_max"
+    setting.write_text("1000\n")
+    used: list[MachineKnob] = []
+
+    def enter(_: Contestants) -> None:
+        used.append(MachineKnob("table_size", [setting]))
+        used[-1].write(2000)
+
+    def leave(*_: object) -> None:
+        used[-1].restore()
+        with pytest.raises(HostError, match="relies on it"):
+            Context().run(MachineKnob("table_size", [setting]).write, 100)
+
+    monkeypatch.setattr(Contestants, "__enter__", enter)
+    monkeypatch.setattr(Contestants, "__exit__", leave)
+    assert run([*ASKED, "--quantities", "up"]) == 0
+    assert len(used) == len(engine.rounds) >= 3
+    MachineKnob("table_size", [setting]).write(100)
 
 
 def test_labs_of_the_first_round_that_cannot_be_made_are_an_error(

@@ -19,6 +19,7 @@ from natgauge.campaigns.recording import Conditions, record, with_conduct, with_
 from natgauge.campaigns.store import RESULTS, Store
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
+from natgauge.host.knobs import reliance_kept
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.results.making import make
 from natgauge.results.parameters import Parameters, joined
@@ -89,7 +90,8 @@ def answer(
         def standing(each: Bench, ready: Ready) -> None:
             conditions.append(parameters_of(each, ready, machine.facts()))
 
-        with Renewed(bench, planned, store, _following(question, bench, watch), standing=standing) as labs:
+        renewed = Renewed(bench, planned, store, _following(question, bench, watch), standing=standing)
+        with reliance_kept(), renewed as labs:
             facts = machine.facts(host_name=host_name)
             (parameters,) = conditions
             store.write_plan(parameters.flat())

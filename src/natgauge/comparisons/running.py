@@ -24,6 +24,7 @@ from natgauge.comparisons.statistics import alpha_of, rounds_of
 from natgauge.comparisons.way import NotMadeAgainError, Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
+from natgauge.host.knobs import reliance_kept
 from natgauge.slices import read_quantities
 
 #: Exit statuses of the command line beside 0.
@@ -133,7 +134,7 @@ class Comparison:
         check_host()
         store = Store.create(results, "compare", self._recipe)
         with store.evidence():
-            with self.way:
+            with reliance_kept(), self.way:
                 store.write_plan({**asdict(self.options), **self.way.conditions()})
                 store.write_environment({"machine": machine.facts(), "devices": self.way.devices()})
                 seconds, rounds, figures = self._rounds(store)

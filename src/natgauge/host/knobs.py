@@ -3,7 +3,8 @@
 
 Whoever uses such a setting relies on it until he has ended. Raising it disturbs nobody, lowering it would: it is
 refused while another process relies on the setting. The reliance is a lock on the setting's own file, so the kernel
-ends it with the process, however that goes.
+ends it with the process, however that goes. Whoever makes several labs one after the other keeps the reliance between
+them (`reliance_kept`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,39 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, Protocol
 
 from natgauge.errors import HostError
 
 _MODPROBE_SECONDS: Final = 10.0
+
+#: Open files of settings whose locks outlast the gateways that took them, by path; None = locks end with the gateways.
+_kept: ContextVar[dict[Path, list[int]] | None] = ContextVar("kept reliance", default=None)
+
+
+@contextmanager
+def reliance_kept() -> Iterator[None]:
+    """Within the block this process goes on relying on each setting of this machine that one of its gateways used.
+
+    The values are restored with each gateway all the same. But no other natgauge can lower a setting while one lab has
+    gone and the next one is not there yet. The next gateway takes the locks over.
+    """
+    if _kept.get() is not None:
+        yield
+        return
+    held: dict[Path, list[int]] = {}
+    before = _kept.set(held)
+    try:
+        yield
+    finally:
+        _kept.reset(before)
+        for handles in held.values():
+            for handle in handles:
+                os.close(handle)
 
 
 class Remembers(Protocol):
@@ -54,7 +81,7 @@ class MachineKnob:
         self._paths = tuple(Path(path) for path in paths)
         self._module = module
         self._found: dict[Path, str] = {}
-        self._reliance: list[int] = []
+        self._reliance: dict[Path, int] = {}
         self.name = f"{name} ({', '.join(path.name for path in self._paths)})"
 
     def available(self) -> bool:
@@ -113,7 +140,7 @@ class MachineKnob:
             raise HostError(f"{self.name}: set to {value}, but the kernel made it {taken}; use a smaller value")
 
     def restore(self) -> None:
-        """Put back what was found, unless somebody else was given that task, and stop relying on it.
+        """Put back what was found, unless somebody else was given that task, and stop relying on it or keep the locks.
 
         Raises:
             HostError: the kernel refuses it.
@@ -124,8 +151,13 @@ class MachineKnob:
                     self._put(path, value)
             self._found.clear()
         finally:
+            kept = _kept.get()
             while self._reliance:
-                os.close(self._reliance.pop())
+                path, handle = self._reliance.popitem()
+                if kept is None:
+                    os.close(handle)
+                else:
+                    kept.setdefault(path, []).append(handle)
 
     def _there(self) -> bool:
         return all(path.exists() for path in self._paths)
@@ -141,7 +173,7 @@ class MachineKnob:
 
     def _lock(self, kind: int, who: str) -> None:
         self._open()
-        for handle in self._reliance:
+        for handle in self._reliance.values():
             try:
                 fcntl.flock(handle, kind | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -150,8 +182,11 @@ class MachineKnob:
                 ) from None
 
     def _open(self) -> None:
-        if not self._reliance:
-            self._reliance = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in self._paths]
+        kept = _kept.get() or {}
+        for path in self._paths:
+            if path not in self._reliance:
+                handles = kept.get(path)
+                self._reliance[path] = handles.pop() if handles else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _load_module(name: str) -> None:
