@@ -52,6 +52,7 @@ class Renewed(Measurer):
         bench: the present one.
         ready: the procedure on the present bench; known within the `with` block.
         conducted: each repetition that has begun.
+        stands: whether there is a lab now; False also where the one of a further repetition could not be made.
     """
 
     def __init__(  # noqa: PLR0913 - who plans, records and tells the time, each by its name
@@ -83,6 +84,7 @@ class Renewed(Measurer):
         self._now = now
         self._made = ExitStack()
         self._labs = 0
+        self.stands = False
 
     def __enter__(self) -> Self:
         """Make the first lab and start its device.
@@ -105,6 +107,7 @@ class Renewed(Measurer):
         self.ready: Ready = self.bench.ready(self._planned, self._recorder)
         self._labs += 1
         self._standing(self.bench, self.ready)
+        self.stands = True
 
     def begin(self, number: int) -> None:
         """Before a repetition: make the lab anew, unless it is the first one or its lab must stay.
@@ -119,6 +122,7 @@ class Renewed(Measurer):
             return
         if self._renewable:
             before = self._live
+            self.stands = False
             self._made.close()
             self.bench = self._following(number)
             self._set_up()

@@ -103,8 +103,10 @@ def answer(
             last = labs.ready.measurer
             parameters = joined(conditions, planned.procedure.metric)
             parameters = with_conduct(parameters, labs.told(len(result.measurements)))
-            parameters = with_receiver(parameters, receiver_seconds(last))
-            parameters = with_server(parameters, rate_alone(last, planned, bench.around.outside.family))
+            # Where the next lab could not be made, the last one has gone, and neither of these is known.
+            family = bench.around.outside.family
+            parameters = with_receiver(parameters, receiver_seconds(last) if labs.stands else None)
+            parameters = with_server(parameters, rate_alone(last, planned, family) if labs.stands else None)
         return keep(result, parameters, store)
 
 
