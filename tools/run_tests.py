@@ -40,8 +40,8 @@ SOAK_RETRIES_PER: Final = 1800.0  # seconds for which soak may have as many
 _NO_TESTS: Final = 5  # pytest's exit status when its arguments select no test
 _CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 _PYTEST: Final = (sys.executable, "-m", "pytest")
-#: Labs wait more than they compute: three processes keep two cores busy.
-_PARALLEL: Final = ("--numprocesses", "3", "--dist", "loadscope", "--no-loadscope-reorder")
+
+_PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
 
 
 @dataclass(frozen=True, slots=True)

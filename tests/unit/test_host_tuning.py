@@ -249,6 +249,11 @@ def test_a_program_that_moves_interrupts_is_named(made: Made) -> None:
     assert all("systemctl stop irqbalance" in one for one in told)
 
 
+def test_a_process_that_ends_while_all_are_listed_is_passed_over(made: Made) -> None:
+    (made.root / "proc/78/comm").mkdir(parents=True)
+    assert [one for one in tuner.check(["eth1"], machine=made.machine) if one.knob == "irq-affinity"]
+
+
 def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     tell = Machine.tell
 

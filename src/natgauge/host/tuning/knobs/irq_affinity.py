@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from natgauge.host.cpus import parse_cpus
 from natgauge.host.tuning.contract import Found, Machine
@@ -76,5 +77,13 @@ def _interrupts(machine: Machine, port: str) -> Sequence[int]:
 
 def _balanced(machine: Machine) -> str:
     """What is to be told where a program moves interrupts by itself."""
-    names = (path.read_text().strip() for path in machine.path("/proc").glob("[0-9]*/comm") if path.exists())
+    names = (_name_of(path) for path in machine.path("/proc").glob("[0-9]*/comm"))
     return "irqbalance runs and will move it again; run: systemctl stop irqbalance" if "irqbalance" in names else ""
+
+
+def _name_of(comm: Path) -> str:
+    """Name of a process; empty where it has ended since the folder was listed."""
+    try:
+        return comm.read_text().strip()
+    except OSError:
+        return ""
