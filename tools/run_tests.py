@@ -40,7 +40,6 @@ SOAK_RETRIES_PER: Final = 1800.0  # seconds for which soak may have as many
 _NO_TESTS: Final = 5  # pytest's exit status when its arguments select no test
 _CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 _PYTEST: Final = (sys.executable, "-m", "pytest")
-
 _PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
 
 
