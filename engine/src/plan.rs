@@ -301,22 +301,25 @@ mod tests {
     }
 
     #[test]
-    fn every_trial_has_its_own_keys_and_the_four_tuples_of_its_seed() {
+    fn every_trial_has_its_own_keys_and_the_four_tuples_of_its_seed() -> Result<(), String> {
         let text = include_str!("../../trial/examples/nat44-both-phases.json");
-        let example: serde_json::Value = serde_json::from_str(text).unwrap();
+        let example: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let plan = |seed: u64, mark: u32| {
             let mut changed = example.clone();
             changed["seed"] = seed.into();
             changed["mark"] = mark.into();
-            build(&crate::request::parse(changed.to_string().as_bytes()).unwrap(), Default::default())
+            let request =
+                crate::request::parse(changed.to_string().as_bytes()).map_err(|error| format!("{error:?}"))?;
+            Ok::<_, String>(build(&request, Default::default()))
         };
-        let (first, again, next, other) = (plan(7, 1), plan(7, 1), plan(7, 2), plan(8, 1));
+        let (first, again, next, other) = (plan(7, 1)?, plan(7, 1)?, plan(7, 2)?, plan(8, 1)?);
         assert_eq!(first.mark_keys, again.mark_keys);
         assert!(first.mark_keys.iter().zip(next.mark_keys).all(|(&one, its)| one != its));
         assert!(first.mark_keys.iter().zip(other.mark_keys).all(|(&one, its)| one != its));
         let tuples = |plan: &types::plan| (plan.tuples.key, plan.readings.key, plan.draw_key);
         assert_eq!(tuples(&first), tuples(&next));
         assert_ne!(tuples(&first), tuples(&other));
+        Ok(())
     }
 
     #[test]
