@@ -166,7 +166,7 @@ class LabMeasurer(Measurer):
         return self.settings.ring
 
     def continue_after(self, before: LabMeasurer) -> None:
-        """Go on where a measurer of the same device in an earlier lab ended: trials' numbers, and its learned speed."""
+        """Continue the trial numbers of `before`, and keep the speed that it learned: the device is the same."""
         self.number, self.known_rates = before.number, dict(before.known_rates)
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:

@@ -126,7 +126,6 @@ class Renewed(Measurer):
             self._made.close()
             self.bench = self._following(number)
             self._set_up()
-            # Trials are counted on, and what was learned of the device's speed holds for the same device.
             self._live.continue_after(before)
         self._note()
 

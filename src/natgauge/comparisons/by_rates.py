@@ -261,7 +261,6 @@ class ByRates:
             before = one.ready.get(quantity)
             one.ready[quantity] = one.bench.ready(replace(planned[quantity], facts=facts), self._keepers[one.label])
             if before is not None:
-                # Trials are counted on, and what was learned of the device's speed holds for the same device.
                 one.ready[quantity].measurer.continue_after(before.measurer)
 
     @contextmanager
