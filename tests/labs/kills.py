@@ -30,7 +30,7 @@ import click
 from tests.labs.program import begins, command_line, small_plan
 
 from natgauge.campaigns.journal import JOURNAL, entries
-from natgauge.campaigns.spread.offers import Offer
+from natgauge.campaigns.spread.resources import Offer
 from natgauge.campaigns.status import status
 from natgauge.errors import NatgaugeError
 from natgauge.labs import namespaces, upkeep

@@ -18,7 +18,7 @@ from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, sp
 
 from natgauge.bench.watch import Silent
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.spread import home
+from natgauge.campaigns.spread import coordinator
 from natgauge.campaigns.status import status
 from natgauge.labs import locks
 from natgauge.procedures.kit.events import Event
@@ -75,7 +75,7 @@ def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path
 
 def test_a_worker_that_is_killed_while_it_starts_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask's own watcher gives such a one up; a campaign waited for it for ever."""
-    monkeypatch.setattr(home, "_REVIVE_SECONDS", 0.2)
+    monkeypatch.setattr(coordinator, "_REVIVE_SECONDS", 0.2)
     over, killed = threading.Event(), set[int]()
 
     def kill() -> None:

@@ -17,10 +17,10 @@ from natgauge.bench.bench import Bench, Planned
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.question import Cell
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.campaign import Order, run
+from natgauge.campaigns.bench_protocol import Prepared
+from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import Journal, entries
-from natgauge.campaigns.stand import Set
-from natgauge.campaigns.state import State
+from natgauge.campaigns.state import CampaignState
 from natgauge.campaigns.store import plain
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
@@ -104,7 +104,7 @@ class Simulated:
         """What the real bench plans."""
         return Bench(self.cell).plan(metric, asked)
 
-    def set(self, planned: Planned, recorder: Recorder) -> Set:
+    def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
         """A gateway of the known rates."""
         if str(self.cell.dut) in self.benches.breaks:
             raise self.benches.breaks[str(self.cell.dut)]
@@ -113,7 +113,7 @@ class Simulated:
         parameters = Parameters.grouped(
             settings=plain(planned.settings.parameters()), device={"dut": str(self.cell.dut)}
         )
-        return Set(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)})
+        return Prepared(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)})
 
     def __enter__(self) -> Self:
         self.benches.cells.append(self.name)
@@ -163,13 +163,13 @@ class Recorded(Measurer):
         return TearDown(0.001 + held / 1e6, held, 0)
 
 
-def campaign(folder: Path, benches: Benches, *, plan: str = PLAN, **order: Any) -> State:
+def campaign(folder: Path, benches: Benches, *, plan: str = PLAN, **order: Any) -> CampaignState:
     """Run the plan, or go on with it where it has begun."""
     path = folder / "small.toml"
     path.write_text(plan)
     out = folder / "out"
     resume = (out / "campaign.json").exists()
-    return run(Order(plan=path, out=out, resume=resume, **order), stands=benches)[1]
+    return run(RunOrder(plan=path, out=out, resume=resume, **order), make_bench=benches)[1]
 
 
 def journal_dies(patch: pytest.MonkeyPatch, dies: Dies, *, octets: int) -> None:

@@ -20,9 +20,9 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.question import Cell
 from natgauge.bench.watch import Watch
 from natgauge.campaigns import spread
-from natgauge.campaigns.campaign import Order, run
+from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.state import State
+from natgauge.campaigns.state import CampaignState
 from natgauge.host.cpus import core_groups
 from natgauge.labs import locks
 from natgauge.measurer import TrialOutcome, TrialPlan
@@ -48,7 +48,7 @@ def _gateway(_cell: Cell) -> Gateway:
     return Slow(establishes=30_000, forwards=60_000)
 
 
-def stands(cell: Cell, watch: Watch) -> Simulated:
+def make_bench(cell: Cell, watch: Watch) -> Simulated:
     """A bench of a simulated gateway."""
     return Benches(gateway=_gateway)(cell, watch)
 
@@ -57,7 +57,7 @@ def deadly(cell: Cell, watch: Watch) -> Simulated:
     """The same, but one device ends whoever comes near."""
     if cell.dut == "nftables-nat44":
         os.kill(os.getpid(), signal.SIGKILL)
-    return stands(cell, watch)
+    return make_bench(cell, watch)
 
 
 @pytest.fixture(autouse=True)
@@ -71,13 +71,13 @@ def own_run(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 def spread_out(
-    folder: Path, watch: Any = None, *, plan: str = SMALL, on: str | None = ON, bench: Any = stands, **order: Any
-) -> State:
+    folder: Path, watch: Any = None, *, plan: str = SMALL, on: str | None = ON, bench: Any = make_bench, **order: Any
+) -> CampaignState:
     """Run the plan on workers, or go on with it."""
     path, out = folder / "small.toml", folder / "out"
     path.write_text(plan)
     resume = (out / "campaign.json").exists()
-    return run(Order(plan=path, out=out, resume=resume, on=on, **order), watch, stands=bench)[1]
+    return run(RunOrder(plan=path, out=out, resume=resume, on=on, **order), watch, make_bench=bench)[1]
 
 
 def counted_once(folder: Path) -> None:
@@ -87,13 +87,13 @@ def counted_once(folder: Path) -> None:
         (one["cell"], one["measurement"], one["repetition"]) for one in happened if one["event"] == "repetition-ended"
     )
     assert set(ended.values()) == {1}
-    course: dict[tuple[str, str], dict[int, int]] = {}
+    known: dict[tuple[str, str], dict[int, int]] = {}
     for one in happened:
         if one["event"] == "repetition":
-            course.setdefault((one["cell"], one["measurement"]), {})[one["repetition"]] = 0
+            known.setdefault((one["cell"], one["measurement"]), {})[one["repetition"]] = 0
         elif one["event"] == "answer":
-            course[one["cell"], one["measurement"]][one["repetition"]] += len(one["evidence"])
-    for (cell, measurement), trials in course.items():
+            known[one["cell"], one["measurement"]][one["repetition"]] += len(one["evidence"])
+    for (cell, measurement), trials in known.items():
         lines = (folder / "out" / "results" / f"{cell}-{measurement}" / "trials.jsonl").read_text().splitlines()
         told = Counter(json.loads(line)["repetition"] for line in lines)
         assert told == trials

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from natgauge.campaigns.cells import Point, points
+from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import PlanError, parse, read
-from natgauge.campaigns.spread.offers import MACHINE_WIDE, needs
+from natgauge.campaigns.spread.resources import MACHINE_WIDE, needs
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.host import machine
@@ -34,7 +34,7 @@ RIGHT: dict[str, Any] = {
 }
 
 
-def cells(**changed: Any) -> tuple[Point, ...]:
+def cells(**changed: Any) -> tuple[PlannedCell, ...]:
     return points(parse({**copy.deepcopy(RIGHT), **changed}, "x.toml"), "x.toml")
 
 
@@ -51,9 +51,9 @@ def test_cells_are_devices_times_series_and_settings_in_the_series_are_measureme
         f"{device}-connections-{number}" for device in RIGHT["devices"] for number in (1000, 5000)
     ]
     for point in found:
-        names = [asked.name for asked in point.asked]
+        names = [measurement.name for measurement in point.measurements]
         assert names == ["connection-rate", "throughput-directions-both", "throughput-directions-up"]
-        assert {asked.most_repetitions for asked in point.asked} == {3}
+        assert {measurement.most_repetitions for measurement in point.measurements} == {3}
         assert point.cell.traffic.frame_size == 128
 
 
@@ -61,7 +61,7 @@ def test_what_a_metric_builds_on_comes_first_and_what_may_end_the_device_last() 
     measure = [{"metric": metric} for metric in ("table-capacity", "tear-down-rate", "latency", "throughput")]
     measure += [{"metric": "expiry"}, {"metric": "connection-rate"}, {"metric": "frame-loss"}]
     (point,) = cells(devices=["nftables-nat44"], measure=measure, series={}, traffic={"connections": 1000}, device={})
-    assert [asked.metric for asked in point.asked] == [
+    assert [measurement.metric for measurement in point.measurements] == [
         "connection-rate", "throughput", "latency", "frame-loss", "tear-down-rate", "expiry", "table-capacity",
     ]  # fmt: skip
 
@@ -241,7 +241,7 @@ def test_points_are_keys_that_change_together_with_repetitions_and_a_name_of_the
     names = ["nftables-nat44-few-frame-size-64", "nftables-nat44-few-frame-size-256", f"{long}-64", f"{long}-256"]
     assert [point.name for point in found] == names
     assert [point.connections for point in found] == [1000, 1000, 4000, 4000]
-    assert [point.asked[0].repeat for point in found] == [3, 3, 7, 7]
+    assert [point.measurements[0].repeat for point in found] == [3, 3, 7, 7]
     assert [point.cell.wishes.hash_size for point in found] == [1024, 1024, 4096, 4096]
     assert found[0].values == {"source_ports": "1024-1123", "destination_ports": "1-10", "frame_size": 64}
 
@@ -253,7 +253,7 @@ def test_a_knob_of_a_point_is_left_out_for_devices_without_it() -> None:
 
 def test_a_measurement_may_be_of_some_devices_only() -> None:
     found = cells(measure=[{"metric": "throughput"}, {"metric": "connection-rate", "devices": ["nftables-nat44"]}])
-    of_device = {point.device: {asked.metric for asked in point.asked} for point in found}
+    of_device = {point.device: {measurement.metric for measurement in point.measurements} for point in found}
     assert of_device == {"nftables-nat44": {"throughput", "connection-rate"}, "linux-ipv4": {"throughput"}}
 
 
@@ -270,7 +270,7 @@ def test_a_measurement_may_be_of_some_points_only() -> None:
         devices=["nftables-nat44"],
         measure=[{"metric": "connection-rate"}, {"metric": "throughput", "points": ["few"]}],
     )
-    of_point = {point.connections: {asked.metric for asked in point.asked} for point in found}
+    of_point = {point.connections: {measurement.metric for measurement in point.measurements} for point in found}
     assert of_point == {1000: {"throughput", "connection-rate"}, 9000: {"connection-rate"}}
 
 
@@ -359,7 +359,9 @@ def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(["plan", "new", "--dut", "tayga-nat64", "--metric", "latency"]) == 0
     path = tmp_path / "new.toml"
     path.write_text(capsys.readouterr().out)
-    assert [(point.device, point.asked[0].name) for point in points(read(path))] == [("tayga-nat64", "latency")] * 2
+    assert [(point.device, point.measurements[0].name) for point in points(read(path))] == [
+        ("tayga-nat64", "latency")
+    ] * 2
     assert run(["plan", "new", "--dut", "nothing"]) == 2
 
 

@@ -16,10 +16,10 @@ from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journ
 from tests.unit.simulated import Gateway
 
 from natgauge.bench.watch import Silent
-from natgauge.campaigns.answers import Journaled
-from natgauge.campaigns.campaign import Order
+from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import EVIDENCE, Journal, entries
+from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.status import status
 from natgauge.errors import HostError, UsageError
 from natgauge.labs import locks, namespaces, upkeep
@@ -146,7 +146,7 @@ def test_what_looks_at_the_connections_of_a_trial_has_that_trial_run_again(
 def test_time_between_sessions_is_not_time_of_the_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each trial takes a second; a repetition of at most 8 s has the same trials whether it was interrupted or not."""
     now = [0.0]
-    monkeypatch.setattr("natgauge.campaigns.answers.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("natgauge.campaigns.replay.time", SimpleNamespace(monotonic=lambda: now[0]))
 
     class Slow(Gateway):
         def measure(self, plan: Any) -> Any:
@@ -192,7 +192,7 @@ def test_a_device_that_answers_otherwise_has_its_repetition_begun_anew(tmp_path:
 def test_a_repetition_knows_the_ring_before_the_device_as_it_was_when_it_began(tmp_path: Path) -> None:
     """Back-to-back begins there, so the trials of a session that goes on must be those of the one before."""
     live = Gateway(ring=128)
-    begun = Journaled([], live, highest_rate=1e6, abilities=frozenset(), ring=512, keep=lambda _answer: None)
+    begun = ReplayingMeasurer([], live, highest_rate=1e6, abilities=frozenset(), ring=512, keep=lambda _answer: None)
     assert (begun.ring, live.ring) == (512, 128)
     campaign(tmp_path, Benches(gateway=lambda _cell: live), plan=ONLY_SEARCHES)
     told = [entry for entry in entries(tmp_path / "out") if entry["event"] == "repetition"]
@@ -294,14 +294,14 @@ def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
     monkeypatch.setattr(namespaces, "all_processes", tuple)
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabStand", lambda _facts, cell, watch: benches(cell, watch))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, watch: benches(cell, watch))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     gone = [left_behind("selftest-4711"), left_behind("cost-4711-cable")]
     kept, used = left_behind("mine", kept=True), Register.begin("other", "netns", {})
     benches.killed = Dies()
     try:
-        run_campaign(Order(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True))
+        run_campaign(RunOrder(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True))
     finally:
         used.release()
     assert [path for path in gone if path.exists()] == []
@@ -321,12 +321,12 @@ def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
     monkeypatch.setattr(upkeep, "undo_left_behind", refuse)
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabStand", lambda _facts, cell, watch: benches(cell, watch))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, watch: benches(cell, watch))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     benches.killed = Dies()
     watch = Silent()
     monkeypatch.setattr(watch, "stage", shown.append)
-    run_campaign(Order(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True), watch)
+    run_campaign(RunOrder(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True), watch)
     assert shown[0] == "what a killed run left stays: run/x.json: is damaged"
     assert status(tmp_path / "out").measurements[0].left == 0

@@ -23,7 +23,7 @@ __all__ = ["quick_disk"]
 def benches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Benches:
     """Those that the command line measures on; the plan lies beside."""
     made = Benches()
-    monkeypatch.setattr(campaign, "run", partial(campaign.run, stands=made))
+    monkeypatch.setattr(campaign, "run", partial(campaign.run, make_bench=made))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(PLAN)
     return made

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from natgauge.bench.bench import Bench
-from natgauge.campaigns.cells import Point, points
+from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.plan import read
 from natgauge.cli import run
@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 LARGE = 32
 
 
-def cells_of(name: str, cores: int = LARGE) -> tuple[Point, ...]:
+def cells_of(name: str, cores: int = LARGE) -> tuple[PlannedCell, ...]:
     with as_if(cores):
         return points(read(EXAMPLES / f"{name}.toml"), name)
 
@@ -70,12 +70,15 @@ def test_sessions_and_tear_down_have_the_parameters_of_figures_4_and_5(figure: i
     assert [point.cell.wishes.hash_size for point in ours] == printed(theirs, "hash-size")
     for point, experiments in zip(ours, printed(theirs, "experiments"), strict=True):
         # An experiment of figure 5 empties one full and one empty table; one repetition has all of them.
-        made_of = [asked.settings.get("sample") if figure == 5 else asked.repeat for asked in point.asked]
+        made_of = [
+            measurement.settings.get("sample") if figure == 5 else measurement.repeat
+            for measurement in point.measurements
+        ]
         assert set(made_of) == {experiments}
     if figure == 5:
-        assert {asked.repeat for point in ours for asked in point.asked} == {1}
+        assert {measurement.repeat for point in ours for measurement in point.measurements} == {1}
     metrics = {4: ["connection-rate", "throughput"], 5: ["tear-down-rate"]}[figure]
-    assert [asked.metric for asked in ours[0].asked] == metrics
+    assert [measurement.metric for measurement in ours[0].measurements] == metrics
 
 
 def test_scale_up_has_the_parameters_of_figure_2() -> None:
@@ -94,27 +97,27 @@ def test_scale_up_has_the_parameters_of_figure_2() -> None:
         assert {point.connections} == set(printed(theirs, "connections"))
         assert {point.cell.wishes.table_size} == set(printed(theirs, "table-size"))
         assert {point.cell.wishes.hash_size} == set(printed(theirs, "hash-size"))
-        assert {asked.repeat for asked in point.asked} == set(printed(theirs, "experiments"))
-        assert [asked.metric for asked in point.asked] == ["connection-rate", "throughput"]
+        assert {measurement.repeat for measurement in point.measurements} == set(printed(theirs, "experiments"))
+        assert [measurement.metric for measurement in point.measurements] == ["connection-rate", "throughput"]
     # Of forwarding they print the throughput only.
-    assert {asked.metric for point in ours[len(cores) :] for asked in point.asked} == {"throughput"}
+    assert {measurement.metric for point in ours[len(cores) :] for measurement in point.measurements} == {"throughput"}
 
 
 def test_capacity_has_the_parameters_of_figure_6() -> None:
     theirs = table("scalability-draft-figure-6")
     (point,) = cells_of("draft-figure-6")
-    (asked,) = point.asked
+    (measurement,) = point.measurements
     told = " ".join(theirs.conditions)
     assert f"{point.cell.wishes.table_size:,}" in told
     assert point.cell.wishes.hash_size == point.cell.wishes.table_size
     # In the order in which they are printed there.
-    given = (asked.settings[name] for name in ("capacity_error", "alpha", "beta", "gamma"))
+    given = (measurement.settings[name] for name in ("capacity_error", "alpha", "beta", "gamma"))
     assert "E = {}; alpha = {}; beta = {}; gamma = {}".format(*given) in told
     first, _, _, _, tried, _ = next(row for row in theirs.rows if row.kind == "median").numbers()
     assert first is not None
     assert tried is not None
-    assert (asked.settings["safe_connections"], point.connections) == (first.value, tried.value)
-    assert f"{asked.repeat} experiments" in told
+    assert (measurement.settings["safe_connections"], point.connections) == (first.value, tried.value)
+    assert f"{measurement.repeat} experiments" in told
 
 
 def test_sessions_reach_twenty_million_and_the_hash_table_follows() -> None:

@@ -17,12 +17,12 @@ import natgauge
 from natgauge.bench.bench import Ready
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.renewal import Renewed
-from natgauge.campaigns.answers import Journaled
+from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.store import Memory
 from natgauge.measurer import Measurer
 
 #: Measurers that must give every member.
-COMPLETE = (Renewed, Journaled, LabMeasurer)
+COMPLETE = (Renewed, ReplayingMeasurer, LabMeasurer)
 #: Those that make their answers up, for whom a default of the base class is an answer, too.
 MADE_UP = {"_Assumed"}
 SOURCES = Path(natgauge.__file__).parent

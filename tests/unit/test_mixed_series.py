@@ -14,8 +14,8 @@ from tests.unit.campaigning import Benches, Dies, Killed, Simulated, campaign
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.recording import with_beside
-from natgauge.campaigns.stand import Set
 from natgauge.errors import HostError
 from natgauge.procedures.kit.joining import join
 from natgauge.reports.text import read_summary, table, verdict
@@ -108,10 +108,10 @@ class Versioned(Benches):
 class VersionedStand(Simulated):
     """Tells version and governor."""
 
-    def set(self, planned: Any, recorder: Any) -> Set:
+    def prepare(self, planned: Any, recorder: Any) -> Prepared:
         """What the plain one says, and these two."""
         benches: Any = self.benches
-        found = super().set(planned, recorder)
+        found = super().prepare(planned, recorder)
         groups: Mapping[str, Any] = found.parameters.model_dump()
         device = {**groups["device"], "version": [benches.version]}
         place: dict[str, Any] = dict(groups["place"])

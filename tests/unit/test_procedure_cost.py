@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.simulated import FORWARDING_NS, TESTER_NS, Gateway
 
-from natgauge.campaigns.answers import Answer, Journaled
+from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.procedures.cost import PROCEDURE, Settings
@@ -121,7 +121,7 @@ def test_a_tester_that_cannot_time_frames_is_refused() -> None:
 def test_a_killed_measurement_goes_on_with_the_rounds_it_had() -> None:
     """As a campaign does: what was journaled comes back from its plain form, and the answer is the same."""
     asked = settings(repeat=1, rounds=3)
-    kept: list[Answer] = []
+    kept: list[RecordedCall] = []
     device = gateway(seed=3)
     whole = PROCEDURE.measure(journaled([], device, kept), asked)
     assert len(kept) == len(device.rounds) == 3
@@ -133,5 +133,5 @@ def test_a_killed_measurement_goes_on_with_the_rounds_it_had() -> None:
     assert again.rounds == []
 
 
-def journaled(known: list[Answer], live: Gateway, kept: list[Answer]) -> Journaled:
-    return Journaled(known, live, highest_rate=1e6, abilities=COSTS, keep=kept.append)
+def journaled(known: list[RecordedCall], live: Gateway, kept: list[RecordedCall]) -> ReplayingMeasurer:
+    return ReplayingMeasurer(known, live, highest_rate=1e6, abilities=COSTS, keep=kept.append)

@@ -15,13 +15,13 @@ from typing import Any
 import distributed
 import pytest
 from tests.unit.campaigning import PLAN, asked, quick_disk, results
-from tests.unit.spreading import WORKERS, alone, counted_once, own_run, spread_out, stands
+from tests.unit.spreading import WORKERS, alone, counted_once, make_bench, own_run, spread_out
 
 from natgauge.bench.watch import Silent
 from natgauge.campaigns import spread
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.plan import read
-from natgauge.campaigns.spread import home, offers
+from natgauge.campaigns.spread import coordinator, resources
 from natgauge.campaigns.spread.cluster import team
 from natgauge.campaigns.spread.worker import Message
 from natgauge.cli import run as command_line
@@ -47,7 +47,7 @@ def test_a_lab_that_no_worker_has_is_refused_before_anything_is_made(tmp_path: P
     path = tmp_path / "plan.toml"
     path.write_text(PLAN + '\n[lab]\nlab_name = "rack"\n')
     plan = read(path).model_copy(update={"seed": 1})
-    with team(spread.where("local:1"), ["attic"], stands=stands) as found:
+    with team(spread.where("local:1"), ["attic"], make_bench=make_bench) as found:
         with pytest.raises(HostError, match=r'no worker has lab "rack", they have attic .* natgauge worker'):
             found.points(plan, "plan")
         assert found.points(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
@@ -68,9 +68,9 @@ def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_natgauge(
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
     plan = read(path).model_copy(update={"seed": 1})
-    with team(spread.where("local:1"), ["lab"], stands=stands) as found, monkeypatch.context() as patched:
-        patched.setattr(home, "is_busy", die)
-        patched.setattr(home, "look", die)
+    with team(spread.where("local:1"), ["lab"], make_bench=make_bench) as found, monkeypatch.context() as patched:
+        patched.setattr(coordinator, "is_busy", die)
+        patched.setattr(coordinator, "look", die)
         with pytest.raises(HostError, match=r"all at local:1 died while they looked at the plan"):
             found.points(plan, "plan")
         assert not found.busy()
@@ -83,7 +83,7 @@ def samples(*, dask_worker: distributed.Worker) -> bool:
 
 @pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_nobody_samples_workers_while_they_measure() -> None:
-    with team(spread.where("local:1"), ["lab"], stands=stands) as found:
+    with team(spread.where("local:1"), ["lab"], make_bench=make_bench) as found:
         assert list(found._client.run(samples).values()) == [False]
 
 
@@ -112,7 +112,7 @@ def test_a_scheduler_that_is_not_there_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(home, "_CONNECT_SECONDS", "300ms")
+    monkeypatch.setattr(coordinator, "_CONNECT_SECONDS", "300ms")
     (tmp_path / "small.toml").write_text(PLAN)
     assert command_line(["run", "small.toml", "--on", "dask://127.0.0.1:9"]) == 3
     told = capsys.readouterr().err
@@ -134,7 +134,7 @@ def test_without_dask_its_extra_is_named(
 class _Client:
     """A scheduler at which these workers are."""
 
-    def __init__(self, *resources: offers.Resources, python: str = "3.11.0") -> None:
+    def __init__(self, *resources: resources.Resources, python: str = "3.11.0") -> None:
         self.workers = {
             f"tcp://w:{number}": {"name": f"w{number}", "resources": one} for number, one in enumerate(resources)
         }
@@ -151,16 +151,16 @@ class _Client:
 
 def test_a_worker_of_another_natgauge_is_refused() -> None:
     with pytest.raises(HostError, match=r"w1 at dask://a is natgauge 0\.0\.9, this is .*; install the same one there"):
-        home.Team(_Client({offers.WORKER: 1.0}, {"natgauge 0.0.9": 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
+        coordinator.Team(_Client({resources.WORKER: 1.0}, {"natgauge 0.0.9": 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
 
 
 def test_workers_that_are_none_of_ours_are_left_alone() -> None:
-    assert home.Team(_Client({offers.WORKER: 1.0}, {"GPU": 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
+    assert coordinator.Team(_Client({resources.WORKER: 1.0}, {"GPU": 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
 
 
 def test_a_worker_of_another_python_is_refused() -> None:
     with pytest.raises(HostError, match=r"worker w0 at dask://a has python 3\.13, here is 3\.11"):
-        home.Team(_Client({offers.WORKER: 1.0}, python="3.13.1"), "dask://a", host_name=False)  # type: ignore[arg-type]
+        coordinator.Team(_Client({resources.WORKER: 1.0}, python="3.13.1"), "dask://a", host_name=False)  # type: ignore[arg-type]
 
 
 class _Journal:
@@ -178,10 +178,10 @@ class _Journal:
 
 def heard(*messages: Message, attempt: str = "now") -> list[str]:
     """The lines that are written when these come from a cell whose visit of this name counts."""
-    found: Any = home.Team(_Client({offers.WORKER: 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
+    found: Any = coordinator.Team(_Client({resources.WORKER: 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
     point: Any = None
     future: Any = None
-    found._away["cell"] = home._Away(point, 1, future, attempt=attempt)
+    found._away["cell"] = coordinator._Away(point, 1, future, attempt=attempt)
     session = _Journal()
     for message in messages:
         found._take(session, message)
@@ -220,8 +220,8 @@ class _Mute:
 
 
 def test_a_scheduler_that_answers_no_more_is_gone_and_asked_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(home, "_ANSWER_SECONDS", 0.05)
-    found: Any = home.Team(_Client({offers.WORKER: 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
+    monkeypatch.setattr(coordinator, "_ANSWER_SECONDS", 0.05)
+    found: Any = coordinator.Team(_Client({resources.WORKER: 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
     with pytest.raises(TimeoutError):
         found._next(_Mute("timeout"), 0.01)
     with pytest.raises(ConnectionError):

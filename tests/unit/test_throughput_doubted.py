@@ -10,8 +10,8 @@ import pytest
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
-from natgauge.campaigns.journal import Entry
-from natgauge.campaigns.state import Repetition
+from natgauge.campaigns.journal import JournalLine
+from natgauge.campaigns.state import RecordedRepetition
 from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability
@@ -84,6 +84,6 @@ def test_repetitions_that_are_joined_keep_the_doubts_of_each_throughput() -> Non
 
 def test_a_campaign_that_is_gone_on_with_knows_the_doubts_of_the_throughput() -> None:
     measured = measure("pdv", Gateway(**FASTER_THAN_THE_TESTER))
-    entry: Entry = {"event": "repetition-ended"}
-    read = Repetition(number=1, begun=entry, measured=json.loads(json.dumps(plain(measured)))).result
+    entry: JournalLine = {"event": "repetition-ended"}
+    read = RecordedRepetition(number=1, begun=entry, measured=json.loads(json.dumps(plain(measured)))).result
     assert doubted(read) == doubted(measured)

@@ -20,13 +20,13 @@ from natgauge.bench.question import CellOptions
 from natgauge.bench.watch import Silent, Watch
 from natgauge.campaigns import plan as plans
 from natgauge.campaigns import spread
-from natgauge.campaigns.cells import Point, points
+from natgauge.campaigns.bench_protocol import LabBench, MakeBench
+from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.recording import moving_facts
-from natgauge.campaigns.run import OneByOne, Session, Visits
-from natgauge.campaigns.stand import LabStand, Stands
-from natgauge.campaigns.state import State
+from natgauge.campaigns.run import CellRunner, LocalRunner, Session
+from natgauge.campaigns.state import CampaignState
 from natgauge.campaigns.store import (
     CAMPAIGN,
     ENVIRONMENT,
@@ -48,7 +48,7 @@ CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
+class RunOrder:
     """What `natgauge run` is told.
 
     Attributes:
@@ -71,13 +71,15 @@ class Order:
     on: str | None = None
 
 
-def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = None) -> tuple[Path, State]:
+def run(
+    order: RunOrder, watch: Watch | None = None, *, make_bench: MakeBench | None = None
+) -> tuple[Path, CampaignState]:
     """Run a campaign, or go on with one, until nothing is left to do.
 
     Args:
         order: what is to be done.
         watch: is told what happens.
-        stands: makes benches; None = those in labs.
+        make_bench: makes benches; None = those in labs.
 
     Returns:
         The campaign's folder, and how it stands.
@@ -95,9 +97,9 @@ def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = Non
     if begun is not None:
         seed = begun["seed"]
         _refuse_other(plan, begun, folder)
-        if stands is None:
+        if make_bench is None:
             _undo_left_behind(watch or Silent())
-    with _measuring(order, plan.model_copy(update={"seed": seed}), stands) as way:
+    with _measuring(order, plan.model_copy(update={"seed": seed}), make_bench) as way:
         if begun is None:
             _begin(folder, plan, way, seed)
         else:
@@ -110,7 +112,7 @@ def run(order: Order, watch: Watch | None = None, *, stands: Stands | None = Non
                 points=way.cells,
                 seed=seed,
                 journal=journal,
-                state=State.of(entries(folder)),
+                state=CampaignState.of(entries(folder)),
                 visits=way.visits,
                 watch=watch or Silent(),
                 only=order.only,
@@ -129,13 +131,13 @@ class _Way:
         machines: facts of each that measures, at least one.
     """
 
-    cells: Sequence[Point]
-    visits: Visits
+    cells: Sequence[PlannedCell]
+    visits: CellRunner
     machines: Sequence[Mapping[str, Any]]
 
 
 @contextmanager
-def _measuring(order: Order, plan: plans.Plan, stands: Stands | None) -> Iterator[_Way]:
+def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) -> Iterator[_Way]:
     """The cells, and who visits them; nothing is touched before a visit.
 
     Raises:
@@ -144,17 +146,17 @@ def _measuring(order: Order, plan: plans.Plan, stands: Stands | None) -> Iterato
     """
     if order.on is None:
         cells = points(plan, str(order.plan))
-        if stands is None:
+        if make_bench is None:
             check_host()
         facts = machine.facts(host_name=order.host_name)
-        yield _Way(cells, OneByOne(stands or partial(LabStand, machine.facts), facts), [facts])
+        yield _Way(cells, LocalRunner(make_bench or partial(LabBench, machine.facts), facts), [facts])
         return
     where = spread.where(order.on)
     spread.need_dask()
     from natgauge.campaigns.spread.cluster import team  # noqa: PLC0415 - Dask takes seconds to load
 
     labs = [plan.lab.get("lab_name", CellOptions().lab_name)]
-    with team(where, labs, stands=stands, host_name=order.host_name) as found:
+    with team(where, labs, make_bench=make_bench, host_name=order.host_name) as found:
         cells = found.points(plan, str(order.plan))
         yield _Way(cells, found, found.machines)
 
@@ -245,15 +247,15 @@ def _begin(folder: Path, plan: plans.Plan, way: _Way, seed: int) -> None:
     )
 
 
-def _measurements(point: Point) -> list[dict[str, Any]]:
+def _measurements(point: PlannedCell) -> list[dict[str, Any]]:
     taken = repetitions(point)
     return [
         {"name": one.name, "repetitions": one.most_repetitions, "estimated_seconds": taken[one.name].seconds}
-        for one in point.asked
+        for one in point.measurements
     ]
 
 
-def _recipes(cells: Sequence[Point]) -> dict[str, str]:
+def _recipes(cells: Sequence[PlannedCell]) -> dict[str, str]:
     return {point.device: digest(point.recipe) for point in cells}
 
 
@@ -273,7 +275,7 @@ def _refuse_other(plan: plans.Plan, begun: Mapping[str, Any], folder: Path) -> N
         )
 
 
-def _refuse_other_recipes(cells: Sequence[Point], begun: Mapping[str, Any], folder: Path) -> None:
+def _refuse_other_recipes(cells: Sequence[PlannedCell], begun: Mapping[str, Any], folder: Path) -> None:
     for device, now in _recipes(cells).items():
         if begun["recipes"].get(device) != now:
             raise UsageError(

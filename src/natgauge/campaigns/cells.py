@@ -30,7 +30,7 @@ _LATE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.REST
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CellMeasurement:
     """One measurement of a cell.
 
     Attributes:
@@ -57,7 +57,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PlannedCell:
     """One cell, planned.
 
     Attributes:
@@ -67,7 +67,7 @@ class Point:
         cell: what stands on its bench.
         recipe: of the device.
         connections: N.
-        asked: its measurements in the order in which they are run.
+        measurements: its own, in the order in which they are run.
     """
 
     name: str
@@ -76,10 +76,10 @@ class Point:
     cell: Cell
     recipe: Recipe
     connections: int
-    asked: tuple[Asked, ...]
+    measurements: tuple[CellMeasurement, ...]
 
 
-def points(plan: Plan, where: str = "plan") -> tuple[Point, ...]:
+def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
     """Every cell of the plan, with all that can be refused beforehand refused; nothing is touched.
 
     Raises:
@@ -89,10 +89,10 @@ def points(plan: Plan, where: str = "plan") -> tuple[Point, ...]:
 
 
 #: A cell's name, and the cell or what is wrong with it.
-Tried = tuple[str, Point | tuple[str, ...]]
+PlannedOrFaults = tuple[str, PlannedCell | tuple[str, ...]]
 
 
-def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[Tried]:
+def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[PlannedOrFaults]:
     """Every cell of the plan in turn, as far as it can be measured on the cores that this process may use.
 
     Args:
@@ -121,7 +121,7 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[T
                 yield name, error.faults
 
 
-def whole(tried: Sequence[Tried], where: str) -> tuple[Point, ...]:
+def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ...]:
     """All cells, if none has a fault.
 
     Raises:
@@ -130,7 +130,7 @@ def whole(tried: Sequence[Tried], where: str) -> tuple[Point, ...]:
     faults: dict[str, list[str]] = {}
     found = []
     for name, one in tried:
-        if isinstance(one, Point):
+        if isinstance(one, PlannedCell):
             found.append(one)
         else:
             for fault in one:
@@ -175,7 +175,7 @@ def _joined(parts: Iterable[str]) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
 
 
-def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]) -> Point:
+def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]) -> PlannedCell:
     values = {**_keys(together), **series}
     given = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
     asked = list(_asked(plan, device, together))
@@ -189,19 +189,19 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
     planned, faults = [], []
     for title, metric, settings, path in asked:
         try:
-            planned.append(Asked(title, metric, settings, bench.plan(metric, settings)))
+            planned.append(CellMeasurement(title, metric, settings, bench.plan(metric, settings)))
         except UsageError as error:
             faults.append(f"{_path(str(error), plan, values, path)}{error}")
     if faults:
         raise _FaultsError(*faults)
-    return Point(
+    return PlannedCell(
         name=name,
         device=bench.recipe.name,
         values=values,
         cell=cell,
         recipe=bench.recipe,
         connections=bench.traffic.connections,
-        asked=tuple(sorted(planned, key=_rank)),
+        measurements=tuple(sorted(planned, key=_rank)),
     )
 
 
@@ -275,19 +275,19 @@ def _number(path: str) -> int:
     return int(digits) if digits else 0
 
 
-def _rank(asked: Asked) -> int:
+def _rank(measurement: CellMeasurement) -> int:
     """Its place in the order: each metric after those it builds on, and what may end the device last (RFC 9693)."""
-    settings: TrialSettings = asked.planned.settings
-    if asked.metric == CONNECTION_RATE:
+    settings: TrialSettings = measurement.planned.settings
+    if measurement.metric == CONNECTION_RATE:
         return 0
     if settings.fills_table:
         return 4
-    if asked.metric == "throughput":
+    if measurement.metric == "throughput":
         return 1
     return 3 if settings.needs() & _LATE else 2
 
 
-def accepts(asked: Asked, setting: str) -> bool:
+def accepts(measurement: CellMeasurement, setting: str) -> bool:
     """Whether a measurement has a setting that nobody gave."""
-    names = {item.name for item in dataclasses.fields(asked.planned.settings)}
-    return setting in names and setting not in asked.settings
+    names = {item.name for item in dataclasses.fields(measurement.planned.settings)}
+    return setting in names and setting not in measurement.settings

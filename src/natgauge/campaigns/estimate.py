@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from natgauge.campaigns.cells import Asked, Point, accepts
+from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.duts.fitness import choose, octets_needed
 from natgauge.errors import NatgaugeError
 from natgauge.measurer import (
@@ -103,7 +103,7 @@ class Estimate:
     outlasting: tuple[Outlasting, ...] = ()
 
 
-def estimate(points: Sequence[Point]) -> Estimate:
+def estimate(points: Sequence[PlannedCell]) -> Estimate:
     """What all cells take; memory is that of the largest, for only one stands at a time."""
     every = [of_cell(point) for point in points]
     ends = [one.most_seconds for one in every]
@@ -120,33 +120,33 @@ def estimate(points: Sequence[Point]) -> Estimate:
     )
 
 
-def repetitions(point: Point) -> dict[str, Once]:
+def repetitions(point: PlannedCell) -> dict[str, Once]:
     """What one repetition of each measurement of a cell takes, by the measurement's name."""
-    found = any(asked.metric == CONNECTION_RATE for asked in point.asked)
+    found = any(measurement.metric == CONNECTION_RATE for measurement in point.measurements)
     knobs = _chosen(point)
-    return {asked.name: _of_repetition(asked, knobs, found=found) for asked in point.asked}
+    return {measurement.name: _of_repetition(measurement, knobs, found=found) for measurement in point.measurements}
 
 
-def _chosen(point: Point) -> Mapping[str, int]:
+def _chosen(point: PlannedCell) -> Mapping[str, int]:
     """The knobs' values that the device will have."""
     knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
-    return choose(point.recipe, point.asked[0].planned.facts, point.cell.wishes, knobs)
+    return choose(point.recipe, point.measurements[0].planned.facts, point.cell.wishes, knobs)
 
 
-def of_cell(point: Point) -> Estimate:
+def of_cell(point: PlannedCell) -> Estimate:
     """What one cell takes."""
     each = repetitions(point)
-    visits = max(asked.most_repetitions for asked in point.asked)
+    visits = max(measurement.most_repetitions for measurement in point.measurements)
     trials, seconds, most, cut = 0, visits * VISIT_SECONDS, visits * VISIT_SECONDS, 0
     endless = False
-    for asked in point.asked:
-        once = each[asked.name]
-        trials += once.trials * asked.most_repetitions
-        seconds += once.seconds * asked.most_repetitions
-        cut += once.cut * asked.most_repetitions
-        end = asked.planned.settings.most_seconds
+    for measurement in point.measurements:
+        once = each[measurement.name]
+        trials += once.trials * measurement.most_repetitions
+        seconds += once.seconds * measurement.most_repetitions
+        cut += once.cut * measurement.most_repetitions
+        end = measurement.planned.settings.most_seconds
         endless = endless or end is None
-        most += (end or 0.0) * asked.most_repetitions
+        most += (end or 0.0) * measurement.most_repetitions
     return Estimate(
         trials=trials,
         seconds=seconds,
@@ -158,35 +158,35 @@ def of_cell(point: Point) -> Estimate:
     )
 
 
-def _device_octets(point: Point) -> int | None:
+def _device_octets(point: PlannedCell) -> int | None:
     recipe = point.recipe
     if recipe.stateful and recipe.limits.octets_per_connection is None:
         return None
-    return octets_needed(recipe, point.asked[0].planned.facts, _chosen(point), {})
+    return octets_needed(recipe, point.measurements[0].planned.facts, _chosen(point), {})
 
 
-def _outlasting(point: Point) -> tuple[Outlasting, ...]:
+def _outlasting(point: PlannedCell) -> tuple[Outlasting, ...]:
     timeout = _chosen(point)["udp_timeout"]
-    after = max(asked.planned.facts.after_seconds for asked in point.asked)
+    after = max(measurement.planned.facts.after_seconds for measurement in point.measurements)
     rate = point.connections / (timeout - after) if timeout > after else math.inf
     return (Outlasting(point.name, point.connections, timeout, rate),)
 
 
-def _of_repetition(asked: Asked, knobs: Mapping[str, int], *, found: bool) -> Once:
+def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, found: bool) -> Once:
     """What one repetition takes; the connection rate may be found by then, and the device has these knobs."""
-    limited = _run(asked, knobs, found=found)
-    if asked.planned.settings.most_seconds is None:
+    limited = _run(measurement, knobs, found=found)
+    if measurement.planned.settings.most_seconds is None:
         return limited
-    whole = _run(asked, knobs, found=found, most_seconds=0.0)
+    whole = _run(measurement, knobs, found=found, most_seconds=0.0)
     return replace(limited, cut=whole.seconds > limited.seconds)
 
 
-def _run(asked: Asked, knobs: Mapping[str, int], *, found: bool, **others: float) -> Once:
+def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, found: bool, **others: float) -> Once:
     device = _Assumed(knobs.get("table_size"), knobs.get("udp_timeout"))
-    settings = asked.planned.settings
-    given = {"connection_rate": ASSUMED_CONNECTIONS} if found and accepts(asked, "connection_rate") else {}
-    single = asked.planned.procedure.make_settings(
-        {**asked.settings, **given, "repeat": 1, **others},
+    settings = measurement.planned.settings
+    given = {"connection_rate": ASSUMED_CONNECTIONS} if found and accepts(measurement, "connection_rate") else {}
+    single = measurement.planned.procedure.make_settings(
+        {**measurement.settings, **given, "repeat": 1, **others},
         connections=settings.connections,
         placement=settings.placement,
         own_processes=settings.own_processes,
@@ -194,7 +194,7 @@ def _run(asked: Asked, knobs: Mapping[str, int], *, found: bool, **others: float
         four_tuples=settings.connections,
     )
     try:
-        asked.planned.procedure.measure(device, single, clock=device.clock)
+        measurement.planned.procedure.measure(device, single, clock=device.clock)
     except NatgaugeError:
         # It wants a device that does what the made-up one does not; the trials until then are known.
         seconds = max(device.seconds, single.most_seconds or PHASE_SECONDS)

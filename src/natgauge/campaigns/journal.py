@@ -26,7 +26,7 @@ JOURNAL: Final = "journal.jsonl"
 EVIDENCE: Final = "evidence"
 _PATIENCE_SECONDS: Final = 0.3
 
-Entry = Mapping[str, Any]
+JournalLine = Mapping[str, Any]
 
 
 class Journal:
@@ -141,7 +141,7 @@ def _whole_lines(path: Path) -> int:
     return 0
 
 
-def entries(folder: Path, *, evidence: bool = False) -> Iterator[Entry]:
+def entries(folder: Path, *, evidence: bool = False) -> Iterator[JournalLine]:
     """Every whole line of a campaign's journal.
 
     Args:

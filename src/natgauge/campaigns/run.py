@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import Protocol
 
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.cells import Asked, Point
-from natgauge.campaigns.course import Ended, write_result
+from natgauge.campaigns.bench_protocol import MakeBench
+from natgauge.campaigns.cell_run import CellRun, is_open, pending
+from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.journal import Journal
-from natgauge.campaigns.stand import Stands
-from natgauge.campaigns.state import State
-from natgauge.campaigns.visit import Visit, is_open, pending
+from natgauge.campaigns.repetition import EndedMeasurement, write_result
+from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 
 
-def most_rounds(points: Sequence[Point]) -> int:
+def most_rounds(points: Sequence[PlannedCell]) -> int:
     """So many rounds every measurement has at most."""
-    return max((asked.most_repetitions for point in points for asked in point.asked), default=0)
+    return max((measurement.most_repetitions for point in points for measurement in point.measurements), default=0)
 
 
-class Visits(Protocol):
+class CellRunner(Protocol):
     """Makes every visit that is left to do."""
 
-    def __call__(self, session: Session, points: Sequence[Point]) -> None:
+    def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
         """Go on until nothing is left to do of these cells.
 
         Raises:
@@ -45,33 +45,33 @@ class Visits(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OneByOne:
+class LocalRunner:
     """Visits on this machine, one after the other.
 
     Attributes:
-        stands: makes benches.
+        make_bench: makes benches.
         facts: of this machine.
     """
 
-    stands: Stands
+    make_bench: MakeBench
     facts: Mapping[str, object]
 
-    def __call__(self, session: Session, points: Sequence[Point]) -> None:
+    def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
         """Round after round."""
         for round_number in range(1, most_rounds(points) + 1):
             for point in session.order(points, round_number):
                 if pending(session.state, point, round_number):
                     self._visit(session, point, round_number)
 
-    def _visit(self, session: Session, point: Point, round_number: int) -> None:
+    def _visit(self, session: Session, point: PlannedCell, round_number: int) -> None:
         session.note("visit", cell=point.name, round=round_number)
         session.watch.stage(f"cell {point.name}, round {round_number}: {session.left()}")
-        visit = Visit(
+        visit = CellRun(
             point=point,
             round_number=round_number,
             state=session.state,
             note=session.note,
-            stands=self.stands,
+            make_bench=self.make_bench,
             facts=self.facts,
             watch=session.watch,
         )
@@ -95,11 +95,11 @@ class Session:
     """
 
     folder: Path
-    points: Sequence[Point]
+    points: Sequence[PlannedCell]
     seed: int
     journal: Journal
-    state: State
-    visits: Visits
+    state: CampaignState
+    visits: CellRunner
     watch: Watch = field(default_factory=Silent)
     only: Sequence[str] = ()
     _began: float = field(default_factory=time.monotonic)
@@ -122,7 +122,7 @@ class Session:
         for point in points:
             self.finish_all(point)
 
-    def order(self, points: Sequence[Point], round_number: int) -> list[Point]:
+    def order(self, points: Sequence[PlannedCell], round_number: int) -> list[PlannedCell]:
         """The order in which a round visits the cells: the same whenever it is asked for."""
         order = sorted(points, key=lambda point: point.name)
         random.Random(f"{self.seed} {round_number}").shuffle(order)  # noqa: S311 - an order, nothing secret
@@ -136,7 +136,7 @@ class Session:
         """
         self.state.take(self.journal.add(event, sync=sync, **fields))
 
-    def _chosen(self) -> Sequence[Point]:
+    def _chosen(self) -> Sequence[PlannedCell]:
         for pattern in self.only:
             if not any(fnmatch.fnmatchcase(point.name, pattern) for point in self.points):
                 names = ", ".join(point.name for point in self.points)
@@ -145,33 +145,35 @@ class Session:
             return self.points
         return [one for one in self.points if any(fnmatch.fnmatchcase(one.name, pattern) for pattern in self.only)]
 
-    def finish_all(self, point: Point) -> None:
+    def finish_all(self, point: PlannedCell) -> None:
         """Make the results of those measurements of a cell that will not go on."""
-        for asked in point.asked:
-            self._finish(point, asked)
+        for measurement in point.measurements:
+            self._finish(point, measurement)
 
-    def _finish(self, point: Point, asked: Asked) -> None:
+    def _finish(self, point: PlannedCell, measurement: CellMeasurement) -> None:
         """Make the result of a measurement that will not go on."""
-        course = self.state.course(point.name, asked.name)
-        if course.folder or not course.ended or is_open(self.state, point, asked):
+        known = self.state.measurement(point.name, measurement.name)
+        if known.folder or not known.ended or is_open(self.state, point, measurement):
             return
         cause = ""
-        if not course.is_done(asked.repeat, asked.most_repetitions):
-            cause = self.state.broken(point.name, point.device, asked.name)
-        single = replace(asked.planned.settings, **{**course.ended[0].begun["given"], "repeat": 1})
-        made = write_result(self.folder, point, asked, Ended(single=single, repetitions=course.ended, cause=cause))
-        self.note("result", cell=point.name, measurement=asked.name, folder=made, cause=cause)
+        if not known.is_done(measurement.repeat, measurement.most_repetitions):
+            cause = self.state.broken(point.name, point.device, measurement.name)
+        single = replace(measurement.planned.settings, **{**known.ended[0].begun["given"], "repeat": 1})
+        made = write_result(
+            self.folder, point, measurement, EndedMeasurement(single=single, repetitions=known.ended, cause=cause)
+        )
+        self.note("result", cell=point.name, measurement=measurement.name, folder=made, cause=cause)
 
     def left(self) -> str:
         """How much is done, and how long the rest of what this session visits takes going by it."""
         total = done = 0
         left = behind = 0.0
         for point in self._chosen():
-            for asked in point.asked:
-                ended = len(self.state.course(point.name, asked.name).ended)
-                most = asked.most_repetitions if is_open(self.state, point, asked) else ended
+            for measurement in point.measurements:
+                ended = len(self.state.measurement(point.name, measurement.name).ended)
+                most = measurement.most_repetitions if is_open(self.state, point, measurement) else ended
                 done += ended
-                each = self._estimated(point, asked)
+                each = self._estimated(point, measurement)
                 total += most
                 left += (most - ended) * each
                 behind += ended * each
@@ -182,8 +184,8 @@ class Session:
             text += f", about {minutes:.0f} min left"
         return text
 
-    def _estimated(self, point: Point, asked: Asked) -> float:
+    def _estimated(self, point: PlannedCell, measurement: CellMeasurement) -> float:
         """Seconds of one repetition."""
         if point.name not in self._estimates:
             self._estimates[point.name] = {name: once.seconds for name, once in repetitions(point).items()}
-        return self._estimates[point.name][asked.name]
+        return self._estimates[point.name][measurement.name]

@@ -10,15 +10,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from natgauge.campaigns.answers import Answer
-from natgauge.campaigns.journal import Entry
+from natgauge.campaigns.journal import JournalLine
+from natgauge.campaigns.replay import RecordedCall
 from natgauge.procedures.kit.repetitions import well_known
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.settings import Repeat
 
 
 @dataclass(slots=True)
-class Repetition:
+class RecordedRepetition:
     """One repetition of one measurement of one cell.
 
     Attributes:
@@ -30,8 +30,8 @@ class Repetition:
     """
 
     number: int
-    begun: Entry
-    answers: list[Answer] = field(default_factory=list)
+    begun: JournalLine
+    answers: list[RecordedCall] = field(default_factory=list)
     measured: Any = None
     seconds: float = 0.0
 
@@ -47,7 +47,7 @@ def _adapter() -> TypeAdapter[MeasurementResult]:
 
 
 @dataclass(slots=True)
-class Course:
+class MeasurementState:
     """One measurement of one cell.
 
     Attributes:
@@ -57,18 +57,18 @@ class Course:
         broken: the first cause that it cannot go on; empty = there is none.
     """
 
-    repetitions: list[Repetition] = field(default_factory=list)
+    repetitions: list[RecordedRepetition] = field(default_factory=list)
     folder: str = ""
     partial: bool = False
     broken: str = ""
 
     @property
-    def ended(self) -> Sequence[Repetition]:
+    def ended(self) -> Sequence[RecordedRepetition]:
         """Those that have ended."""
         return [one for one in self.repetitions if one.measured is not None]
 
     @property
-    def under_way(self) -> Repetition | None:
+    def under_way(self) -> RecordedRepetition | None:
         """The one that has not ended."""
         return next((one for one in self.repetitions if one.measured is None), None)
 
@@ -83,11 +83,11 @@ class Course:
 
 
 @dataclass(slots=True)
-class State:
+class CampaignState:
     """Everything that the journal tells.
 
     Attributes:
-        courses: by cell and measurement.
+        measurements: by cell and measurement.
         broken_cells: cause by cell.
         broken_devices: cause by recipe.
         running: of each cell the last trial that began, while it has not ended.
@@ -97,28 +97,28 @@ class State:
         visits: so far.
     """
 
-    courses: dict[tuple[str, str], Course] = field(default_factory=dict)
+    measurements: dict[tuple[str, str], MeasurementState] = field(default_factory=dict)
     broken_cells: dict[str, str] = field(default_factory=dict)
     broken_devices: dict[str, str] = field(default_factory=dict)
-    running: dict[str, Entry] = field(default_factory=dict)
+    running: dict[str, JournalLine] = field(default_factory=dict)
     answers: int = 0
     began: float | None = None
     last: float | None = None
     visits: int = 0
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> State:
+    def of(cls, entries: Iterable[JournalLine]) -> CampaignState:
         """The state after all these lines."""
         state = cls()
         for entry in entries:
             state.take(entry)
         return state
 
-    def course(self, cell: str, measurement: str) -> Course:
+    def measurement(self, cell: str, measurement: str) -> MeasurementState:
         """That of a measurement, which may not have begun."""
-        return self.courses.setdefault((cell, measurement), Course())
+        return self.measurements.setdefault((cell, measurement), MeasurementState())
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: JournalLine) -> None:
         """One more line."""
         self.began = self.began or entry["at"]
         self.last = entry["at"]
@@ -133,56 +133,56 @@ class State:
         if taking is not None:
             taking(entry)
 
-    def _of(self, entry: Entry) -> Course:
-        return self.course(entry["cell"], entry["measurement"])
+    def _of(self, entry: JournalLine) -> MeasurementState:
+        return self.measurement(entry["cell"], entry["measurement"])
 
-    def _take_visit(self, _entry: Entry) -> None:
+    def _take_visit(self, _entry: JournalLine) -> None:
         self.visits += 1
 
-    def _take_repetition(self, entry: Entry) -> None:
+    def _take_repetition(self, entry: JournalLine) -> None:
         """One that had not ended begins anew."""
-        course = self._of(entry)
-        course.repetitions = [*course.ended, Repetition(entry["repetition"], entry)]
+        known = self._of(entry)
+        known.repetitions = [*known.ended, RecordedRepetition(entry["repetition"], entry)]
 
-    def _take_answer(self, entry: Entry) -> None:
+    def _take_answer(self, entry: JournalLine) -> None:
         self.answers += 1
         raised = entry["raised"]
-        one = Answer(
+        one = RecordedCall(
             entry["call"], entry["plan"], entry["answer"], entry["seconds"], None if raised is None else tuple(raised)
         )
         self._of(entry).repetitions[-1].answers.append(one)
 
-    def _take_repetition_ended(self, entry: Entry) -> None:
+    def _take_repetition_ended(self, entry: JournalLine) -> None:
         repetition = self._of(entry).repetitions[-1]
         repetition.measured, repetition.seconds = entry["measured"], entry["seconds"]
         # Nobody asks for them again, and they are many.
         repetition.answers = []
 
-    def _take_result(self, entry: Entry) -> None:
-        course = self._of(entry)
-        course.folder, course.partial = entry["folder"], bool(entry["cause"])
+    def _take_result(self, entry: JournalLine) -> None:
+        known = self._of(entry)
+        known.folder, known.partial = entry["folder"], bool(entry["cause"])
 
-    def _take_retried(self, _entry: Entry) -> None:
+    def _take_retried(self, _entry: JournalLine) -> None:
         """What broke is tried again, not gone on with; results that lack repetitions are made anew."""
         self.broken_cells.clear()
         self.broken_devices.clear()
-        for course in self.courses.values():
-            if course.broken:
-                course.broken, course.repetitions = "", list(course.ended)
-            if course.partial:
-                course.folder, course.partial = "", False
+        for known in self.measurements.values():
+            if known.broken:
+                known.broken, known.repetitions = "", list(known.ended)
+            if known.partial:
+                known.folder, known.partial = "", False
 
-    def _take_broken(self, entry: Entry) -> None:
+    def _take_broken(self, entry: JournalLine) -> None:
         if entry["scope"] == "device":
             self.broken_devices.setdefault(entry["device"], entry["cause"])
         elif entry["scope"] == "cell":
             self.broken_cells.setdefault(entry["cell"], entry["cause"])
         else:
-            course = self._of(entry)
-            course.broken = course.broken or entry["cause"]
+            known = self._of(entry)
+            known.broken = known.broken or entry["cause"]
 
     def broken(self, cell: str, device: str, measurement: str) -> str:
         """Why a measurement cannot go on; empty = it can."""
-        course = self.courses.get((cell, measurement))
-        own = "" if course is None else course.broken
+        known = self.measurements.get((cell, measurement))
+        own = "" if known is None else known.broken
         return self.broken_devices.get(device) or self.broken_cells.get(cell) or own

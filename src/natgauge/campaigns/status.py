@@ -10,7 +10,7 @@ from typing import Any
 
 from natgauge.campaigns.campaign import CAMPAIGN_SCHEMA
 from natgauge.campaigns.journal import JOURNAL, entries, is_written
-from natgauge.campaigns.state import State
+from natgauge.campaigns.state import CampaignState
 from natgauge.campaigns.store import CAMPAIGN, read_document
 from natgauge.procedures.kit.time_budget import TIME
 
@@ -50,7 +50,7 @@ class MeasurementStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class CampaignStatus:
     """A campaign.
 
     Attributes:
@@ -76,17 +76,17 @@ class Status:
     seconds_left: float | None
 
 
-def status(folder: Path) -> Status:
+def status(folder: Path) -> CampaignStatus:
     """Read how a campaign stands.
 
     Raises:
         UsageError: the folder holds none, or one of another version.
     """
     campaign = read_document(folder / CAMPAIGN, CAMPAIGN_SCHEMA)
-    state = State.of(entries(folder)) if (folder / JOURNAL).exists() else State()
+    state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
     found = tuple(_measurement(state, cell, one) for cell in campaign["cells"] for one in cell["measurements"])
     running = sorted(state.running.values(), key=lambda one: float(one["at"]))
-    return Status(
+    return CampaignStatus(
         name=campaign["name"],
         folder=folder,
         runs=is_written(folder),
@@ -99,9 +99,9 @@ def status(folder: Path) -> Status:
     )
 
 
-def _measurement(state: State, cell: Mapping[str, Any], one: Mapping[str, Any]) -> MeasurementStatus:
-    course = state.course(cell["name"], one["name"])
-    ended = course.ended
+def _measurement(state: CampaignState, cell: Mapping[str, Any], one: Mapping[str, Any]) -> MeasurementStatus:
+    known = state.measurement(cell["name"], one["name"])
+    ended = known.ended
     every = [value for each in ended for value in each.measured["measurements"]]
     whole = [value for value in every if value["limited_by"] != TIME]
     return MeasurementStatus(
@@ -113,17 +113,17 @@ def _measurement(state: State, cell: Mapping[str, Any], one: Mapping[str, Any]) 
         values=tuple(value["value"] for value in whole),
         cut_off=len(every) - len(whole),
         unit=ended[0].measured["unit"] if ended else "",
-        folder=course.folder,
+        folder=known.folder,
         broken=state.broken(cell["name"], cell["device"], one["name"]),
     )
 
 
-def _seconds_left(state: State, measurements: tuple[MeasurementStatus, ...]) -> float | None:
+def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, ...]) -> float | None:
     """Repetitions take as many times longer than estimated as those of the same measurement in other cells."""
     taken: dict[str, float] = {}
     estimated: dict[str, float] = {}
     for one in measurements:
-        for ended in state.course(one.cell, one.measurement).ended:
+        for ended in state.measurement(one.cell, one.measurement).ended:
             taken[one.measurement] = taken.get(one.measurement, 0.0) + ended.seconds
             estimated[one.measurement] = estimated.get(one.measurement, 0.0) + one.estimated_seconds
     if not taken:

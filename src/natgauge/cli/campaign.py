@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from natgauge.campaigns.status import Status
+    from natgauge.campaigns.status import CampaignStatus
 
 
 @click.command("run", short_help="Run a campaign, or go on with one.")
@@ -50,7 +50,7 @@ def command(
     from natgauge.cli import plan as plans
     from natgauge.cli.progress import ProgressDisplay
 
-    order = campaign.Order(
+    order = campaign.RunOrder(
         plan=plan, out=out, resume=resume, only=only, retry_broken=retry_broken, host_name=host_name, on=on
     )
     try:
@@ -71,7 +71,7 @@ def command(
     return 4 if any(one.broken for one in found.measurements) else 0
 
 
-def _ended(found: Status) -> str:
+def _ended(found: CampaignStatus) -> str:
     from natgauge.cli.status import lines
 
     made = [one.folder for one in found.measurements if one.folder]

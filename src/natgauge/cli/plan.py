@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from natgauge.campaigns.cells import Point
+    from natgauge.campaigns.cells import PlannedCell
     from natgauge.campaigns.plan import PlanError
 
 _FILE = click.Path(path_type=Path)
@@ -89,10 +89,14 @@ def show(plan: Path, cores: int | None) -> int:
         return complain(error)
     for cell, taken in cells:
         click.echo(f"{cell.name}: about {taken.trials} trials, {duration(taken.seconds)}")
-        for asked in cell.asked:
-            times = f"up to {asked.most_repetitions}" if isinstance(asked.repeat, str) else str(asked.repeat)
-            told = ", ".join(f"{name} {value}" for name, value in asked.settings.items() if name != "repeat")
-            click.echo(f"  {asked.name} x {times}{f': {told}' if told else ''}")
+        for measurement in cell.measurements:
+            times = (
+                f"up to {measurement.most_repetitions}"
+                if isinstance(measurement.repeat, str)
+                else str(measurement.repeat)
+            )
+            told = ", ".join(f"{name} {value}" for name, value in measurement.settings.items() if name != "repeat")
+            click.echo(f"  {measurement.name} x {times}{f': {told}' if told else ''}")
     return 0
 
 
@@ -118,14 +122,14 @@ def complain(error: PlanError) -> int:
     return error.exit_status
 
 
-def _cells(plan: Path) -> Sequence[Point]:
+def _cells(plan: Path) -> Sequence[PlannedCell]:
     from natgauge.campaigns.cells import points
     from natgauge.campaigns.plan import read
 
     return points(read(plan), str(plan))
 
 
-def _taken(plan: Path, cells: Sequence[Point], *, here: bool) -> list[str]:
+def _taken(plan: Path, cells: Sequence[PlannedCell], *, here: bool) -> list[str]:
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES, estimate
     from natgauge.cli.progress import duration
     from natgauge.host.machine import memory_octets
@@ -134,9 +138,9 @@ def _taken(plan: Path, cells: Sequence[Point], *, here: bool) -> list[str]:
     there = memory_octets("MemAvailable") if here else None
     short = there is not None and taken.tester_octets + (taken.device_octets or 0) > there
     scarce = f"; only {_mib(there)} MiB are available here" if there is not None and short else ""
-    repetitions = sum(asked.most_repetitions for cell in cells for asked in cell.asked)
+    repetitions = sum(measurement.most_repetitions for cell in cells for measurement in cell.measurements)
     most = "without an end" if taken.most_seconds is None else f"at most {duration(taken.most_seconds)}"
-    measurements = sum(len(cell.asked) for cell in cells)
+    measurements = sum(len(cell.measurements) for cell in cells)
     assumed = f"devices of {ASSUMED_CONNECTIONS:,.0f} connections/s and {ASSUMED_FRAMES:,.0f} frames/s"
     device = "unknown" if taken.device_octets is None else f"{_mib(taken.device_octets)} MiB"
     memory = f"{_mib(taken.tester_octets)} MiB on the tester, {device} on the device{scarce}"

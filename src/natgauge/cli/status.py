@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from natgauge.campaigns.status import MeasurementStatus, Status
+    from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 
 
 @click.command("status", short_help="How far a campaign is.")
@@ -31,7 +31,7 @@ def command(folder: Path, as_json: bool) -> None:
     click.echo("\n".join(lines(found)))
 
 
-def lines(found: Status) -> list[str]:
+def lines(found: CampaignStatus) -> list[str]:
     """How a campaign stands, in words."""
     from natgauge.cli.progress import duration
 

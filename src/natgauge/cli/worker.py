@@ -32,7 +32,7 @@ def command(scheduler: str, cores: str | None, labs: Sequence[str], name: str | 
     mine = check_cpus(cpu_list(cores) or usable_cpus(), "cores")
 
     from natgauge.campaigns.spread.cluster import serve
-    from natgauge.campaigns.spread.offers import machine_digest, reserved
+    from natgauge.campaigns.spread.resources import machine_digest, reserved
 
     # Not the host's name: it would stand in the journal, which is published.
     called = name or f"{machine_digest()[:6]}-{format_cpus(mine).replace(',', '-')}"

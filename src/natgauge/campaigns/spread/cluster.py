@@ -15,11 +15,11 @@ from typing import Any, Final
 from distributed import Nanny, Scheduler, Security, SpecCluster
 from distributed.core import Status
 
+from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.spread import Where
-from natgauge.campaigns.spread.home import Team, address_of, connected
-from natgauge.campaigns.spread.offers import Offer, reserved, shares
+from natgauge.campaigns.spread.coordinator import Team, address_of, connected
+from natgauge.campaigns.spread.resources import Offer, reserved, shares
 from natgauge.campaigns.spread.worker import OwnCores
-from natgauge.campaigns.stand import Stands
 from natgauge.errors import HostError, in_a_line
 from natgauge.host import machine
 from natgauge.labs import upkeep
@@ -32,13 +32,15 @@ _HERE: Final = "127.0.0.1"
 
 
 @contextmanager
-def team(where: Where, labs: Sequence[str], *, stands: Stands | None = None, host_name: bool = False) -> Iterator[Team]:
+def team(
+    where: Where, labs: Sequence[str], *, make_bench: MakeBench | None = None, host_name: bool = False
+) -> Iterator[Team]:
     """The workers that `--on` names.
 
     Args:
         where: as `natgauge.campaigns.spread.where` reads it.
         labs: that workers which are started here have.
-        stands: makes benches on workers that are started here; None = those in labs.
+        make_bench: makes benches on workers that are started here; None = those in labs.
         host_name: whether the workers' names are told.
 
     Raises:
@@ -48,7 +50,7 @@ def team(where: Where, labs: Sequence[str], *, stands: Stands | None = None, hos
     with ExitStack() as made:
         scheduler: Any = where.scheduler
         if where.workers:
-            scheduler = made.enter_context(_here(where.workers, labs, stands))
+            scheduler = made.enter_context(_here(where.workers, labs, make_bench))
         client = made.enter_context(connected(where.text, scheduler))
         if where.workers:
             client.wait_for_workers(where.workers, timeout=_START_SECONDS)
@@ -82,7 +84,7 @@ def _let_end(found: Team) -> None:
 
 
 @contextmanager
-def _here(number: int, labs: Sequence[str], stands: Stands | None) -> Iterator[SpecCluster]:
+def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None) -> Iterator[SpecCluster]:
     """A scheduler and workers on this machine, each with as many cores; they end with this process."""
     facts = machine.facts()
     # Whoever reaches a worker runs what he likes as root, so other users of this machine must not.
@@ -98,7 +100,7 @@ def _here(number: int, labs: Sequence[str], stands: Stands | None) -> Iterator[S
             workers={
                 offer.name: {
                     "cls": Nanny,
-                    "options": {**options, **_worker(offer, facts, stands), "local_directory": folder},
+                    "options": {**options, **_worker(offer, facts, make_bench), "local_directory": folder},
                 }
                 for offer in found
             },
@@ -122,7 +124,7 @@ def _started(**given: Any) -> SpecCluster:
         raise HostError(f"workers: those of this machine did not come up ({in_a_line(error)}); try again") from error
 
 
-def _worker(offer: Offer, facts: Any, stands: Stands | None) -> dict[str, Any]:
+def _worker(offer: Offer, facts: Any, make_bench: MakeBench | None) -> dict[str, Any]:
     """What Dask is told of a worker. It does one thing at a time, and its memory is the gateway's business."""
     return {
         "name": offer.name,
@@ -131,7 +133,7 @@ def _worker(offer: Offer, facts: Any, stands: Stands | None) -> dict[str, Any]:
         "memory_limit": 0,
         "dashboard": False,
         "silence_logs": logging.CRITICAL,
-        "plugins": (OwnCores(offer, stands),),
+        "plugins": (OwnCores(offer, make_bench),),
         # Dask looks a hundred times a second at what a task does: nobody reads that, it takes time on the measuring
         # core, and where a thread starts at that moment CPython 3.11 may stand still for ever (its issue 106883).
         "config": {"distributed.worker.profile.enabled": False},

@@ -25,13 +25,13 @@ from distributed import Worker as DaskWorker
 from natgauge.bench.bench import check_host
 from natgauge.bench.question import Cell
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.cells import Point, Tried, each
+from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
+from natgauge.campaigns.cell_run import CellRun
+from natgauge.campaigns.cells import PlannedCell, PlannedOrFaults, each
 from natgauge.campaigns.journal import line_of
 from natgauge.campaigns.plan import Plan
-from natgauge.campaigns.spread.offers import Offer, Resources, likeness, needs
-from natgauge.campaigns.stand import LabStand, Stand, Stands
-from natgauge.campaigns.state import Course, State
-from natgauge.campaigns.visit import Visit
+from natgauge.campaigns.spread.resources import Offer, Resources, likeness, needs
+from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.duts.recipe import digest
 from natgauge.errors import HostError, UsageError
 from natgauge.host import machine
@@ -53,16 +53,16 @@ class OwnCores(WorkerPlugin):
 
     name = _PLUGIN
 
-    def __init__(self, offer: Offer, stands: Stands | None = None) -> None:
-        """Take what it offers.
+    def __init__(self, offer: Offer, make_bench: MakeBench | None = None) -> None:
+        """Take what it resources.
 
         Args:
             offer: as its scheduler was told.
-            stands: makes benches; None = those in labs.
+            make_bench: makes benches; None = those in labs.
         """
         self.offer = offer
         self.busy = False
-        self._stands = stands
+        self._stands = make_bench
 
     def setup(self, worker: DaskWorker) -> None:
         """Keep to its cores: threads and programs that are started from now on inherit them."""
@@ -74,11 +74,11 @@ class OwnCores(WorkerPlugin):
             with suppress(ProcessLookupError):
                 os.sched_setaffinity(int(thread.name), self.offer.cores)
 
-    def stand(self, cell: Cell, watch: Watch) -> Stand:
+    def stand(self, cell: Cell, watch: Watch) -> CampaignBench:
         """A bench for a cell, in a lab of its own."""
         if self._stands is not None:
             return self._stands(cell, watch)
-        return LabStand(machine.facts, self.offer.lab_of(cell), watch)
+        return LabBench(machine.facts, self.offer.lab_of(cell), watch)
 
     def check(self) -> None:
         """See that this host can measure.
@@ -91,7 +91,7 @@ class OwnCores(WorkerPlugin):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Looked:
+class WorkerView:
     """What a worker says of a plan.
 
     Attributes:
@@ -104,12 +104,12 @@ class Looked:
 
     name: str
     facts: Mapping[str, Any]
-    tried: Sequence[Tried]
+    tried: Sequence[PlannedOrFaults]
     needs: Mapping[str, Resources]
     wrong: str = ""
 
 
-def look(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> Looked:
+def look(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> WorkerView:
     """Plan every cell on the cores of this worker; nothing is touched.
 
     Raises:
@@ -120,10 +120,10 @@ def look(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) ->
     try:
         worker.check()
     except HostError as error:
-        return Looked(name=worker.offer.name, facts=facts, tried=(), needs={}, wrong=str(error))
+        return WorkerView(name=worker.offer.name, facts=facts, tried=(), needs={}, wrong=str(error))
     tried = tuple(each(plan, where))
-    found = {name: needs(plan, one) for name, one in tried if isinstance(one, Point)}
-    return Looked(name=worker.offer.name, facts=facts, tried=tried, needs=found)
+    found = {name: needs(plan, one) for name, one in tried if isinstance(one, PlannedCell)}
+    return WorkerView(name=worker.offer.name, facts=facts, tried=tried, needs=found)
 
 
 def is_busy(*, dask_worker: DaskWorker) -> bool:
@@ -159,7 +159,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class RecordedCall:
     """How a cell stands, as home answers a visit that begins.
 
     Attributes:
@@ -168,7 +168,7 @@ class Answer:
         beside: so many other workers are on the same machine.
     """
 
-    courses: dict[tuple[str, str], Course]
+    measurements: dict[tuple[str, str], MeasurementState]
     broken: str
     beside: int
 
@@ -198,7 +198,7 @@ def _visit(task: Task, worker: OwnCores) -> None:
     facts = machine.facts(host_name=task.host_name)
     offer = worker.offer
     point = _point(task)
-    state = State(courses=answer.courses)
+    state = CampaignState(measurements=answer.measurements)
     if answer.broken:
         state.broken_devices[point.device] = answer.broken
 
@@ -208,12 +208,12 @@ def _visit(task: Task, worker: OwnCores) -> None:
         state.take(json.loads(line))
         home.send("line", line)
 
-    Visit(
+    CellRun(
         point=point,
         round_number=task.round_number,
         state=state,
         note=note,
-        stands=worker.stand,
+        make_bench=worker.stand,
         facts=facts,
         watch=_Shown(home),
         worker={
@@ -226,14 +226,14 @@ def _visit(task: Task, worker: OwnCores) -> None:
     home.send("end", "")
 
 
-def _point(task: Task) -> Point:
+def _point(task: Task) -> PlannedCell:
     """The cell, planned on the cores of this worker.
 
     Raises:
         UsageError: it cannot be measured here, or its recipe is another one here.
     """
     ((_, found),) = each(task.plan, only=task.cell)
-    if not isinstance(found, Point):
+    if not isinstance(found, PlannedCell):
         raise UsageError(found[0])
     if digest(found.recipe) != task.recipe:
         raise UsageError(f"the recipe {found.device} is another one than where the campaign was begun; copy that one")
@@ -257,7 +257,7 @@ class _Home:
         # It is home's: with home's own hold on it the scheduler forgets it, and whoever puts something in is told so.
         self._queue.close()
 
-    def begin(self, offer: Offer) -> Answer | None:
+    def begin(self, offer: Offer) -> RecordedCall | None:
         """Ask how the cell stands; None = nobody wants this visit any more."""
         reply = Queue(f"{self._task.queue}-{self.attempt}", client=self._client)
         try:
@@ -268,7 +268,7 @@ class _Home:
         finally:
             reply.close()
         found = pickle.loads(said) if said else None  # noqa: S301 - who may talk to the scheduler may run anything here
-        assert found is None or isinstance(found, Answer)  # noqa: S101 - home sends nothing else
+        assert found is None or isinstance(found, RecordedCall)  # noqa: S101 - home sends nothing else
         return found
 
     def send(self, kind: str, content: str | bytes) -> None:

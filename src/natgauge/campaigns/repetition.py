@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from natgauge.bench.bench import Planned
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.answers import Answer, Journaled, StaleError
-from natgauge.campaigns.cells import Asked, Point
+from natgauge.campaigns.bench_protocol import Prepared
+from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.journal import EVIDENCE, entries
 from natgauge.campaigns.measure import keep
 from natgauge.campaigns.recording import with_conduct
-from natgauge.campaigns.stand import Set
-from natgauge.campaigns.state import Repetition
+from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
+from natgauge.campaigns.state import RecordedRepetition
 from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
 from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import UsageError
@@ -31,11 +31,11 @@ from natgauge.results.parameters import Parameters, joined
 _MAKING: Final = ".making"
 
 #: Appends a line to the journal and takes it into the state.
-Note = Callable[..., None]
+AppendLine = Callable[..., None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Running:
+class RepetitionRun:
     """One repetition that runs.
 
     Attributes:
@@ -48,15 +48,15 @@ class Running:
         most: repetitions there will be, at most.
     """
 
-    note: Note
+    note: AppendLine
     where: Mapping[str, Any]
     planned: Planned
-    ready: Set
+    ready: Prepared
     recorder: Memory
     watch: Watch
     most: int
 
-    def run(self, known: Repetition) -> None:
+    def run(self, known: RecordedRepetition) -> None:
         """Run it, or what is left of it, to its end.
 
         Args:
@@ -67,7 +67,7 @@ class Running:
             NatgaugeError: something broke on the way.
         """
         procedure = self.planned.procedure
-        measurer = Journaled(
+        measurer = ReplayingMeasurer(
             tuple(known.answers),
             self.ready.measurer,
             highest_rate=known.begun["highest_rate"],
@@ -91,7 +91,7 @@ class Running:
             self.watch.stage(f"{procedure.metric}: going on after {len(known.answers)} answers of the journal")
         measured = procedure.measure(measurer, self.planned.settings, observe, clock=measurer.clock)
         if measurer.replaying:
-            raise StaleError("the journal has more answers than this repetition asks for")
+            raise ReplayError("the journal has more answers than this repetition asks for")
         self.note(
             "repetition-ended",
             **self.where,
@@ -100,7 +100,7 @@ class Running:
             seconds=measurer.clock(),
         )
 
-    def _keep(self, number: int, answer: Answer) -> None:
+    def _keep(self, number: int, answer: RecordedCall) -> None:
         evidence, self.recorder.trials = self.recorder.trials, []
         self.note("answer", **self.where, repetition=number, **plain(answer), **{EVIDENCE: evidence})
 
@@ -129,7 +129,7 @@ def _slim(measured: MeasurementResult) -> MeasurementResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+class EndedMeasurement:
     """A measurement that will not go on.
 
     Attributes:
@@ -139,17 +139,17 @@ class Ended:
     """
 
     single: TrialSettings
-    repetitions: Sequence[Repetition]
+    repetitions: Sequence[RecordedRepetition]
     cause: str
 
 
-def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
+def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement, ended: EndedMeasurement) -> str:
     """Make the results folder of a measurement; one that was half made is made anew.
 
     Args:
         folder: of the campaign.
         point: the cell.
-        asked: the measurement.
+        measurement: the measurement.
         ended: what came of it.
 
     Returns:
@@ -158,25 +158,27 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
     Raises:
         UsageError: it cannot be written.
     """
-    own = result_name(point.name, asked.name)
+    own = result_name(point.name, measurement.name)
     name = f"{CAMPAIGN_RESULTS}/{own}"
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
     parameters = [Parameters.model_validate(one.begun["parameters"]) for one in ended.repetitions]
-    notes = [f"broken after {number} of {asked.most_repetitions} repetitions: {ended.cause}"] if ended.cause else []
+    notes = (
+        [f"broken after {number} of {measurement.most_repetitions} repetitions: {ended.cause}"] if ended.cause else []
+    )
     results = [one.result for one in ended.repetitions]
-    measured = join(results, asked.planned.settings, ended.single, notes)
+    measured = join(results, measurement.planned.settings, ended.single, notes)
     making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{own}"
     try:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)
         store = Store(making)
-        whole = joined([parameters[at] for at in counted(results)], asked.metric)
+        whole = joined([parameters[at] for at in counted(results)], measurement.metric)
         conduct = _conduct([ended.repetitions[at] for at in counted(results)])
-        run = with_conduct(_as_asked(whole, asked), conduct)
+        run = with_conduct(_as_asked(whole, measurement), conduct)
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first["machine"], "device": first["device"]})
-        for trial in _trials(folder, point.name, asked.name):
+        for trial in _trials(folder, point.name, measurement.name):
             store.add_trial(trial)
         keep(measured, run, store, folder / name)
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -186,11 +188,11 @@ def write_result(folder: Path, point: Point, asked: Asked, ended: Ended) -> str:
     return name
 
 
-def _as_asked(parameters: Parameters, asked: Asked) -> Parameters:
-    return parameters.model_copy(update={"settings": {**parameters.settings, "repeat": asked.repeat}})
+def _as_asked(parameters: Parameters, measurement: CellMeasurement) -> Parameters:
+    return parameters.model_copy(update={"settings": {**parameters.settings, "repeat": measurement.repeat}})
 
 
-def _conduct(repetitions: Sequence[Repetition]) -> Mapping[str, Any]:
+def _conduct(repetitions: Sequence[RecordedRepetition]) -> Mapping[str, Any]:
     """What is put on record of all repetitions that count: every visit made the lab anew, unless the lab stays."""
     parameters = [Parameters.model_validate(one.begun["parameters"]) for one in repetitions]
     return {

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import Cell, CellOptions
-from natgauge.campaigns.cells import Point
+from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.recording import moving_facts
 from natgauge.errors import UsageError
@@ -106,7 +106,7 @@ def machine_digest() -> str:
     return hashlib.sha256(text).hexdigest()[:_DIGEST_DIGITS]
 
 
-def needs(plan: Plan, point: Point) -> Resources:
+def needs(plan: Plan, point: PlannedCell) -> Resources:
     """What a cell needs of whoever visits it.
 
     Args:
@@ -123,7 +123,7 @@ def needs(plan: Plan, point: Point) -> Resources:
         least += sum(not lists[name] for name in places[:2])
     elif not least:
         least = 1
-    if not lists["server_cores"] and any(one.planned.settings.far_side != TESTER for one in point.asked):
+    if not lists["server_cores"] and any(one.planned.settings.far_side != TESTER for one in point.measurements):
         least += 1
     found: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.options.lab_name}": 1.0}
     for name, cores in lists.items():

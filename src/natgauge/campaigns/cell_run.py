@@ -13,12 +13,12 @@ from typing import Any, Final, Protocol
 from natgauge.bench.bench import Planned
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.answers import StaleError
-from natgauge.campaigns.cells import Asked, Point, accepts
-from natgauge.campaigns.course import Running
+from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
+from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.recording import with_beside
-from natgauge.campaigns.stand import Set, Stand, Stands
-from natgauge.campaigns.state import Repetition, State
+from natgauge.campaigns.repetition import RepetitionRun
+from natgauge.campaigns.replay import ReplayError
+from natgauge.campaigns.state import CampaignState, RecordedRepetition
 from natgauge.campaigns.store import Memory
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.procedures.kit.incurable import INCURABLE
@@ -34,35 +34,35 @@ _VERSION: Final = "version"
 _SAME_WORKER: Final = ("like", "cores")
 
 
-class Note(Protocol):
+class AppendLine(Protocol):
     """Keeps a line of the journal and takes it into the state."""
 
     def __call__(self, event: str, *, sync: bool = True, **fields: object) -> None:
         """One line; `sync`: nothing may follow before it is kept."""
 
 
-def is_open(state: State, point: Point, asked: Asked) -> bool:
+def is_open(state: CampaignState, point: PlannedCell, measurement: CellMeasurement) -> bool:
     """Whether there is still something to measure."""
-    course = state.course(point.name, asked.name)
-    broken = state.broken(point.name, point.device, asked.name)
-    return not (broken or course.folder or course.is_done(asked.repeat, asked.most_repetitions))
+    known = state.measurement(point.name, measurement.name)
+    broken = state.broken(point.name, point.device, measurement.name)
+    return not (broken or known.folder or known.is_done(measurement.repeat, measurement.most_repetitions))
 
 
-def pending(state: State, point: Point, round_number: int) -> list[Asked]:
+def pending(state: CampaignState, point: PlannedCell, round_number: int) -> list[CellMeasurement]:
     """The measurements of a cell that lack the repetition of this round."""
     return [
-        asked
-        for asked in point.asked
-        if is_open(state, point, asked) and not _ended_in(state, point, asked, round_number)
+        measurement
+        for measurement in point.measurements
+        if is_open(state, point, measurement) and not _ended_in(state, point, measurement, round_number)
     ]
 
 
-def _ended_in(state: State, point: Point, asked: Asked, round_number: int) -> bool:
-    return len(state.course(point.name, asked.name).ended) >= round_number
+def _ended_in(state: CampaignState, point: PlannedCell, measurement: CellMeasurement, round_number: int) -> bool:
+    return len(state.measurement(point.name, measurement.name).ended) >= round_number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Visit:
+class CellRun:
     """One visit.
 
     Attributes:
@@ -70,18 +70,18 @@ class Visit:
         round_number: from 1.
         state: as far as it concerns the cell, kept up to date by `note`.
         note: keeps a line of the journal.
-        stands: makes benches.
+        make_bench: makes benches.
         facts: of this machine.
         watch: is told what happens.
         worker: which one of several this is, as `natgauge.campaigns.spread.worker` describes it; None = there is only
             this process.
     """
 
-    point: Point
+    point: PlannedCell
     round_number: int
-    state: State
-    note: Note
-    stands: Stands
+    state: CampaignState
+    note: AppendLine
+    make_bench: MakeBench
     facts: Mapping[str, object]
     watch: Watch
     worker: Mapping[str, Any] | None = None
@@ -100,30 +100,30 @@ class Visit:
     def _on_bench(self) -> str:
         """Measure on a bench made for it; why the device did not come up or forward, or nothing."""
         cell = self.point.cell
-        with self.stands(in_repetition(cell, cell.options.seed, self.round_number), self.watch) as stand:
-            for asked in pending(self.state, self.point, self.round_number):
+        with self.make_bench(in_repetition(cell, cell.options.seed, self.round_number), self.watch) as stand:
+            for measurement in pending(self.state, self.point, self.round_number):
                 # What breaks in one measurement may break those that follow.
-                if not is_open(self.state, self.point, asked):
+                if not is_open(self.state, self.point, measurement):
                     continue
-                if cause := self._measure(stand, asked):
-                    self.note("device-failed", cell=self.point.name, measurement=asked.name, cause=cause)
+                if cause := self._measure(stand, measurement):
+                    self.note("device-failed", cell=self.point.name, measurement=measurement.name, cause=cause)
                     return cause
         return ""
 
-    def _measure(self, stand: Stand, asked: Asked) -> str:
+    def _measure(self, stand: CampaignBench, measurement: CellMeasurement) -> str:
         """One repetition; what breaks is noted with its cause.
 
         Returns:
             Why the device did not come up or forward; empty = it did.
         """
-        where: dict[str, Any] = {"cell": self.point.name, "measurement": asked.name}
+        where: dict[str, Any] = {"cell": self.point.name, "measurement": measurement.name}
         while True:
             recorder = Memory()
-            under_way = self._under_way(asked)
-            given = self._given(asked) if under_way is None else under_way.begun["given"]
+            under_way = self._under_way(measurement)
+            given = self._given(measurement) if under_way is None else under_way.begun["given"]
             try:
-                planned = _single(stand, asked, given)
-                ready = stand.set(planned, recorder)
+                planned = _single(stand, measurement, given)
+                ready = stand.prepare(planned, recorder)
             except BrokenError as error:
                 return self._cause(error)
             except (HostError, UsageError) as error:
@@ -133,22 +133,22 @@ class Visit:
                 return ""
             self._refuse_other_version(ready)
             if under_way is None:
-                under_way = self._begin(asked, given, ready)
-            running = Running(
+                under_way = self._begin(measurement, given, ready)
+            running = RepetitionRun(
                 note=self.note,
                 where=where,
                 planned=planned,
                 ready=ready,
                 recorder=recorder,
                 watch=self.watch,
-                most=asked.most_repetitions,
+                most=measurement.most_repetitions,
             )
             try:
                 running.run(under_way)
-            except StaleError as error:
+            except ReplayError as error:
                 self.note("repetition-redone", **where, repetition=under_way.number, cause=str(error))
-                self.watch.stage(f"{asked.name}: repetition {under_way.number} is begun anew: {error}")
-                self._begin(asked, given, ready)
+                self.watch.stage(f"{measurement.name}: repetition {under_way.number} is begun anew: {error}")
+                self._begin(measurement, given, ready)
                 continue
             except HostError:
                 raise
@@ -157,7 +157,7 @@ class Visit:
                 self.note("broken", scope="measurement", device=self.point.device, **where, cause=cause)
             return ""
 
-    def _refuse_other_version(self, ready: Set) -> None:
+    def _refuse_other_version(self, ready: Prepared) -> None:
         """Repetitions of one result are of one device. Of several workers each has its own; such a result is `mixed`.
 
         Raises:
@@ -166,8 +166,8 @@ class Visit:
         if self.worker is not None:
             return
         now = ready.parameters.get(_VERSION)
-        for asked in self.point.asked:
-            for earlier in self.state.course(self.point.name, asked.name).repetitions:
+        for measurement in self.point.measurements:
+            for earlier in self.state.measurement(self.point.name, measurement.name).repetitions:
                 was = Parameters.model_validate(earlier.begun["parameters"]).get(_VERSION)
                 if was != now:
                     raise HostError(
@@ -179,9 +179,9 @@ class Visit:
         """Why something broke, and where."""
         return str(error) if self.worker is None else f"worker {self.worker['name']}: {error}"
 
-    def _under_way(self, asked: Asked) -> Repetition | None:
+    def _under_way(self, measurement: CellMeasurement) -> RecordedRepetition | None:
         """The repetition to go on with; one that was begun elsewhere is begun anew, for its trials were another's."""
-        found = self.state.course(self.point.name, asked.name).under_way
+        found = self.state.measurement(self.point.name, measurement.name).under_way
         if found is None:
             return None
         before, now = found.begun.get("worker") or {}, self.worker or {}
@@ -189,18 +189,22 @@ class Visit:
             return found
         cause = "it was begun on other cores or another machine"
         self.note(
-            "repetition-redone", cell=self.point.name, measurement=asked.name, repetition=found.number, cause=cause
+            "repetition-redone",
+            cell=self.point.name,
+            measurement=measurement.name,
+            repetition=found.number,
+            cause=cause,
         )
         return None
 
-    def _begin(self, asked: Asked, given: Mapping[str, Any], ready: Set) -> Repetition:
-        course = self.state.course(self.point.name, asked.name)
+    def _begin(self, measurement: CellMeasurement, given: Mapping[str, Any], ready: Prepared) -> RecordedRepetition:
+        known = self.state.measurement(self.point.name, measurement.name)
         worker: dict[str, Any] = {} if self.worker is None else {"worker": self.worker}
         self.note(
             "repetition",
             cell=self.point.name,
-            measurement=asked.name,
-            repetition=len(course.ended) + 1,
+            measurement=measurement.name,
+            repetition=len(known.ended) + 1,
             given=given,
             parameters=with_beside(ready.parameters, self.worker).model_dump(mode="json"),
             machine=self.facts,
@@ -210,14 +214,14 @@ class Visit:
             abilities=sorted(ability.value for ability in ready.measurer.abilities),
             **worker,
         )
-        return course.repetitions[-1]
+        return known.repetitions[-1]
 
-    def _given(self, asked: Asked) -> dict[str, float]:
+    def _given(self, measurement: CellMeasurement) -> dict[str, float]:
         """The connection rate of this round, where one was found: a safe phase 1 need not be searched again."""
-        if not accepts(asked, "connection_rate"):
+        if not accepts(measurement, "connection_rate"):
             return {}
-        for other in self.point.asked:
-            ended = self.state.course(self.point.name, other.name).ended
+        for other in self.point.measurements:
+            ended = self.state.measurement(self.point.name, other.name).ended
             if other.metric == CONNECTION_RATE and len(ended) == self.round_number:
                 measured = ended[-1].measured
                 value, limit = measured["summary"]["median"], measured["measurements"][0]["limited_by"]
@@ -227,5 +231,5 @@ class Visit:
         return {}
 
 
-def _single(stand: Stand, asked: Asked, given: Mapping[str, Any]) -> Planned:
-    return stand.plan(asked.metric, {**asked.settings, **given, "repeat": 1})
+def _single(stand: CampaignBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
+    return stand.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})

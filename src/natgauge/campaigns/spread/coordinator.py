@@ -20,12 +20,12 @@ from typing import Any, Final
 import dask
 from distributed import Client, Future, KilledWorker, Queue, Security
 
-from natgauge.campaigns.cells import MOST_CELLS, Point, each, whole
+from natgauge.campaigns.cell_run import pending
+from natgauge.campaigns.cells import MOST_CELLS, PlannedCell, each, whole
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.run import Session, most_rounds
-from natgauge.campaigns.spread import offers
-from natgauge.campaigns.spread.worker import Answer, Looked, Message, Task, is_busy, look, visit
-from natgauge.campaigns.visit import pending
+from natgauge.campaigns.spread import resources
+from natgauge.campaigns.spread.worker import Message, RecordedCall, Task, WorkerView, is_busy, look, visit
 from natgauge.duts.recipe import digest
 from natgauge.errors import HostError, NatgaugeError, in_a_line
 from natgauge.version import VERSION
@@ -86,7 +86,7 @@ class _Away:
         ended: whether it has said its last word.
     """
 
-    point: Point
+    point: PlannedCell
     round_number: int
     future: Future[Any]
     attempt: str = ""
@@ -123,7 +123,7 @@ class Team:
         self._host_name = host_name
         self._name = f"natgauge-{uuid.uuid4().hex}"
         self._plan: Plan | None = None
-        self._needs: dict[str, offers.Resources] = {}
+        self._needs: dict[str, resources.Resources] = {}
         self._away: dict[str, _Away] = {}
         self._places: dict[int, dict[str, int]] = {}
         self._lonely = 0.0
@@ -138,9 +138,9 @@ class Team:
     def _workers(self) -> dict[str, dict[str, Any]]:
         """Those of natgauge, by address."""
         every = self._client.scheduler_info(n_workers=-1)["workers"]
-        return {where: one for where, one in every.items() if offers.is_ours(one["resources"])}
+        return {where: one for where, one in every.items() if resources.is_ours(one["resources"])}
 
-    def _offered(self) -> list[offers.Resources]:
+    def _offered(self) -> list[resources.Resources]:
         return [one["resources"] for one in self._workers().values()]
 
     def _refuse(self) -> None:
@@ -151,7 +151,7 @@ class Team:
                 f"natgauge worker {self._text}"
             )
         for one in workers.values():
-            if (version := offers.version_of(one["resources"])) != VERSION:
+            if (version := resources.version_of(one["resources"])) != VERSION:
                 raise HostError(
                     f"workers: {one['name']} at {self._text} is natgauge {version}, this is {VERSION}: their figures "
                     "would not be of one kind; install the same one there, and start it again"
@@ -169,7 +169,7 @@ class Team:
                         "understand each other; install the same version there, and start it again"
                     )
 
-    def points(self, plan: Plan, where: str) -> tuple[Point, ...]:
+    def points(self, plan: Plan, where: str) -> tuple[PlannedCell, ...]:
         """Every cell of the plan, each planned by a worker that can measure it; nothing is touched.
 
         Raises:
@@ -183,42 +183,44 @@ class Team:
         for one in looks:
             if one.wrong:
                 raise HostError(f"workers: {one.name} at {self._text} cannot measure: {one.wrong}")
-            if all(offers.likeness(one.facts, 0) != offers.likeness(other, 0) for other in self.machines):
+            if all(resources.likeness(one.facts, 0) != resources.likeness(other, 0) for other in self.machines):
                 self.machines.append(one.facts)
             self._needs = {**one.needs, **self._needs}
         self.facts = self.machines[0]
         # Who knows most cells speaks of their order, and of what nobody can do.
         best = max(looks, key=lambda one: len(one.needs))
-        good = {name: cell for one in looks for name, cell in one.tried if isinstance(cell, Point)}
+        good = {name: cell for one in looks for name, cell in one.tried if isinstance(cell, PlannedCell)}
         cells = whole([(name, good.get(name, cell)) for name, cell in best.tried], where)
         every = [one["resources"] for one in workers.values()]
         for cell in cells:
-            if not any(offers.satisfied(self._needs[cell.name], offered) for offered in every):
+            if not any(resources.satisfied(self._needs[cell.name], offered) for offered in every):
                 self._refuse_lacking(cell, self._needs[cell.name], every)
         self._plan = plan
         return cells
 
-    def _looks(self, plan: Plan, where: str, workers: list[str]) -> list[Looked]:
+    def _looks(self, plan: Plan, where: str, workers: list[str]) -> list[WorkerView]:
         """What each of these workers says of the plan; who dies meanwhile says nothing."""
-        said: dict[str, Looked | Exception] = self._client.run(
+        said: dict[str, WorkerView | Exception] = self._client.run(
             look, plan, where, host_name=self._host_name, workers=workers, on_error="return"
         )
         for one in said.values():
             if isinstance(one, Exception) and not isinstance(one, OSError):
                 raise one
-        if looks := [one for one in said.values() if isinstance(one, Looked)]:
+        if looks := [one for one in said.values() if isinstance(one, WorkerView)]:
             return looks
         raise HostError(f"workers: all at {self._text} died while they looked at the plan; start them, and try again")
 
-    def _refuse_lacking(self, point: Point, wanted: offers.Resources, every: Sequence[offers.Resources]) -> None:
-        lacking = offers.lacking(wanted, every)
+    def _refuse_lacking(
+        self, point: PlannedCell, wanted: resources.Resources, every: Sequence[resources.Resources]
+    ) -> None:
+        lacking = resources.lacking(wanted, every)
         raise HostError(
             f"workers: cell {point.name}: {lacking} (at {self._text}); start one that has, see: natgauge worker --help"
         )
 
     # While a campaign runs
 
-    def __call__(self, session: Session, points: Sequence[Point]) -> None:
+    def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
         """Have every visit made.
 
         Raises:
@@ -269,23 +271,23 @@ class Team:
         told = self._client.run(is_busy, workers=list(self._workers()), on_error="ignore")
         return any(told.values())
 
-    def _wanted(self, session: Session, point: Point) -> offers.Resources:
+    def _wanted(self, session: Session, point: PlannedCell) -> resources.Resources:
         """Repetitions of one result are all measured on machines that are alike."""
         wanted = self._needs[point.name]
-        for asked in point.asked:
-            for one in session.state.course(point.name, asked.name).ended[:1]:
+        for asked in point.measurements:
+            for one in session.state.measurement(point.name, asked.name).ended[:1]:
                 worker, machine = one.begun.get("worker"), one.begun["machine"]
-                alike = offers.likeness(machine, len(machine["cpus_online"])) if worker is None else worker["like"]
-                return {**wanted, **offers.like(alike)}
+                alike = resources.likeness(machine, len(machine["cpus_online"])) if worker is None else worker["like"]
+                return {**wanted, **resources.like(alike)}
         return wanted
 
-    def _refuse_unlike(self, session: Session, point: Point) -> None:
+    def _refuse_unlike(self, session: Session, point: PlannedCell) -> None:
         wanted, every = self._wanted(session, point), self._offered()
         left = any(pending(session.state, point, number) for number in range(1, most_rounds([point]) + 1))
-        if left and every and not any(offers.satisfied(wanted, offered) for offered in every):
+        if left and every and not any(resources.satisfied(wanted, offered) for offered in every):
             self._refuse_lacking(point, wanted, every)
 
-    def _send(self, session: Session, points: Sequence[Point], point: Point, begun: int = 0) -> None:
+    def _send(self, session: Session, points: Sequence[PlannedCell], point: PlannedCell, begun: int = 0) -> None:
         """Hand the next visit of a cell to Dask; earlier rounds go first, in each the order that it has."""
         assert self._plan is not None  # noqa: S101 - cells come from `points`
         for number in range(1, most_rounds([point]) + 1):
@@ -410,18 +412,18 @@ class Team:
     def _is_pending(session: Session, away: _Away) -> bool:
         return bool(pending(session.state, away.point, away.round_number))
 
-    def _answer(self, session: Session, away: _Away, worker: str) -> Answer:
+    def _answer(self, session: Session, away: _Away, worker: str) -> RecordedCall:
         every = {one["name"]: one["resources"] for one in self._workers().values()}
         point = away.point
-        return Answer(
-            courses={
-                (cell, name): course for (cell, name), course in session.state.courses.items() if cell == point.name
+        return RecordedCall(
+            measurements={
+                (cell, name): known for (cell, name), known in session.state.measurements.items() if cell == point.name
             },
             broken=session.state.broken_devices.get(point.device) or session.state.broken_cells.get(point.name) or "",
-            beside=offers.beside(every.get(worker, {}), list(every.values())),
+            beside=resources.beside(every.get(worker, {}), list(every.values())),
         )
 
-    def _over(self, session: Session, points: Sequence[Point], away: _Away, queue: Queue) -> None:
+    def _over(self, session: Session, points: Sequence[PlannedCell], away: _Away, queue: Queue) -> None:
         """A visit has ended, however it did."""
         error = None if away.future.status == "finished" else self._why(away.future)
         if error is None:

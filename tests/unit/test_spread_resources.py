@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from natgauge.campaigns import spread
-from natgauge.campaigns.cells import Point, each, points
+from natgauge.campaigns.cells import PlannedCell, each, points
 from natgauge.campaigns.plan import parse
-from natgauge.campaigns.spread import offers
+from natgauge.campaigns.spread import resources
 from natgauge.errors import HostError, UsageError
 from natgauge.host import cpus
 from natgauge.labs import locks
@@ -44,7 +44,7 @@ def use(monkeypatch: pytest.MonkeyPatch, number: int, siblings: int = 1) -> None
     )
 
 
-def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPUT, **lab: Any) -> offers.Resources:
+def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPUT, **lab: Any) -> resources.Resources:
     plan = parse(
         {
             "name": "one",
@@ -56,11 +56,13 @@ def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPU
         },
         "plan",
     )
-    return offers.needs(plan, points(plan)[0])
+    return resources.needs(plan, points(plan)[0])
 
 
-def offered(cores: Sequence[int] = (0,), labs: Sequence[str] = ("default",), *, whole: bool = True) -> offers.Resources:
-    return offers.Offer(name="w", cores=tuple(cores), labs=tuple(labs), machine_wide=whole).resources(FACTS)
+def offered(
+    cores: Sequence[int] = (0,), labs: Sequence[str] = ("default",), *, whole: bool = True
+) -> resources.Resources:
+    return resources.Offer(name="w", cores=tuple(cores), labs=tuple(labs), machine_wide=whole).resources(FACTS)
 
 
 def test_a_cell_needs_its_lab_and_its_cores_and_one_worker_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,26 +93,26 @@ def test_cores_that_a_plan_names_are_these_and_no_others(monkeypatch: pytest.Mon
         "core 2": 1,
         "core 3": 1,
     }
-    assert offers.satisfied(found, offered((1, 2, 3)))
-    assert not offers.satisfied(found, offered((0, 1, 2)))
+    assert resources.satisfied(found, offered((1, 2, 3)))
+    assert not resources.satisfied(found, offered((0, 1, 2)))
 
 
 def test_gateways_with_a_setting_of_the_whole_machine_never_run_beside_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use(monkeypatch, 2)
-    assert not offers.satisfied(wanted("nftables-nat44"), offered(whole=False))
-    assert offers.satisfied(wanted("nftables-nat44"), offered(whole=True))
-    assert offers.satisfied(wanted("linux-ipv4"), offered(whole=False))
+    assert not resources.satisfied(wanted("nftables-nat44"), offered(whole=False))
+    assert resources.satisfied(wanted("nftables-nat44"), offered(whole=True))
+    assert resources.satisfied(wanted("linux-ipv4"), offered(whole=False))
     # Its second half is such a gateway.
-    assert offers.MACHINE_WIDE in wanted("464xlat-tayga")
-    assert offers.MACHINE_WIDE not in wanted("tayga-siit")
+    assert resources.MACHINE_WIDE in wanted("464xlat-tayga")
+    assert resources.MACHINE_WIDE not in wanted("tayga-siit")
 
 
 def test_ports_of_a_wire_are_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 2)
     found = wanted("nftables-nat44", **WIRE)
-    assert offers.MACHINE_WIDE in found
+    assert resources.MACHINE_WIDE in found
     assert found["lab rack"] == 1
 
 
@@ -119,59 +121,66 @@ def test_labs_of_one_name_on_one_machine_are_two(monkeypatch: pytest.MonkeyPatch
     plan = parse({"name": "one", "devices": ["linux-ipv4"], "measure": [{"metric": "throughput"}], "seed": 1}, "plan")
     cell = points(plan)[0].cell
     one, other = (
-        offers.Offer(name="w", cores=(core,), labs=("default",), machine_wide=False).lab_of(cell) for core in (1, 3)
+        resources.Offer(name="w", cores=(core,), labs=("default",), machine_wide=False).lab_of(cell) for core in (1, 3)
     )
     assert (one.options.lab_name, other.options.lab_name) == ("default-c1", "default-c3")
     long = replace(cell, options=replace(cell.options, lab_name="a" * 32))
-    name = offers.Offer(name="w", cores=(3,), labs=(), machine_wide=False).lab_of(long).options.lab_name
+    name = resources.Offer(name="w", cores=(3,), labs=(), machine_wide=False).lab_of(long).options.lab_name
     assert locks.check_name(name).endswith("-c3")
 
 
 def test_what_nobody_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 4)
     every = [offered(), offered((1,), ("rack",), whole=False)]
-    assert offers.lacking(wanted(lab_name="attic"), every) == 'no worker has lab "attic", they have default, rack'
-    assert offers.lacking(wanted(placement="isolated", cores=3), every) == (
+    assert resources.lacking(wanted(lab_name="attic"), every) == 'no worker has lab "attic", they have default, rack'
+    assert resources.lacking(wanted(placement="isolated", cores=3), every) == (
         "it needs 4 cores, no worker has more than 1"
     )
-    assert "at once" in offers.lacking(wanted("nftables-nat44", lab_name="rack"), every)
+    assert "at once" in resources.lacking(wanted("nftables-nat44", lab_name="rack"), every)
 
 
 def test_a_core_and_its_sibling_are_one_workers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 4, siblings=2)
-    with offers.reserved("a", (0,), ("default",)) as first:
+    with resources.reserved("a", (0,), ("default",)) as first:
         assert first.machine_wide
-        with pytest.raises(HostError, match=r"core 0,1: in use by process \d+"), offers.reserved("b", (1,), ()):
+        with pytest.raises(HostError, match=r"core 0,1: in use by process \d+"), resources.reserved("b", (1,), ()):
             pass
-        with offers.reserved("b", (2, 3), ("default",)) as second:
+        with resources.reserved("b", (2, 3), ("default",)) as second:
             assert not second.machine_wide
-    with offers.reserved("b", (1,), ()) as again:
+    with resources.reserved("b", (1,), ()) as again:
         assert again.machine_wide
-    with pytest.raises(UsageError, match='lab name "Not one"'), offers.reserved("b", (1,), ("Not one",)):
+    with pytest.raises(UsageError, match='lab name "Not one"'), resources.reserved("b", (1,), ("Not one",)):
         pass
 
 
 def test_workers_of_one_machine_have_as_many_whole_cores_each(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 8, siblings=2)
-    assert offers.shares(1) == [tuple(range(8))]
-    assert offers.shares(2) == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert offers.shares(3) == [(2, 3), (4, 5), (6, 7)]
+    assert resources.shares(1) == [tuple(range(8))]
+    assert resources.shares(2) == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert resources.shares(3) == [(2, 3), (4, 5), (6, 7)]
     with pytest.raises(UsageError, match=r"local:5 wants 5 cores, .* this machine has 4: write local:4"):
-        offers.shares(5)
+        resources.shares(5)
 
 
 def test_alike_are_machines_whose_figures_are_of_one_kind() -> None:
-    assert offers.likeness(FACTS, 2) == offers.likeness({**FACTS, "load_average": [1, 2, 3]}, 2)
+    assert resources.likeness(FACTS, 2) == resources.likeness({**FACTS, "load_average": [1, 2, 3]}, 2)
     assert (
-        len({offers.likeness(FACTS, 2), offers.likeness(FACTS, 4), offers.likeness({**FACTS, "kernel": "7"}, 2)}) == 3
+        len(
+            {
+                resources.likeness(FACTS, 2),
+                resources.likeness(FACTS, 4),
+                resources.likeness({**FACTS, "kernel": "7"}, 2),
+            }
+        )
+        == 3
     )
 
 
 def test_neighbours_are_counted_by_machine() -> None:
     here, there = offered(), {**offered(), "machine of another": 1.0}
     there = {name: amount for name, amount in there.items() if not name.startswith("machine ") or "another" in name}
-    assert offers.beside(here, [here, offered((1,)), there]) == 1
-    assert offers.beside(there, [here, there]) == 0
+    assert resources.beside(here, [here, offered((1,)), there]) == 1
+    assert resources.beside(there, [here, there]) == 0
 
 
 @pytest.mark.parametrize(
@@ -210,5 +219,5 @@ def test_one_cell_is_planned_alone_and_a_fault_of_another_does_not_matter() -> N
     )
     ((name, found),) = each(plan, only="linux-ipv4-connections-1000")
     assert name == "linux-ipv4-connections-1000"
-    assert isinstance(found, Point)
-    assert [isinstance(one, Point) for _, one in each(plan)] == [True, False]
+    assert isinstance(found, PlannedCell)
+    assert [isinstance(one, PlannedCell) for _, one in each(plan)] == [True, False]

@@ -34,7 +34,7 @@ _ERRORS: Final[Mapping[str, type[NatgaugeError]]] = {kind.__name__: kind for kin
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RecordedCall:
     """One answer of a measurer.
 
     Attributes:
@@ -52,7 +52,7 @@ class Answer:
     raised: tuple[str, str] | None = None
 
 
-class StaleError(Exception):
+class ReplayError(Exception):
     """The answers in the journal are not those to what is asked now; the text says what differs."""
 
 
@@ -61,7 +61,7 @@ def _adapter(call: str) -> TypeAdapter[Any]:
     return TypeAdapter(_ANSWERS[call])
 
 
-class Journaled(Measurer):
+class ReplayingMeasurer(Measurer):
     """Answers from the journal first, then asks the device and has each answer journaled.
 
     Attributes:
@@ -70,13 +70,13 @@ class Journaled(Measurer):
 
     def __init__(  # noqa: PLR0913 - how the repetition began, each by its name
         self,
-        known: Sequence[Answer],
+        known: Sequence[RecordedCall],
         live: Measurer,
         *,
         highest_rate: float,
         abilities: frozenset[Ability],
         ring: int | None = None,
-        keep: Callable[[Answer], None],
+        keep: Callable[[RecordedCall], None],
     ) -> None:
         """Take the answers so far.
 
@@ -169,15 +169,15 @@ class Journaled(Measurer):
         except HostError:
             raise
         except NatgaugeError as error:
-            self._keep(Answer(call, asked, None, self.clock(), (_kind(error), str(error))))
+            self._keep(RecordedCall(call, asked, None, self.clock(), (_kind(error), str(error))))
             raise
-        self._keep(Answer(call, asked, plain(answer), self.clock()))
+        self._keep(RecordedCall(call, asked, plain(answer), self.clock()))
         return answer
 
     def _again(self, call: str, asked: Any) -> Any:
         one = self._known[self.replayed]
         if (one.call, one.plan) != (call, asked):
-            raise StaleError(f"answer {self.replayed + 1} of the journal is to {one.call}, another one is asked now")
+            raise ReplayError(f"answer {self.replayed + 1} of the journal is to {one.call}, another one is asked now")
         self.replayed += 1
         self._offset = one.seconds
         self._live_since = time.monotonic()
@@ -186,7 +186,7 @@ class Journaled(Measurer):
         try:
             return _adapter(call).validate_python(one.answer)
         except ValidationError as error:
-            raise StaleError(f"answer {self.replayed} of the journal is none to {call}: {error.errors()[0]}") from None
+            raise ReplayError(f"answer {self.replayed} of the journal is none to {call}: {error.errors()[0]}") from None
 
     def _restore(self, live: Measurer) -> None:
         """Bring the device to where the last trial had left it, if that trial was one of an earlier session."""
@@ -196,7 +196,7 @@ class Journaled(Measurer):
         before: TrialOutcome = _adapter("measure").validate_python(last.answer)
         outcome = live.measure(TypeAdapter(TrialPlan).validate_python(last.plan))
         if (outcome.verdict, outcome.stored) != (before.verdict, before.stored):
-            raise StaleError("the trial before the interruption ended otherwise when it was run again")
+            raise ReplayError("the trial before the interruption ended otherwise when it was run again")
 
 
 def _kind(error: NatgaugeError) -> str:

@@ -17,7 +17,7 @@ from natgauge.results.parameters import Parameters
 
 
 @dataclass(frozen=True, slots=True)
-class Set:
+class Prepared:
     """A measurement about to run.
 
     Attributes:
@@ -31,7 +31,7 @@ class Set:
     device: Mapping[str, Any] | None
 
 
-class Stand(Protocol):
+class CampaignBench(Protocol):
     """One cell's bench. The device stands on it within the `with` block."""
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
@@ -41,7 +41,7 @@ class Stand(Protocol):
             UsageError: it cannot be measured here.
         """
 
-    def set(self, planned: Planned, recorder: Recorder) -> Set:
+    def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
         """Make all ready for a procedure.
 
         Raises:
@@ -58,10 +58,10 @@ class Stand(Protocol):
 
 
 #: Makes the bench of a cell; the watch is told what happens on it.
-Stands = Callable[[Cell, Watch], Stand]
+MakeBench = Callable[[Cell, Watch], CampaignBench]
 
 
-class LabStand:
+class LabBench:
     """A bench in a lab."""
 
     def __init__(self, facts: Callable[[], Mapping[str, object]], cell: Cell, watch: Watch) -> None:
@@ -73,11 +73,11 @@ class LabStand:
         """A procedure for this bench."""
         return self._bench.plan(metric, asked)
 
-    def set(self, planned: Planned, recorder: Recorder) -> Set:
+    def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
         """The device is started, or fit anew, and was seen to forward."""
         ready = self._bench.ready(planned, recorder)
         device = None if self._bench.device is None else self._bench.device.as_dict()
-        return Set(ready.measurer, parameters_of(self._bench, ready, self._facts()), device)
+        return Prepared(ready.measurer, parameters_of(self._bench, ready, self._facts()), device)
 
     def __enter__(self) -> Self:
         self._bench.__enter__()
