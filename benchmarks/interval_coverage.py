@@ -21,9 +21,10 @@ from benchmarks import machine
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import judge
-from natgauge.comparisons.statistics import alpha_of, rounds_of
-from natgauge.paired import Interval, over_rounds
 from natgauge.procedures.cost import ALPHA
+from natgauge.statistics.interim import alpha_spent, rounds_before
+from natgauge.statistics.interval import Estimate
+from natgauge.statistics.rounds import estimate_over_rounds
 
 #: Standard errors of a simulated share that pass for chance.
 _ERRORS: Final = 3.0
@@ -115,7 +116,7 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class _Compared:
     rounds: int
-    found: Interval | None
+    found: Estimate | None
     verdict: str
 
 
@@ -148,7 +149,7 @@ def _compare(case: Case, dice: random.Random) -> _Compared:
     """One comparison, which is looked at as `compare` looks at it."""
     source = case.noise.rounds(dice, case.truth)
     if case.resolve is None:
-        found = over_rounds([next(source) for _ in range(case.most_rounds)], ALPHA)
+        found = estimate_over_rounds([next(source) for _ in range(case.most_rounds)], ALPHA)
         return _Compared(case.most_rounds, found, "undecided")
     goal = Goal(level=case.level, resolve=case.resolve, fail_above=None)
     rounds: list[list[float]] = []
@@ -156,9 +157,9 @@ def _compare(case: Case, dice: random.Random) -> _Compared:
     while True:
         rounds.append(next(source))
         last = len(rounds) == case.most_rounds
-        if len(rounds) < rounds_of(look, BySlices.first_look) and not last:
+        if len(rounds) < rounds_before(look, BySlices.first_look) and not last:
             continue
-        found = over_rounds(rounds, alpha_of(look, goal.alpha, last=last))
+        found = estimate_over_rounds(rounds, alpha_spent(look, goal.alpha, last=last))
         look += 1
         verdict, _ = judge("simulated", "up", found, None, goal)
         decided = verdict != "undecided" and found is not None and found.half_width <= case.resolve
@@ -175,7 +176,7 @@ def outcome(case: Case, number: int, seed: int) -> Outcome:
     return Outcome(
         case,
         number,
-        missed=sum(not one.low <= case.truth <= one.high for one in found) / number,
+        missed=sum(case.truth not in one.interval for one in found) / number,
         wrong=sum(wrong.get(one.verdict, False) for one in all_of_them) / number,
         undecided=sum(one.verdict == "undecided" for one in all_of_them) / number,
         rounds=sum(one.rounds for one in all_of_them) / number,

@@ -21,7 +21,8 @@ from benchmarks.floor import compile_bpf
 from benchmarks.place import INITIATOR, RESPONDER, TESTER, Place
 from natgauge.errors import NatgaugeError
 from natgauge.labs.contract import Port
-from natgauge.paired import interval, over_rounds
+from natgauge.statistics.order_statistics import median_estimate
+from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester, Pair
 from natgauge.words import Quantity
@@ -94,11 +95,11 @@ def _cable(place: Place) -> _Cable:
 
 def _line(own: Own, rounds: Sequence[Sequence[Pair]]) -> Line:
     shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
-    found = over_rounds(shares, ALPHA)
+    found = estimate_over_rounds(shares, ALPHA)
     rate = 2 * SLICE_FRAMES * 1e9 / statistics.median(pair.tester for one in rounds for pair in one)
     if found is None:
         return Line(own.name, OURS, rate, problem="too few rounds", target=own.target)
-    return Line(own.name, OURS, rate, found.ratio, found.low, found.high, own.target)
+    return Line(own.name, OURS, rate, found.value, found.lower, found.upper, own.target)
 
 
 def _floor_rate(pairs: Sequence[Pair]) -> float:
@@ -108,8 +109,8 @@ def _floor_rate(pairs: Sequence[Pair]) -> float:
 def beside(rates: Sequence[float], floors: Sequence[float]) -> tuple[float, float, float] | None:
     """A generator's rate / the floor's, with its interval: turn i stands between floors i and i + 1."""
     ratios = [rate / ((floors[at] + floors[at + 1]) / 2) for at, rate in enumerate(rates)]
-    found = interval(ratios, ALPHA)
-    return None if found is None else (found.ratio, found.low, found.high)
+    found = median_estimate(ratios, ALPHA)
+    return None if found is None else (found.value, found.lower, found.upper)
 
 
 def _peer(peer: peers.Peer, place: Place, tester: FloorTester, turns: int, sink: Path) -> Line:

@@ -25,8 +25,10 @@ from natgauge.bench.rounds import Frames, fault_of, over_cable, work
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.cable import CableLab
 from natgauge.labs.netns import GRACE_SECONDS
-from natgauge.paired import LEAST_ROUNDS, Interval, interval, over_rounds
 from natgauge.slices import LEAD_FRAMES
+from natgauge.statistics.interval import Estimate
+from natgauge.statistics.order_statistics import median_estimate
+from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
 
@@ -92,19 +94,19 @@ class Settings:
 def _target(name: str, bound: command.Bound, wanted: float, rounds: Sequence[Sequence[float]], remark: str) -> Target:
     """Of rounds of slices."""
     values = [value for one in rounds for value in one]
-    return Target(name, wanted, bound, *_told(over_rounds(rounds, ALPHA), values), remark)
+    return Target(name, wanted, bound, *_told(estimate_over_rounds(rounds, ALPHA), values), remark)
 
 
 def _of_trials(name: str, bound: command.Bound, wanted: float, values: Sequence[float], remark: str) -> Target:
     """Of whole trials, which are no rounds of blocks: each has programs of its own."""
-    return Target(name, wanted, bound, *_told(interval(values, ALPHA), values), remark)
+    return Target(name, wanted, bound, *_told(median_estimate(values, ALPHA), values), remark)
 
 
-def _told(found: Interval | None, values: Sequence[float]) -> tuple[float, float | None, float | None, int]:
+def _told(found: Estimate | None, values: Sequence[float]) -> tuple[float, float | None, float | None, int]:
     """Median, its interval's ends, and how many values."""
     if found is None:
         return statistics.median(values), None, None, len(values)
-    return found.ratio, found.low, found.high, found.blocks
+    return found.value, found.lower, found.upper, found.number
 
 
 def shares(settings: Settings) -> Iterator[Target]:

@@ -19,7 +19,7 @@ from typing import Final
 
 from natgauge.errors import NatgaugeError
 from natgauge.labs.cable import CableLab
-from natgauge.paired import interval
+from natgauge.statistics.order_statistics import median_estimate
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import FloorTester
 from natgauge.trials import compare
@@ -66,10 +66,12 @@ def main() -> int:
     except NatgaugeError as error:
         print(f"versions: {error}", file=sys.stderr)
         return error.exit_status
-    found = interval([new / old for old, new in zip(*shares, strict=True)], ALPHA)
+    found = median_estimate([new / old for old, new in zip(*shares, strict=True)], ALPHA)
     old, new = (statistics.median(one) for one in shares)
     told = (
-        "too few pairs for an interval" if found is None else f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f})"
+        "too few pairs for an interval"
+        if found is None
+        else f"{found.value:.3f} ({found.lower:.3f} to {found.upper:.3f})"
     )
     print(
         f"{arguments.family} {kind.frame_size} octets, {arguments.quantity}, N = {arguments.connections:,}, "

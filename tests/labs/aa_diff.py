@@ -81,7 +81,9 @@ def row(metric: str, runs: Sequence[Result]) -> tuple[str, bool]:
     alone = [contrast(first, second) for first, second in pairs]
     medians = [run.median for run in runs]
     allowed = int(MAY_MISS * len(pairs))
-    needed = sorted(max(0.0, 1 - one.upper, 1 - 1 / one.lower) if one.lower else 0.0 for one in alone)
+    needed = sorted(
+        max(0.0, 1 - one.interval.upper, 1 - 1 / one.interval.lower) if one.interval.lower else 0.0 for one in alone
+    )
     cells = [
         metric,
         f"{len(runs)}, {len(pairs)} pairs",

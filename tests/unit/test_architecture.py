@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "options": set(),
     "paired": set(),
+    "statistics": set(),
     "toml_text": set(),
     "version": set(),
     "words": set(),
@@ -28,14 +29,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measurer": {"errors", "slices", "words"},
     "facts": {"measurer", "words"},
     "verdicts": {"facts", "measurer"},
-    "procedures": {"errors", "measurer", "paired", "slices", "words"},
-    "results": {"errors", "measurer", "procedures", "words"},
+    "procedures": {"errors", "measurer", "paired", "slices", "statistics", "words"},
+    "results": {"errors", "measurer", "procedures", "statistics", "words"},
     "published": {"errors", "results", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
     "labs": {"errors", "host", "options", "words"},
     "duts": {"errors", "host", "labs", "options", "toml_text", "words"},
-    "tester": {"counts", "duts", "errors", "host", "labs", "measurer", "paired", "slices", "trials", "words"},
+    "tester": {
+        "counts", "duts", "errors", "host", "labs", "measurer", "slices", "statistics", "trials", "words",
+    },
     "bench": {
         "counts", "duts", "errors", "facts", "host", "labs", "measurer", "options", "procedures", "slices", "tester",
         "trials", "verdicts", "words",
@@ -46,9 +49,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "comparisons": {
         "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "options", "paired", "procedures",
-        "results", "slices", "tester", "trials", "words",
+        "results", "slices", "statistics", "tester", "trials", "words",
     },
-    "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "words"},
+    "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "statistics", "words"},
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

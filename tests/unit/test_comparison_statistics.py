@@ -15,8 +15,10 @@ from natgauge import paired
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import Figure, Ledger, Place, Ratios
-from natgauge.comparisons.statistics import alpha_of, rounds_of
-from natgauge.paired import Interval, interval
+from natgauge.statistics.interim import alpha_spent, rounds_before
+from natgauge.statistics.interval import ConfidenceInterval, Estimate
+from natgauge.statistics.order_statistics import median_estimate
+from natgauge.statistics.rounds import estimate_over_rounds, student_t
 from natgauge.trials import Block
 
 GOAL = Goal(level=0.95, resolve=0.01, fail_above=None)
@@ -65,9 +67,9 @@ def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96
     look = 1
     for done in range(1, most_rounds + 1):
         ledger.add(list(host.blocks(blocks)))
-        if done < rounds_of(look, FIRST) and done < most_rounds:
+        if done < rounds_before(look, FIRST) and done < most_rounds:
             continue
-        figures = ledger.figures(goal, alpha_of(look, goal.alpha))
+        figures = ledger.figures(goal, alpha_spent(look, goal.alpha))
         look += 1
         if figures[0].decided(goal):
             break
@@ -100,10 +102,10 @@ def test_looking_again_and_again_does_not_raise_the_false_alarms() -> None:
         # How many fit into the time does not depend on what is seen.
         looks = dice.randint(1, 7)
         for look in range(1, looks + 1):
-            more = rounds_of(look, FIRST) * 10 - len(values)
+            more = rounds_before(look, FIRST) * 10 - len(values)
             values += [math.exp(dice.gauss(0, 0.05)) for _ in range(more)]
-            found = interval(values, alpha_of(look, GOAL.alpha, last=look == looks))
-            if found is not None and not found.low <= 1 <= found.high:
+            found = median_estimate(values, alpha_spent(look, GOAL.alpha, last=look == looks))
+            if found is not None and 1 not in found.interval:
                 alarms += 1
                 break
     assert alarms / 2000 <= 0.05
@@ -119,11 +121,11 @@ def test_rounds_that_disagree_beyond_their_blocks_make_intervals_wider() -> None
             place = dice.gauss(0, 0.015)
             ratios.rounds.append([math.exp(dice.gauss(place, 0.05)) for _ in range(96)])
         found = ratios.interval(0.05)
-        alone = interval([value for one in ratios.rounds for value in one], 0.05)
+        alone = median_estimate([value for one in ratios.rounds for value in one], 0.05)
         assert found is not None
         assert alone is not None
-        held += found.low <= 1 <= found.high
-        naive += alone.low <= 1 <= alone.high
+        held += 1 in found.interval
+        naive += 1 in alone.interval
     assert naive / 300 < 0.75
     assert held / 300 > 0.88
 
@@ -147,7 +149,7 @@ def test_few_rounds_that_disagree_are_not_surer_than_they_may_be(rounds: int, ti
         ratios.rounds += [ticking(dice, dice.gauss(0, 0.0005), tick) for _ in range(rounds)]
         found = ratios.interval(0.05)
         assert found is not None
-        held += found.low <= 1 <= found.high
+        held += 1 in found.interval
     assert held / 300 > 0.93
 
 
@@ -186,7 +188,7 @@ def test_ticks_beside_the_median_do_not_hide_that_rounds_differ() -> None:
     dice = random.Random(6)  # noqa: S311 - a simulation
     apart = [ticking(dice, place, 0.2, blocks=240) for place in (-0.002, -0.001, 0.0, 0.001, 0.002)]
     alike = [ticking(dice, 0.0, 0.2, blocks=240) for _ in range(5)]
-    wide, narrow = (paired.over_rounds(rounds, 0.05) for rounds in (apart, alike))
+    wide, narrow = (estimate_over_rounds(rounds, 0.05) for rounds in (apart, alike))
     assert wide is not None
     assert narrow is not None
     assert wide.half_width > 2 * narrow.half_width
@@ -195,10 +197,12 @@ def test_ticks_beside_the_median_do_not_hide_that_rounds_differ() -> None:
 def test_the_interval_is_never_narrower_than_the_blocks_alone_allow() -> None:
     """Three medians that are alike by chance say little: Student's interval would have no width."""
     rounds = [[0.9, 0.95, 1.0, 1.05, 1.1] * 4] * 3
-    found, blocks = paired.over_rounds(rounds, 0.05), interval([value for one in rounds for value in one], 0.05)
+    found = estimate_over_rounds(rounds, 0.05)
+    blocks = median_estimate([value for one in rounds for value in one], 0.05)
     assert blocks is not None
-    assert blocks.low < 1 < blocks.high
-    assert found == blocks
+    assert blocks.lower < 1 < blocks.upper
+    assert found is not None
+    assert (found.value, found.lower, found.upper) == (blocks.value, blocks.lower, blocks.upper)
 
 
 def test_rounds_far_apart_are_not_counted_twice() -> None:
@@ -207,7 +211,7 @@ def test_rounds_far_apart_are_not_counted_twice() -> None:
     halves = []
     for _ in range(100):
         rounds = [[math.exp(dice.gauss(place, 0.01)) for _ in range(40)] for place in (-0.03, -0.01, 0.01, 0.03)]
-        found = paired.over_rounds(rounds, 0.05)
+        found = estimate_over_rounds(rounds, 0.05)
         assert found is not None
         halves.append(found.half_width)
     assert max(halves) < 0.1
@@ -216,16 +220,16 @@ def test_rounds_far_apart_are_not_counted_twice() -> None:
 def test_fewer_than_three_rounds_decide_nothing() -> None:
     """What moves a whole round cannot be seen in one or two; a void round is none."""
     full = [1.0, 1.01] * 100
-    assert paired.over_rounds([full], 0.05) is None
-    assert paired.over_rounds([full, full, []], 0.05) is None
-    assert paired.over_rounds([full, full, full], 0.05) is not None
+    assert estimate_over_rounds([full], 0.05) is None
+    assert estimate_over_rounds([full, full, []], 0.05) is None
+    assert estimate_over_rounds([full, full, full], 0.05) is not None
 
 
 @pytest.mark.parametrize("median", [0.0, math.inf])
 def test_a_round_without_work_above_the_testers_bounds_nothing(median: float) -> None:
-    found = paired.over_rounds([[1.0] * 20, [1.0] * 20, [median] * 20], 0.05)
+    found = estimate_over_rounds([[1.0] * 20, [1.0] * 20, [median] * 20], 0.05)
     assert found is not None
-    assert (found.ratio, found.low, found.high) == (1.0, 0.0, math.inf)
+    assert (found.value, found.lower, found.upper) == (1.0, 0.0, math.inf)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +238,7 @@ def test_a_round_without_work_above_the_testers_bounds_nothing(median: float) ->
 )
 def test_students_factor_is_that_of_its_distribution(alpha: float, degrees: int) -> None:
     """Both tails of the density, integrated numerically beyond the factor, hold alpha."""
-    factor = paired.student(alpha, degrees)
+    factor = student_t(alpha, degrees)
     scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
 
     def density(angle: float) -> float:
@@ -251,31 +255,31 @@ def test_one_look_errs_as_often_as_it_may_and_not_much_less() -> None:
     dice = random.Random(2)  # noqa: S311 - a simulation
     outside = 0
     for _ in range(4000):
-        found = interval([dice.expovariate(1.0) for _ in range(101)], 0.05)
+        found = median_estimate([dice.expovariate(1.0) for _ in range(101)], 0.05)
         assert found is not None
-        outside += not found.low <= math.log(2) <= found.high
+        outside += math.log(2) not in found.interval
     assert 0.025 <= outside / 4000 <= 0.05
 
 
 @pytest.mark.parametrize("number", [1, 5, 6, 20, 101, 1500])
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 30])
 def test_the_interval_is_that_of_the_binomial_distribution(number: int, alpha: float) -> None:
-    found = interval([float(value) for value in range(1, number + 1)], alpha)
-    below = sum(math.comb(number, heads) for heads in range(0 if found is None else round(found.low)))
+    found = median_estimate([float(value) for value in range(1, number + 1)], alpha)
+    below = sum(math.comb(number, heads) for heads in range(0 if found is None else round(found.lower)))
     assert Fraction(below, 2**number) <= Fraction(alpha) / 2 or found is None
-    wider = below + math.comb(number, 0 if found is None else round(found.low))
+    wider = below + math.comb(number, 0 if found is None else round(found.lower))
     assert Fraction(wider, 2**number) > Fraction(alpha) / 2
     if found is not None:
-        assert found.low + found.high == number + 1
-        assert found.ratio == (number + 1) / 2
+        assert found.lower + found.upper == number + 1
+        assert found.value == (number + 1) / 2
 
 
 def test_all_looks_together_spend_alpha_and_no_more() -> None:
-    assert sum(alpha_of(look, 0.05) for look in range(1, 10_000)) == pytest.approx(0.05, rel=1e-3)
+    assert sum(alpha_spent(look, 0.05) for look in range(1, 10_000)) == pytest.approx(0.05, rel=1e-3)
     for last in range(1, 8):
-        before = sum(alpha_of(look, 0.05) for look in range(1, last))
-        assert before + alpha_of(last, 0.05, last=True) == pytest.approx(0.05)
-    assert [rounds_of(look, FIRST) for look in range(1, 6)] == [3, 5, 8, 12, 18]
+        before = sum(alpha_spent(look, 0.05) for look in range(1, last))
+        assert before + alpha_spent(last, 0.05, last=True) == pytest.approx(0.05)
+    assert [rounds_before(look, FIRST) for look in range(1, 6)] == [3, 5, 8, 12, 18]
 
 
 def test_who_comes_second_gains_nothing_by_it() -> None:
@@ -303,24 +307,28 @@ def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or
     for void, told in ((OTHER, [0, 10]), (BASELINE, [0, 0]), (CABLE, [0, 0])):
         ledger = Ledger(PLACES, ["up"], FRAMES)
         ledger.add(blocks, frozenset({void}))
-        assert [figure.blocks for figure in ledger.figures(GOAL, alpha_of(1, GOAL.alpha))] == told
+        assert [figure.blocks for figure in ledger.figures(GOAL, alpha_spent(1, GOAL.alpha))] == told
 
 
 def test_a_void_round_of_plain_forwarding_takes_its_share_alone() -> None:
     ledger = Ledger(PLACES, ["up"], FRAMES)
     ledger.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))
-    figure = ledger.figures(GOAL, alpha_of(1, GOAL.alpha))[0]
+    figure = ledger.figures(GOAL, alpha_spent(1, GOAL.alpha))[0]
     assert (figure.blocks, figure.share_of_forwarding) == (10, None)
 
 
 def test_too_few_blocks_decide_nothing() -> None:
-    assert interval([1.0] * 5, 0.05) is None
+    assert median_estimate([1.0] * 5, 0.05) is None
     ledger = Ledger(PLACES, ["up"], FRAMES)
-    figure = ledger.figures(GOAL, alpha_of(1, GOAL.alpha))[0]
+    figure = ledger.figures(GOAL, alpha_spent(1, GOAL.alpha))[0]
     assert (figure.verdict, figure.ratio, figure.decided(GOAL)) == ("undecided", None, False)
 
 
-def judged(found: Interval | None, bias: Interval | None, goal: Goal = GOAL) -> tuple[str, str]:
+def estimate(ratio: float, lower: float, upper: float) -> Estimate:
+    return Estimate(ratio, ConfidenceInterval(lower, upper, 0.95), 200)
+
+
+def judged(found: Estimate | None, bias: Estimate | None, goal: Goal = GOAL) -> tuple[str, str]:
     from natgauge.comparisons.figures import judge  # noqa: PLC0415
 
     return judge("b", "up", found, bias, goal)
@@ -329,42 +337,42 @@ def judged(found: Interval | None, bias: Interval | None, goal: Goal = GOAL) -> 
 @pytest.mark.parametrize(
     ("found", "verdict", "words"),
     [
-        (Interval(1.04, 1.036, 1.044, 200), "dearer", "b costs 4.0 % more (3.6 % to 4.4 %)"),
-        (Interval(0.9, 0.88, 0.92, 200), "cheaper", "b costs 10.0 % less (8.0 % to 12.0 %)"),
-        (Interval(1.001, 0.995, 1.007, 200), "no difference", "no difference larger than 0.7 % seen"),
-        (Interval(1.0, 0.95, 1.06, 200), "undecided", "between -5.0 % and +6.0 %"),
+        (estimate(1.04, 1.036, 1.044), "dearer", "b costs 4.0 % more (3.6 % to 4.4 %)"),
+        (estimate(0.9, 0.88, 0.92), "cheaper", "b costs 10.0 % less (8.0 % to 12.0 %)"),
+        (estimate(1.001, 0.995, 1.007), "no difference", "no difference larger than 0.7 % seen"),
+        (estimate(1.0, 0.95, 1.06), "undecided", "between -5.0 % and +6.0 %"),
     ],
 )
-def test_verdicts_say_what_was_seen(found: Interval, verdict: str, words: str) -> None:
-    said = judged(found, Interval(1.0, 0.99, 1.01, 200))
+def test_verdicts_say_what_was_seen(found: Estimate, verdict: str, words: str) -> None:
+    said = judged(found, estimate(1.0, 0.99, 1.01))
     assert said[0] == verdict
     assert words in said[1]
 
 
 def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() -> None:
-    found = Interval(1.005, 1.002, 1.008, 200)
-    assert judged(found, Interval(1.0, 0.997, 1.003, 200))[0] == "dearer"
-    assert judged(found, Interval(1.006, 1.003, 1.009, 200))[0] == "undecided"
-    assert judged(Interval(1.04, 1.03, 1.05, 200), Interval(1.006, 1.003, 1.009, 200))[0] == "dearer"
+    found = estimate(1.005, 1.002, 1.008)
+    assert judged(found, estimate(1.0, 0.997, 1.003))[0] == "dearer"
+    assert judged(found, estimate(1.006, 1.003, 1.009))[0] == "undecided"
+    assert judged(estimate(1.04, 1.03, 1.05), estimate(1.006, 1.003, 1.009))[0] == "dearer"
 
 
 def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words() -> None:
-    verdict, text = judged(Interval(1.04, 1.03, 1.05, 200), Interval(2.0, 1.5, math.inf, 200))
+    verdict, text = judged(estimate(1.04, 1.03, 1.05), estimate(2.0, 1.5, math.inf))
     assert verdict == "undecided"
     assert text.endswith("the first gateway against itself may differ by any factor, too")
 
 
 @pytest.mark.parametrize("ratio", [1.0, math.inf])
 def test_an_interval_without_an_upper_end_has_no_half_width(ratio: float) -> None:
-    assert math.isinf(Interval(ratio, 0.0, math.inf, 9).half_width)
+    assert math.isinf(estimate(ratio, 0.0, math.inf).half_width)
 
 
 def test_a_twin_that_seems_cheaper_makes_dearer_ones_doubtful_too() -> None:
     """If the place alone makes a fifth less, a hundredth more is no finding, and neither is none."""
-    bias = Interval(0.78, 0.77, 0.79, 200)
-    assert judged(Interval(1.011, 1.003, 1.02, 200), bias)[0] == "undecided"
-    assert judged(Interval(0.998, 0.99, 1.006, 200), bias)[0] == "undecided"
-    assert judged(Interval(1.5, 1.45, 1.55, 200), bias)[0] == "dearer"
+    bias = estimate(0.78, 0.77, 0.79)
+    assert judged(estimate(1.011, 1.003, 1.02), bias)[0] == "undecided"
+    assert judged(estimate(0.998, 0.99, 1.006), bias)[0] == "undecided"
+    assert judged(estimate(1.5, 1.45, 1.55), bias)[0] == "dearer"
 
 
 def test_a_biased_place_decides_no_limit() -> None:
@@ -373,7 +381,7 @@ def test_a_biased_place_decides_no_limit() -> None:
     host = Host(8, 1.1)
     host.costs[TWIN] *= 0.8
     ledger.add(list(host.blocks(300)))
-    assert ledger.figures(goal, alpha_of(1, goal.alpha))[0].above is None
+    assert ledger.figures(goal, alpha_spent(1, goal.alpha))[0].above is None
 
 
 @pytest.mark.parametrize(("cost", "above"), [(1.0, False), (1.1, True)])

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge.measurer import Delays, Variation
-from natgauge.procedures.kit import summary
 from natgauge.procedures.kit.delay_statistics import (
     delay_variation,
     inter_packet_variations,
@@ -18,6 +17,7 @@ from natgauge.procedures.kit.delay_statistics import (
     recorded,
     without_slowest,
 )
+from natgauge.statistics.order_statistics import percentile
 
 #: RFC 5481 section 4: delays in milliseconds.
 EXAMPLE = [20.0, 10.0, 20.0, 25.0, 20.0]
@@ -43,7 +43,7 @@ def test_a_lost_frame_takes_two_differences_and_no_delay_of_others() -> None:
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=300), st.sampled_from([1.0, 50.0, 99.0, 99.9, 100.0]))
 def test_percentiles_are_those_of_the_sorted_list(values: list[int], percent: float) -> None:
     delays = recorded([float(value) for value in values])
-    assert percentile_within(delays, percent) == summary.percentile([float(value) for value in values], percent)
+    assert percentile_within(delays, percent) == percentile([float(value) for value in values], percent)
 
 
 @given(

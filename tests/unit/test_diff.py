@@ -18,8 +18,9 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.procedures import procedures
 from natgauge.reports.difference import diff, interval_of, text
-from natgauge.results.contrast import _coverage, contrast
+from natgauge.results.contrast import contrast
 from natgauge.results.model import Result
+from natgauge.statistics.two_samples import shift_coverage
 
 FIRST = (1000.0, 1010.0, 990.0, 1005.0, 995.0)
 
@@ -47,8 +48,8 @@ def outcome(first: Result, second: Result, **asked: Any) -> str:
 
 @pytest.mark.parametrize(("number", "critical"), [(4, 0), (5, 2), (6, 5), (8, 13), (10, 23), (20, 127)])
 def test_the_ranks_are_those_of_the_published_critical_values_of_mann_and_whitney(number: int, critical: int) -> None:
-    assert _coverage(number, number, critical + 1) >= 0.95
-    assert _coverage(number, number, critical + 2) < 0.95
+    assert shift_coverage(number, number, critical + 1) >= 0.95
+    assert shift_coverage(number, number, critical + 2) < 0.95
 
 
 def test_the_interval_holds_the_true_ratio_as_often_as_it_says_whatever_the_distribution() -> None:
@@ -57,10 +58,10 @@ def test_the_interval_holds_the_true_ratio_as_often_as_it_says_whatever_the_dist
     for _ in range(2000):
         first, second = ([factor * chance.paretovariate(3) for _ in range(5)] for factor in (1.0, 1.7))
         found = contrast(result(first), result(second))
-        held += found.lower <= 1.7 <= found.upper
+        held += 1.7 in found.interval
     # 0.968 is the exact coverage of five and five; 0.95 is four standard deviations below it.
     assert held / 2000 > 0.95
-    assert found.coverage == pytest.approx(0.968, abs=0.001)
+    assert found.interval.coverage == pytest.approx(0.968, abs=0.001)
     assert held / 2000 < 0.985
 
 
@@ -68,8 +69,8 @@ def test_a_ratio_is_of_the_medians_and_its_interval_of_all_pairs() -> None:
     found = contrast(result([100.0, 110.0, 120.0, 130.0]), result([200.0, 220.0, 240.0, 260.0]))
     assert (found.kind, found.value) == ("ratio", 2.0)
     # Four and four: only the smallest and the largest pair reach 95 %.
-    assert (found.lower, found.upper) == (200 / 130, 260 / 100)
-    assert found.coverage == pytest.approx(1 - 2 / 70)
+    assert (found.interval.lower, found.interval.upper) == (200 / 130, 260 / 100)
+    assert found.interval.coverage == pytest.approx(1 - 2 / 70)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_a_time_that_the_host_made_longer_is_an_upper_bound() -> None:
 
 def test_a_lower_bound_against_a_zero_has_no_end_either() -> None:
     found = contrast(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
-    assert (found.kind, found.lower) == ("difference", -math.inf)
+    assert (found.kind, found.interval.lower) == ("difference", -math.inf)
     assert outcome(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]])) == "cannot tell"
     assert interval_of(found).startswith("less to ")
 

@@ -117,9 +117,9 @@ def test_the_interval_of_a_ratio_holds_all_that_both_bounds_allow() -> None:
     first, other = searched(*[measured(200_000, 204_000)] * 8), searched(*[measured(100_000, 102_000)] * 8)
     found = ratio_of(first, other, 0.05)
     assert found is not None
-    assert found.ratio == pytest.approx(2)
-    assert found.low == pytest.approx(200 / 102 / 1.04)
-    assert found.high == pytest.approx(204 / 100 * 1.02)
+    assert found.value == pytest.approx(2)
+    assert found.lower == pytest.approx(200 / 102 / 1.04)
+    assert found.upper == pytest.approx(204 / 100 * 1.02)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.procedures.kit.summary import are_autocorrelated, autocorrelation, median_interval, percentile, summarize
+from natgauge.procedures.kit.summary import summarize
+from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
+from natgauge.statistics.order_statistics import median_interval, percentile
 
 finite = st.floats(min_value=-1e9, max_value=1e9)
 

@@ -37,11 +37,11 @@ from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.labs import kinds
-from natgauge.paired import interval
 from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.results.parameters import Parameters
+from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.words import Quantity
 
 #: Of each search. A frame that a stall took makes no rate: a failed trial is tried once more.
@@ -200,7 +200,7 @@ class ByRates:
 
     def least_rounds(self, alpha: float) -> int:
         """As many as the interval of a median takes."""
-        return next(number for number in itertools.count(1) if interval([1.0] * number, alpha) is not None)
+        return next(number for number in itertools.count(1) if rank_of_end(number, alpha))
 
     def figures(self, goal: Goal, alpha: float) -> list[Figure]:
         """What is known."""

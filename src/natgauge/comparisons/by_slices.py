@@ -17,8 +17,8 @@ from natgauge.comparisons.lengths import HOP
 from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
-from natgauge.paired import LEAST_ROUNDS
 from natgauge.slices import blocks_of_round, interruption_notes
+from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.trials import compare as run_round
 from natgauge.words import Quantity
 

@@ -11,7 +11,9 @@ from typing import Final, Literal, NamedTuple
 
 from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
-from natgauge.paired import Interval, over_rounds, ratio
+from natgauge.paired import ratio
+from natgauge.statistics.interval import Estimate
+from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.trials import Block
 from natgauge.words import Quantity
 
@@ -121,9 +123,9 @@ class Ratios:
         """Ratios in all."""
         return sum(len(one) for one in self.rounds)
 
-    def interval(self, alpha: float) -> Interval | None:
+    def interval(self, alpha: float) -> Estimate | None:
         """Of the median of all ratios, wider where rounds disagree; None where they are too few."""
-        return over_rounds(self.rounds, alpha)
+        return estimate_over_rounds(self.rounds, alpha)
 
 
 class Ledger:
@@ -204,26 +206,26 @@ class Subject(NamedTuple):
     limits: tuple[Limit, ...] = ()
 
 
-def figure_of(subject: Subject, found: Interval | None, bias: Interval | None, goal: Goal) -> Figure:
+def figure_of(subject: Subject, found: Estimate | None, bias: Estimate | None, goal: Goal) -> Figure:
     """All of one figure; arguments as those of `judge`.
 
     Where limits leave an end of the interval open, the ratio is not known: the verdict is undecided, and nobody may
     conclude that it costs no more than was allowed.
     """
     above = _above(found, margin_of(bias), goal)
-    if found is not None and subject.limits and not 0 < found.low <= found.high < math.inf:
+    if found is not None and subject.limits and not 0 < found.lower <= found.upper < math.inf:
         ratio = half_width = None
         verdict, text = _open(subject, found)
         above = above or None
     else:
-        ratio = None if found is None else found.ratio
+        ratio = None if found is None else found.value
         half_width = None if found is None else found.half_width
         verdict, text = judge(subject.gateway, subject.quantity, found, bias, goal)
     return Figure(
         **subject._asdict(),
         ratio=ratio,
-        low=None if found is None else found.low,
-        high=None if found is None else found.high,
+        low=None if found is None else found.lower,
+        high=None if found is None else found.upper,
         half_width=half_width,
         level=goal.level,
         verdict=verdict,
@@ -232,12 +234,12 @@ def figure_of(subject: Subject, found: Interval | None, bias: Interval | None, g
     )
 
 
-def _open(subject: Subject, found: Interval) -> tuple[Verdict, str]:
+def _open(subject: Subject, found: Estimate) -> tuple[Verdict, str]:
     """What is known of a ratio of which only one end is, or none."""
-    if found.low > 0:
-        known = f"its cost is at least {found.low:.3g} times the baseline's"
-    elif found.high < math.inf:
-        known = f"its cost is at most {found.high:.3g} times the baseline's"
+    if found.lower > 0:
+        known = f"its cost is at least {found.lower:.3g} times the baseline's"
+    elif found.upper < math.inf:
+        known = f"its cost is at most {found.upper:.3g} times the baseline's"
     else:
         known = "nothing is known of the ratio of costs"
     why = "; ".join(limit.text for limit in subject.limits)
@@ -245,7 +247,7 @@ def _open(subject: Subject, found: Interval) -> tuple[Verdict, str]:
 
 
 def judge(
-    label: str, quantity: Quantity, found: Interval | None, bias: Interval | None, goal: Goal
+    label: str, quantity: Quantity, found: Estimate | None, bias: Estimate | None, goal: Goal
 ) -> tuple[Verdict, str]:
     """A verdict on an interval, and its text.
 
@@ -261,36 +263,36 @@ def judge(
     if found is None:
         return "undecided", f"{what}: {label}: too few rounds or blocks"
     margin = margin_of(bias)
-    if found.low > margin:
-        more = f"{_percent(found.ratio - 1)} more ({_percent(found.low - 1)} to {_percent(found.high - 1)})"
+    if found.lower > margin:
+        more = f"{_percent(found.value - 1)} more ({_percent(found.lower - 1)} to {_percent(found.upper - 1)})"
         return "dearer", f"{what}: {label} costs {more}"
-    if found.high < 1 / margin:
-        less = f"{_percent(1 - found.ratio)} less ({_percent(1 - found.high)} to {_percent(1 - found.low)})"
+    if found.upper < 1 / margin:
+        less = f"{_percent(1 - found.value)} less ({_percent(1 - found.upper)} to {_percent(1 - found.lower)})"
         return "cheaper", f"{what}: {label} costs {less}"
-    if margin > 1 and (margin > 1 + goal.resolve or not found.low <= 1 <= found.high):
+    if margin > 1 and (margin > 1 + goal.resolve or 1 not in found.interval):
         itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {_percent(margin - 1)}"
         return "undecided", (
-            f"{what}: {label}: {_signed(found.low - 1)} to {_signed(found.high - 1)}, but the first gateway against "
+            f"{what}: {label}: {_signed(found.lower - 1)} to {_signed(found.upper - 1)}, but the first gateway against "
             f"itself {itself}, too"
         )
-    seen = max(found.high - 1, 1 - found.low, margin - 1)
+    seen = max(found.upper - 1, 1 - found.lower, margin - 1)
     if found.half_width <= goal.resolve:
         return "no difference", f"{what}: {label}: no difference larger than {_percent(seen)} seen"
-    return "undecided", f"{what}: {label}: between {_signed(found.low - 1)} and {_signed(found.high - 1)}"
+    return "undecided", f"{what}: {label}: between {_signed(found.lower - 1)} and {_signed(found.upper - 1)}"
 
 
-def margin_of(bias: Interval | None) -> float:
+def margin_of(bias: Estimate | None) -> float:
     """By which factor nothing may differ from nothing, as the first gateway's twin shows; 1 where it shows none."""
-    if bias is None or bias.low <= 1 <= bias.high:
+    if bias is None or 1 in bias.interval:
         return 1.0
-    return max(bias.high, 1 / bias.low if bias.low > 0 else math.inf)
+    return max(bias.upper, 1 / bias.lower if bias.lower > 0 else math.inf)
 
 
-def _above(found: Interval | None, margin: float, goal: Goal) -> bool | None:
+def _above(found: Estimate | None, margin: float, goal: Goal) -> bool | None:
     if found is None or goal.fail_above is None:
         return None
     limit = 1 + goal.fail_above
-    return True if found.low > limit * margin else False if found.high * margin <= limit else None
+    return True if found.lower > limit * margin else False if found.upper * margin <= limit else None
 
 
 def _keep(values: list[float], value: float | None) -> None:

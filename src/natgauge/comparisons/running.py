@@ -20,12 +20,12 @@ from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import Figure
 from natgauge.comparisons.lengths import HOP, length_notes
-from natgauge.comparisons.statistics import alpha_of, rounds_of
 from natgauge.comparisons.way import NotMadeAgainError, Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
 from natgauge.slices import read_quantities
+from natgauge.statistics.interim import alpha_spent, rounds_before
 
 #: Exit statuses of the command line beside 0.
 ABOVE: Final = 10
@@ -155,9 +155,9 @@ class Comparison:
             now = time.monotonic()
             longest = max(longest, now - before)
             last = self._ended_by is not None or now - began + longest > self.goal.most_seconds
-            if rounds < rounds_of(look, self.way.first_look) and not last:
+            if rounds < rounds_before(look, self.way.first_look) and not last:
                 continue
-            figures = self.way.figures(self.goal, alpha_of(look, self.goal.alpha, last=last))
+            figures = self.way.figures(self.goal, alpha_spent(look, self.goal.alpha, last=last))
             look += 1
             if self._look is not None:
                 self._look(now - began, rounds, figures)

@@ -12,7 +12,6 @@ from typing import Final
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.figures import Limit
 from natgauge.errors import UsageError
-from natgauge.paired import Interval, interval
 from natgauge.procedures.kit import too_high
 from natgauge.procedures.kit.lateness import rounded_up
 from natgauge.procedures.kit.procedure import Procedure
@@ -21,6 +20,8 @@ from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.results import doubts
 from natgauge.results.model import Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
+from natgauge.statistics.interval import ConfidenceInterval, Estimate, relative_half_width
+from natgauge.statistics.order_statistics import median_estimate
 from natgauge.words import Quantity
 
 #: Doubts that say that a search did not end at the rate that the device can do, and what ended it instead.
@@ -172,15 +173,16 @@ def pairs(baseline: Searched, other: Searched) -> list[tuple[Bounds, Bounds]]:
     return [(first, one) for first, one in both if first is not None and one is not None]
 
 
-def ratio_of(baseline: Searched, other: Searched, alpha: float) -> Interval | None:
+def ratio_of(baseline: Searched, other: Searched, alpha: float) -> Estimate | None:
     """Of the median ratio of costs: its ends are those of the lowest and the highest ratios that the bounds allow."""
     both = pairs(baseline, other)
-    middle = interval([first.middle / one.middle for first, one in both], alpha)
-    lowest = interval([first.lower / one.upper for first, one in both], alpha)
-    highest = interval([first.upper / one.lower for first, one in both], alpha)
+    middle = median_estimate([first.middle / one.middle for first, one in both], alpha)
+    lowest = median_estimate([first.lower / one.upper for first, one in both], alpha)
+    highest = median_estimate([first.upper / one.lower for first, one in both], alpha)
     if middle is None or lowest is None or highest is None:
         return None
-    return Interval(middle.ratio, lowest.low, highest.high, len(both))
+    interval = ConfidenceInterval(lowest.lower, highest.upper, middle.interval.coverage)
+    return Estimate(middle.value, interval, len(both))
 
 
 def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str, int], goal: Goal) -> None:
@@ -221,4 +223,4 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
 def _half_width(first: Bounds, one: Bounds) -> float:
     """Of the interval that one pair leaves, as a share of the dearer one's cost."""
     ratio, low, high = first.middle / one.middle, first.lower / one.upper, first.upper / one.lower
-    return Interval(ratio, low, high, 1).half_width
+    return relative_half_width(ratio, low, high)

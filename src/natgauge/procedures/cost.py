@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
-from natgauge.paired import LEAST_ROUNDS, Interval, over_rounds, ratio
+from natgauge.paired import ratio
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row
@@ -38,6 +38,8 @@ from natgauge.slices import (
     least_opened,
     read_quantities,
 )
+from natgauge.statistics.interval import Estimate
+from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
 from natgauge.words import QUANTITIES, Quantity
 
 METRIC = "cost"
@@ -155,7 +157,7 @@ class _Cost(Repetitions[Settings]):
         told = {quantity: Told.of(quantity, done) for quantity in settings.asked()}
         figures = {name: value for one in told.values() for name, value in one.figures().items()}
         return Measurement(
-            value=told[settings.asked()[-1]].share.ratio,
+            value=told[settings.asked()[-1]].share.value,
             upper=None,
             limited_by="device",
             trials={},
@@ -242,7 +244,7 @@ class Told:
     """
 
     quantity: Quantity
-    share: Interval
+    share: Estimate
     device_ns: float
     forwarding_ns: float
     tester_ns: float
@@ -256,7 +258,7 @@ class Told:
         """
         by_round = [_Blocks.of(one.blocks, quantity) for one in rounds]
         shares = [one.shares for one in by_round]
-        found = over_rounds(shares, ALPHA)
+        found = estimate_over_rounds(shares, ALPHA)
         if found is None:
             raise BrokenError(
                 f"{METRIC}: {quantity}: {sum(map(len, shares))} blocks are too few for an interval; use more rounds, "
@@ -274,7 +276,7 @@ class Told:
     def figures(self) -> dict[str, float]:
         """By name, the quantity's first."""
         share = self.share
-        named = {SHARE: share.ratio, LOW: share.low, HIGH: share.high, OWN: self.device_ns}
+        named = {SHARE: share.value, LOW: share.lower, HIGH: share.upper, OWN: self.device_ns}
         named |= {FORWARDING: self.forwarding_ns, TESTER: self.tester_ns}
         return {f"{self.quantity}_{name}": value for name, value in named.items()}
 
@@ -282,9 +284,9 @@ class Told:
         """Of the series."""
         return {
             "frames": self.quantity,
-            "x_forwarding": round(self.share.ratio, 4),
-            "low": round(self.share.low, 4),
-            "high": round(self.share.high, 4),
+            "x_forwarding": round(self.share.value, 4),
+            "low": round(self.share.lower, 4),
+            "high": round(self.share.upper, 4),
             "device_ns": round(self.device_ns, 1),
             "forwarding_ns": round(self.forwarding_ns, 1),
             "tester_ns": round(self.tester_ns, 1),

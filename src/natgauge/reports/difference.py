@@ -10,13 +10,14 @@ from typing import Any, Final, Literal
 
 from natgauge.errors import UsageError
 from natgauge.reports.rows import doubt_words, number, unit_of
-from natgauge.results.contrast import CONFIDENCE, Contrast, better, contrast, least_repetitions
+from natgauge.results.contrast import Contrast, better, contrast, least_repetitions
 from natgauge.results.doubts import FUNCTIONAL
 from natgauge.results.model import Result
 from natgauge.results.pairing import Pair, pair
 from natgauge.results.parameters import GROUPS, describe
 from natgauge.results.scalability import varied_with
 from natgauge.results.sittings import Sitting, sitting_of
+from natgauge.statistics.interval import CONFIDENCE
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
 
@@ -170,7 +171,7 @@ def _few(one: Pair, found: Contrast) -> str:
     numbers = [len(result.repetitions) for result in (one.first, one.second)]
     least = least_repetitions()
     return (
-        f"{numbers[0]} and {numbers[1]} repetitions give {found.coverage:.0%} at most; {least} and {least} "
+        f"{numbers[0]} and {numbers[1]} repetitions give {found.interval.coverage:.0%} at most; {least} and {least} "
         f"are enough for {CONFIDENCE:.0%}"
     )
 
@@ -178,24 +179,28 @@ def _few(one: Pair, found: Contrast) -> str:
 def _judged(one: Pair, found: Contrast, margin: float) -> Outcome:
     """What an interval means; a difference (of values of which one is 0) has no margin."""
     lowest, highest = (1 - margin, 1 / (1 - margin)) if found.kind == "ratio" else (0.0, 0.0)
-    if found.lower > highest:
+    if found.interval.lower > highest:
         return _word(one, risen=True)
-    if found.upper < lowest:
+    if found.interval.upper < lowest:
         return _word(one, risen=False)
-    if math.isinf(found.upper) or math.isinf(found.lower) or (found.kind == "ratio" and found.lower == 0):
+    if (
+        math.isinf(found.interval.upper)
+        or math.isinf(found.interval.lower)
+        or (found.kind == "ratio" and found.interval.lower == 0)
+    ):
         return "cannot tell"
     return "no difference seen"
 
 
 def _hidden(one: Pair, found: Contrast) -> str:
     """What the noise would hide, where that is much, and how far the repetitions of both runs spread."""
-    if found.kind != "ratio" or max(1 - found.lower, found.upper - 1) < _MUCH:
+    if found.kind != "ratio" or max(1 - found.interval.lower, found.interval.upper - 1) < _MUCH:
         return ""
     spreads = [(result.maximum - result.minimum) / result.median for result in (one.first, one.second)]
     return (
-        f"there may be a fall of up to {max(0.0, 1 - found.lower):.0%} or a rise of up to "
-        f"{max(0.0, found.upper - 1):.0%}, for repetitions spread over {spreads[0]:.0%} of their median in the first "
-        f"run and {spreads[1]:.0%} in the second"
+        f"there may be a fall of up to {max(0.0, 1 - found.interval.lower):.0%} or a rise of up to "
+        f"{max(0.0, found.interval.upper - 1):.0%}, for repetitions spread over {spreads[0]:.0%} of their median in "
+        f"the first run and {spreads[1]:.0%} in the second"
     )
 
 
@@ -244,12 +249,12 @@ def value_of(found: Contrast) -> str:
 
 def interval_of(found: Contrast) -> str:
     """Both ends; where the repetitions are too few, with what they are worth."""
-    if found.coverage == 0:
+    if found.interval.coverage == 0:
         return "-"
     form = ".3f" if found.kind == "ratio" else "+.3g"
-    upper = "more" if math.isinf(found.upper) else f"{found.upper:{form}}"
-    worth = "" if found.sure else f" ({found.coverage:.0%})"
-    lower = "less" if math.isinf(found.lower) else f"{found.lower:{form}}"
+    upper = "more" if math.isinf(found.interval.upper) else f"{found.interval.upper:{form}}"
+    worth = "" if found.sure else f" ({found.interval.coverage:.0%})"
+    lower = "less" if math.isinf(found.interval.lower) else f"{found.interval.lower:{form}}"
     return f"{lower} to {upper}{worth}"
 
 
@@ -286,9 +291,9 @@ def _document(line: Line) -> dict[str, Any]:
         "second": _named(line.pair.second),
         "kind": None if made is None else made.kind,
         "value": None if made is None else made.value,
-        "lower": None if made is None or math.isinf(made.lower) else made.lower,
-        "upper": None if made is None or math.isinf(made.upper) else made.upper,
-        "coverage": None if made is None else made.coverage,
+        "lower": None if made is None or math.isinf(made.interval.lower) else made.interval.lower,
+        "upper": None if made is None or math.isinf(made.interval.upper) else made.interval.upper,
+        "coverage": None if made is None else made.interval.coverage,
         "differences": [_told(one.name, one.first, one.second) for one in line.pair.differences],
         "about": [_told(one.name, one.first, one.second) for one in line.pair.about],
     }

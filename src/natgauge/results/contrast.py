@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much two results differ, and how sure that is: an interval that assumes no distribution.
-
-The interval is that of the Mann-Whitney test (Moses): of all pairs of a repetition of one result with one of the other
-the k-th smallest and the k-th largest ratio, k by the exact distribution of the test's statistic. It supposes that the
-repetitions of both are independent, and spread alike apart from the factor that is looked for.
+"""How much two results differ: the ratio of their medians, with Moses' confidence interval over all pairs.
 
 A repetition that a search ended with is known within its error only, and one that the tester limited is a lower bound
 only; each pair's ratio is taken as the range that this leaves.
@@ -14,16 +10,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from natgauge import procedures
 from natgauge.procedures.kit.procedure import Better
 from natgauge.results.model import Repetition, Result
+from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
+from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
-#: What the interval aims at.
-CONFIDENCE: Final = 0.95
 #: What ends a search before the device does: its value is a bound.
 _NO_DEVICE: Final = frozenset({"tester", "host", "server", "time"})
 
@@ -35,16 +30,12 @@ class Contrast:
     Attributes:
         kind: "ratio", of second to first; "difference", second minus first, where a value is 0 or below.
         value: of the medians.
-        lower: end of the interval.
-        upper: the other end; either is infinite, and a ratio's lower one 0, where a value is a bound only.
-        coverage: probability (0 to 1) with which an interval made so holds the true value, at least.
+        interval: of the value; an end is infinite, and a ratio's lower one 0, where a value is a bound only.
     """
 
     kind: Literal["ratio", "difference"]
     value: float
-    lower: float
-    upper: float
-    coverage: float
+    interval: ConfidenceInterval
 
     @property
     def same(self) -> float:
@@ -54,12 +45,12 @@ class Contrast:
     @property
     def sure(self) -> bool:
         """Whether there are repetitions enough for the interval to mean what it should."""
-        return self.coverage >= CONFIDENCE
+        return self.interval.coverage >= CONFIDENCE
 
     @property
     def differs(self) -> bool:
         """Whether the interval leaves out that nothing differs."""
-        return not self.lower <= self.same <= self.upper
+        return self.same not in self.interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +65,16 @@ def contrast(first: Result, second: Result) -> Contrast:
     """The second result against the first; both of one metric, whatever else differs."""
     spans = [[_span(one, result) for one in result.repetitions] for result in (first, second)]
     positive = min(*first.values, *second.values) > 0
-    found = _of(*spans, positive=positive)
+    found = _moses(*spans, positive=positive)
     value = second.median / first.median if positive else second.median - first.median
     # Of repetitions that are not spread alike, the ratio of the medians may lie outside of the pairs' interval.
-    lower, upper, coverage = found
-    return Contrast("ratio" if positive else "difference", value, min(lower, value), max(upper, value), coverage)
+    interval = replace(found, lower=min(found.lower, value), upper=max(found.upper, value))
+    return Contrast("ratio" if positive else "difference", value, interval)
 
 
 def least_repetitions() -> int:
     """How many repetitions both results need at least for an interval that is sure."""
-    return next(number for number in range(1, 100) if _coverage(number, number, 1) >= CONFIDENCE)
+    return next(number for number in range(1, 100) if shift_coverage(number, number, 1) >= CONFIDENCE)
 
 
 def better(metric: str) -> Better | None:
@@ -123,16 +114,12 @@ def _limited(one: Repetition, result: Result) -> _Span:
     return _span(one.model_copy(update={"limited_by": limit}), result)
 
 
-def _of(first: Sequence[_Span], second: Sequence[_Span], *, positive: bool) -> tuple[float, float, float]:
-    """Lower end, upper end and coverage."""
-    pairs = [(one, other) for one in first for other in second]
+def _moses(first: Sequence[_Span], second: Sequence[_Span], *, positive: bool) -> ConfidenceInterval:
     of = _ratio if positive else _difference
-    low = sorted(of(other.lower, one.upper) for one, other in pairs)
-    high = sorted(of(other.upper, one.lower) for one, other in pairs)
-    rank = 1
-    while 2 * (rank + 1) <= len(pairs) + 1 and _coverage(len(first), len(second), rank + 1) >= CONFIDENCE:
-        rank += 1
-    return low[rank - 1], high[-rank], _coverage(len(first), len(second), rank)
+    pairs = [(one, other) for one in first for other in second]
+    lowest = [of(other.lower, one.upper) for one, other in pairs]
+    highest = [of(other.upper, one.lower) for one, other in pairs]
+    return moses_interval(lowest, highest, len(first), len(second))
 
 
 def _ratio(above: float, below: float) -> float:
@@ -141,37 +128,3 @@ def _ratio(above: float, below: float) -> float:
 
 def _difference(more: float, less: float) -> float:
     return more - less
-
-
-def _coverage(first: int, second: int, rank: int) -> float:
-    """Probability that the true value lies between the pairs of `rank` from below and from above."""
-    counts = _counts(first, second)
-    return max(0.0, 1 - 2 * sum(counts[:rank]) / math.comb(first + second, first))
-
-
-@cache
-def _counts(first: int, second: int) -> tuple[int, ...]:
-    """How many orders of both samples have each value of the Mann-Whitney statistic, 0 to first * second.
-
-    The coefficients of the Gaussian binomial, built factor by factor.
-    """
-    counts = [1]
-    for step in range(1, first + 1):
-        counts = _divided(_multiplied(counts, second + step), step)
-    return tuple(counts)
-
-
-def _multiplied(counts: Sequence[int], power: int) -> list[int]:
-    """Times 1 - q**power."""
-    found = [*counts, *([0] * power)]
-    for at, count in enumerate(counts):
-        found[at + power] -= count
-    return found
-
-
-def _divided(counts: Sequence[int], power: int) -> list[int]:
-    """Over 1 - q**power, without a remainder."""
-    found: list[int] = []
-    for at, count in enumerate(counts):
-        found.append(count + (found[at - power] if at >= power else 0))
-    return found[: len(counts) - power]

@@ -18,11 +18,11 @@ from natgauge.procedures.kit.lateness import SHORT
 from natgauge.procedures.kit.notes import UNRELIABLE, excused_told
 from natgauge.procedures.kit.rare_loss import RARE
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
-from natgauge.procedures.kit.summary import are_autocorrelated, autocorrelation
 from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED
 from natgauge.results.comparing import shown
 from natgauge.results.model import FRAME_RATES, Doubt, DoubtWord
 from natgauge.results.parameters import Parameters, describe, differing
+from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.words import TESTER
 
 #: Repetitions are told whose lowest and highest value lie farther apart than this share of their median.

@@ -8,7 +8,7 @@ from typing import Any
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
 from natgauge.results import doubts
-from natgauge.results.model import FRAME_RATES, SHARE_OF_LINK, Interval, Repetition, Result
+from natgauge.results.model import FRAME_RATES, SHARE_OF_LINK, Repetition, Result
 from natgauge.results.parameters import Parameters
 
 
@@ -21,7 +21,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         folder: that holds the evidence.
     """
     parameters = parameters.with_settings(measured.parameters)
-    summary, interval = measured.summary, measured.summary.interval
+    summary = measured.summary
     return Result(
         metric=measured.metric,
         unit=measured.unit,
@@ -32,9 +32,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         maximum=summary.maximum,
         mean=summary.mean,
         standard_deviation=summary.standard_deviation,
-        median_interval=None
-        if interval is None
-        else Interval(lower=interval.lower, upper=interval.upper, coverage=interval.coverage),
+        median_interval=summary.interval,
         error=measured.error,
         limited_by=_limit(measured.limited_by),
         doubts=doubts.find(measured, parameters),

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.results.parameters import Parameters
+from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy
 
 SUMMARY_SCHEMA: Final = "natgauge-summary-2"
@@ -36,14 +37,6 @@ _MOST_SHOWN: Final = 60
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Interval(_Model):
-    """A range that holds the median of the population with probability `coverage` (0 to 1)."""
-
-    lower: float
-    upper: float
-    coverage: Annotated[float, Field(ge=0, le=1)]
 
 
 class Doubt(_Model):
@@ -109,7 +102,7 @@ class Result(_Model):
     maximum: float
     mean: float
     standard_deviation: float | None
-    median_interval: Interval | None
+    median_interval: ConfidenceInterval | None
     error: float | None
     limited_by: LimitedBy
     doubts: tuple[Doubt, ...]

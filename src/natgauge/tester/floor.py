@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError
-from natgauge.paired import over_rounds
 from natgauge.slices import LEAD_FRAMES
+from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.tester.cable import Cable, FrameKind, Share, untranslated_request
 from natgauge.trials import (
     Block,
@@ -123,11 +123,11 @@ def share_of(rounds: list[list[Pair]]) -> Share:
         BrokenError: they are too few for an interval.
     """
     shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
-    found = over_rounds(shares, ALPHA)
+    found = estimate_over_rounds(shares, ALPHA)
     if found is None:
         raise BrokenError("selftest: too few slices for an interval")
     floor = statistics.median(pair.floor for one in rounds for pair in one)
-    return Share(2 * SLICE_FRAMES * 1e9 / floor, found.ratio, found.low, found.high)
+    return Share(2 * SLICE_FRAMES * 1e9 / floor, found.value, found.lower, found.upper)
 
 
 def _pair(block: Block) -> Pair:

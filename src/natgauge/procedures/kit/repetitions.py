@@ -14,8 +14,9 @@ from natgauge.procedures.kit.ended_early import ENDED_EARLY, GoneError
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
-from natgauge.procedures.kit.summary import CONFIDENCE, median_interval
 from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, UNDECIDED, TimeUpError, stopped
+from natgauge.statistics.interval import CONFIDENCE
+from natgauge.statistics.order_statistics import median_interval
 
 #: Half the width of the median's interval, as a share of the median, at which "auto" stops repeating.
 NARROW = 0.025

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from natgauge.procedures.kit.summary import median_interval
 from natgauge.reports.html import apart, charts
 from natgauge.reports.html.charts import Axis, Line, Row
 from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
@@ -19,6 +18,7 @@ from natgauge.results import scalability
 from natgauge.results.comparing import comparable
 from natgauge.results.contrast import Contrast, contrast
 from natgauge.results.model import Result
+from natgauge.statistics.order_statistics import median_interval
 
 #: What grows with the number of connections, and is no other set-up for that.
 _WITH_CONNECTIONS: Final = frozenset(
@@ -298,21 +298,21 @@ def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
 
 
 def _ratio_row(one: Numbered, ratio: Contrast, factor: float, bound: scalability.Bound) -> dict[str, Any]:
-    value, lower = ratio.value * factor, ratio.lower * factor
+    value, lower = ratio.value * factor, ratio.interval.lower * factor
     # An end that is not bounded is drawn as long as the rest, and told.
-    bounded = ratio.upper != float("inf")
-    upper = ratio.upper * factor if bounded else 2 * value - lower
+    bounded = ratio.interval.upper != float("inf")
+    upper = ratio.interval.upper * factor if bounded else 2 * value - lower
     told_upper = f"{upper:.4g}" if bounded else "more"
     where = f"{short(one)}, {one[1].metric}"
     told_value = f"{bound} {value:.4g}" if bound else f"{value:.4g}"
-    tip = f"{where}: {told_value}, interval {lower:.4g} to {told_upper} ({ratio.coverage:.1%})"
+    tip = f"{where}: {told_value}, interval {lower:.4g} to {told_upper} ({ratio.interval.coverage:.1%})"
     return {
         "label": f"{short(one)}|{one[1].metric}",
         "value": value,
         "lower": lower,
         "upper": upper,
         "tip": tip,
-        "cells": (where, told_value, f"{lower:.4g} to {told_upper}", f"{ratio.coverage:.1%}"),
+        "cells": (where, told_value, f"{lower:.4g} to {told_upper}", f"{ratio.interval.coverage:.1%}"),
     }
 
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics that need no distribution: confidence intervals, their coverage, and interim analyses."""

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Autocorrelation of values in the order they were measured: intervals suppose independent values."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+#: Of fewer values an autocorrelation says nothing; the first interval of 95 % needs as many.
+LEAST_AUTOCORRELATED: Final = 6
+#: Standard deviations that 95 % of a normal distribution lie below; that of the estimate is 1 / sqrt(n).
+_ONE_SIDED_95: Final = 1.645
+
+
+def autocorrelation(values: Sequence[float]) -> float | None:
+    """Lag-1 autocorrelation of values in the order they were measured.
+
+    The plain estimate of n independent values has the mean -1/n; that is put back.
+
+    Returns:
+        About -1 to 1; None for fewer than `LEAST_AUTOCORRELATED` values, or where all are alike.
+    """
+    number = len(values)
+    if number < LEAST_AUTOCORRELATED:
+        return None
+    mean = statistics.fmean(values)
+    deviations = [value - mean for value in values]
+    square = sum(deviation * deviation for deviation in deviations)
+    if not square:
+        return None
+    return sum(this * following for this, following in pairwise(deviations)) / square + 1 / number
+
+
+def are_autocorrelated(values: Sequence[float]) -> bool:
+    """Whether values resemble the ones before them by more than 95 % of independent series would (one-sided).
+
+    Of few values only strong autocorrelation shows: False says that none was seen, not that there is none.
+    """
+    found = autocorrelation(values)
+    return found is not None and found > _ONE_SIDED_95 / math.sqrt(len(values))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Confidence intervals for ratios that were measured in rounds.
+
+A block visits two devices within some milliseconds, so the host's speed in that block cancels in the ratio of their
+work. Blocks of one round share more than the devices: the place of labs and of table entries in memory, for example.
+So rounds differ by more than their blocks explain (overdispersion), and an interval has to cover two kinds of noise:
+
+- from block to block: order statistics of all ratios,
+- from round to round: Student's t interval over the rounds' medians, on a logarithmic scale.
+
+The interval of a comparison reaches to the farther end of both.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from natgauge.statistics.interval import ConfidenceInterval, Estimate
+from natgauge.statistics.order_statistics import median_estimate
+
+#: Two rounds agree by chance too often: Student's factor for them is 12.7 at 95 %.
+LEAST_ROUNDS: Final = 3
+#: Halvings of the range of an angle below which a double has no more digits.
+_HALVINGS: Final = 60
+#: `math.exp` overflows a little beyond it.
+_LARGEST_LOG: Final = 700.0
+
+
+def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Estimate | None:
+    """The median ratio, with an interval that covers noise from block to block and from round to round.
+
+    Args:
+        rounds: the ratios of each round's blocks, 0 to infinity; empty where a round is void.
+        alpha: probability that the interval misses, at most.
+
+    Returns:
+        The median of all ratios and its interval; None with fewer than `LEAST_ROUNDS` rounds, or with too few blocks.
+    """
+    valid = [ratios for ratios in rounds if ratios]
+    if len(valid) < LEAST_ROUNDS:
+        return None
+    found = median_estimate([ratio for ratios in valid for ratio in ratios], alpha)
+    if found is None:
+        return None
+    low, high = _between_rounds([statistics.median(ratios) for ratios in valid], alpha)
+    interval = ConfidenceInterval(min(found.lower, low), max(found.upper, high), 1 - alpha)
+    return Estimate(found.value, interval, found.number)
+
+
+@lru_cache(maxsize=1024)
+def student_t(alpha: float, degrees: int) -> float:
+    """Student's t: the value that a variate with this distribution exceeds in magnitude with probability `alpha`.
+
+    Args:
+        alpha: both tails together, above 0 and below 1.
+        degrees: degrees of freedom, 1 or more.
+
+    Returns:
+        The factor by which a standard error is multiplied.
+    """
+    # P(|T| < t) in closed form over the angle atan(t / sqrt(degrees)): Abramowitz and Stegun 26.7.3 and 26.7.4.
+    low, high = 0.0, math.pi / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _within(middle, degrees) < 1 - alpha:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(degrees) * math.tan(low)
+
+
+def _between_rounds(medians: Sequence[float], alpha: float) -> tuple[float, float]:
+    """Student's t interval for the mean of the rounds' logarithms, as two ratios."""
+    if min(medians) <= 0 or math.isinf(max(medians)):
+        # In such a round one of the devices shows no work above the tester's own: ratios that far apart bound nothing.
+        return 0.0, math.inf
+    logs = [math.log(median) for median in medians]
+    centre = statistics.fmean(logs)
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    half = student_t(alpha, len(logs) - 1) * error
+    return math.exp(centre - half), math.exp(min(centre + half, _LARGEST_LOG))
+
+
+def _within(angle: float, degrees: int) -> float:
+    """P(|T| < sqrt(degrees) * tan(angle))."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = degrees % 2 == 1
+    term = cosine if odd else 1.0
+    total = 0.0
+    for power in range(2 + odd, degrees + 1, 2):
+        total += term
+        term *= cosine * cosine * (power - 1) / power
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total

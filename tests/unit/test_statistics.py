@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our statistics against scipy's, and against what stored intervals may be."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from itertools import combinations
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from scipy import stats
+
+from natgauge.statistics.interval import ConfidenceInterval
+from natgauge.statistics.order_statistics import median_coverage, median_estimate, median_interval, rank_of_end
+from natgauge.statistics.rounds import estimate_over_rounds, student_t
+from natgauge.statistics.two_samples import mann_whitney_counts, moses_interval, shift_coverage
+
+NUMBERS = [*range(1, 60), 100, 101, 1000, 1501, 20_000]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 30, 0.001])
+def test_ranks_of_the_median_are_those_of_the_binomial_distribution(alpha: float) -> None:
+    for number in NUMBERS:
+        rank = rank_of_end(number, alpha)
+        assert rank == 0 or stats.binom.cdf(rank - 1, number, 0.5) <= alpha / 2
+        assert stats.binom.cdf(rank, number, 0.5) > alpha / 2
+
+
+@pytest.mark.parametrize("number", [2, 5, 6, 20, 101, 1500])
+def test_the_coverage_of_a_median_is_that_of_the_binomial_distribution(number: int) -> None:
+    for rank in {1, number // 3 or 1, number // 2}:
+        missed = 2 * stats.binom.cdf(rank - 1, number, 0.5)
+        assert median_coverage(number, rank) == pytest.approx(1 - missed, abs=1e-12)
+
+
+def test_both_intervals_of_a_median_are_scipys_of_a_quantile() -> None:
+    dice = random.Random(2)  # noqa: S311 - a simulation
+    for number in (6, 7, 10, 25, 100):
+        values = [dice.gauss(0, 1) for _ in range(number)]
+        theirs = stats.quantile_test(values, q=0, p=0.5).confidence_interval(confidence_level=0.95)
+        found, estimate = median_interval(values), median_estimate(values, 0.05)
+        assert found is not None
+        assert estimate is not None
+        assert (found.lower, found.upper) == (theirs.low, theirs.high)
+        assert estimate.interval == found
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 7, 11, 100])
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.05 / 30, 1e-4])
+def test_student_t_is_scipys(alpha: float, degrees: int) -> None:
+    assert student_t(alpha, degrees) == pytest.approx(stats.t.isf(alpha / 2, degrees), rel=1e-9)
+
+
+def test_the_interval_over_rounds_that_differ_is_students_of_their_logarithms() -> None:
+    medians = [0.9, 1.0, 1.2, 1.05, 0.97]
+    found = estimate_over_rounds([[median] * 50 for median in medians], 0.05)
+    logs = [math.log(median) for median in medians]
+    low, high = stats.t.interval(0.95, len(logs) - 1, loc=sum(logs) / len(logs), scale=stats.sem(logs))
+    assert found is not None
+    assert found.lower == pytest.approx(min(math.exp(low), 0.97))
+    assert found.upper == pytest.approx(max(math.exp(high), 1.05))
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 3), (4, 4), (5, 5), (3, 7)])
+def test_counts_of_the_mann_whitney_statistic_are_those_of_all_orders(first: int, second: int) -> None:
+    places = range(first + second)
+    ranks = Counter(sum(chosen) - first * (first - 1) // 2 for chosen in combinations(places, first))
+    assert list(mann_whitney_counts(first, second)) == [ranks[value] for value in range(first * second + 1)]
+
+
+@pytest.mark.parametrize(("first", "second"), [(4, 4), (5, 5), (6, 9), (10, 10)])
+def test_a_shift_is_covered_as_often_as_scipys_exact_mann_whitney_test_says(first: int, second: int) -> None:
+    for rank in range(1, first * second // 2):
+        # Values without ties whose statistic is rank - 1: all of one sample below the other, then pairs exchanged.
+        one = [float(value) for value in range(first)]
+        other = [first + float(value) for value in range(second)]
+        swaps = rank - 1
+        for place in reversed(range(first)):
+            moved = min(swaps, second)
+            one[place] = other[moved - 1] + 0.5 + place * 1e-3 if moved else one[place]
+            swaps -= moved
+        test = stats.mannwhitneyu(one, other, method="exact")
+        assert min(test.statistic, first * second - test.statistic) == rank - 1
+        assert shift_coverage(first, second, rank) == pytest.approx(1 - test.pvalue, abs=1e-12)
+
+
+def test_the_interval_of_a_shift_holds_exactly_what_mann_whitney_does_not_reject() -> None:
+    dice = random.Random(3)  # noqa: S311 - a simulation
+    first = [dice.gauss(0, 1) for _ in range(7)]
+    second = [dice.gauss(1, 1) for _ in range(6)]
+    differences = [after - before for before in first for after in second]
+    found = moses_interval(differences, differences, len(first), len(second))
+    for end, outwards in ((found.lower, -1e-9), (found.upper, 1e-9)):
+        kept = stats.mannwhitneyu(first, [value - (end - outwards) for value in second], method="exact")
+        rejected = stats.mannwhitneyu(first, [value - (end + outwards) for value in second], method="exact")
+        assert kept.pvalue > 0.05 >= rejected.pvalue
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        '{"lower": 1, "upper": 2}',
+        '{"lower": 1, "upper": 2, "coverage": 1.5}',
+        '{"lower": 1, "upper": Infinity, "coverage": 0.9}',
+        '{"lower": 1, "upper": 2, "coverage": 0.9, "median": 1.5}',
+    ],
+)
+def test_a_stored_interval_that_is_none_is_refused(stored: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(ConfidenceInterval).validate_json(stored)
