@@ -28,6 +28,7 @@ from tests.labs.trying import decided, passing
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.duts import far_side
 from natgauge.duts.gateway import Gateway
 from natgauge.errors import BrokenError, HostError
@@ -37,6 +38,7 @@ from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.locks import directory_of
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.events import Event
+from natgauge.reports.text import read_summary
 from natgauge.trials import Progress
 
 pytestmark = pytest.mark.skipif(len(usable_cpus()) < 2, reason="a server wants a core of its own")
@@ -53,6 +55,22 @@ RATE, QUERIES = 5_000.0, 1_500
 ASKED = replace(
     PLAN, phase1_rate=2_000.0, phase2=Phase2Plan(RATE, 0.0, QUERIES / RATE), loss_tolerance=0.0, handed_on=True
 )
+CAMPAIGN = f"""
+name = "served"
+devices = ["nftables-nat44"]
+profile = "quick"
+
+[lab]
+lab_name = "{NAME}"
+placement = "shared"
+
+[[measure]]
+metric = "resolution-rate"
+far_side = "knot"
+connection_rate = 50_000
+error = "50%"
+trial_seconds = 0.2
+"""
 #: Each answer, right or wrong, is in one of these; a query that is none is in another one.
 STATISTICS = {
     "knot": 'knotc -c "$NG_WORK/knot.conf" stats mod-stats | sed -n "s/.*response-code.\\(.*\\). = /\\1 /p"',
@@ -169,6 +187,21 @@ def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: 
     asking_trials = [trial for trial in trials if trial["plan"]["query"]]
     assert asking_trials
     assert all(trial["request"]["frame"]["handed_on"] for trial in asking_trials)
+
+
+@alone
+@soak
+@pytest.mark.slow("two searches: the server behind the device, and the server alone")
+def test_a_campaign_tells_what_the_server_does_alone(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(CAMPAIGN)
+    folder, _ = run(RunOrder(plan=plan, out=tmp_path / "out"))
+    (found,) = map(read_summary, (folder / "results").iterdir())
+    alone = found.number("server_alone")
+    assert alone is not None
+    assert 1_000 < found.median < 10 * alone
+    (doubt,) = [doubt.text for doubt in found.doubts if doubt.word == "real server"]
+    assert f"without the device it answered up to {alone:,.0f} queries/s" in doubt
 
 
 @alone

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -78,6 +78,8 @@ class Benches:
         killed: is asked before each trial.
         refuses: the metric that no device is fit for.
         breaks: raised when the device of this name is made ready.
+        own_part: what is found of the tester's own part after each repetition in turn; nothing after the last one.
+        timed: the plan of each trial that passed last, when the tester's own part was measured, and what was known.
     """
 
     gateway: Callable[[Cell], Gateway] = lambda _cell: Gateway(establishes=30_000, forwards=60_000)
@@ -86,6 +88,8 @@ class Benches:
     killed: Dies = field(default_factory=Dies)
     refuses: str = ""
     breaks: Mapping[str, Exception] = field(default_factory=dict)
+    own_part: list[Mapping[str, float]] = field(default_factory=list)
+    timed: list[tuple[TrialPlan | None, set[str]]] = field(default_factory=list)
 
     def __call__(self, cell: Cell, _watch: Watch) -> Simulated:
         """Plan the bench of a cell."""
@@ -113,7 +117,13 @@ class Simulated:
         parameters = Parameters.grouped(
             settings=plain(planned.settings.parameters()), device={"dut": str(self.cell.dut)}
         )
-        return Prepared(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)})
+        return Prepared(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)}, self.own_part)
+
+    def own_part(self, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
+        """What the test says, without what is known."""
+        self.benches.timed.append((passed, set(known)))
+        found = self.benches.own_part.pop(0) if self.benches.own_part else {}
+        return {name: value for name, value in found.items() if name not in known}
 
     def __enter__(self) -> Self:
         self.benches.cells.append(self.name)

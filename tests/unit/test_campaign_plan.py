@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import PlannedCell, points
-from natgauge.campaigns.estimate import estimate
+from natgauge.campaigns.estimate import VISIT_SECONDS, estimate, repetitions
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import PlanError, parse, read
 from natgauge.campaigns.spread.resources import MACHINE_WIDE, needs
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.host import machine
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.cpus import as_if, usable_cpus
 from natgauge.procedures import procedures
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"
@@ -382,6 +383,17 @@ def test_every_metric_is_estimated(metric: str) -> None:
     assert 0 < once.seconds < 3600
     (more,) = cells(**plain, repetitions=6)
     assert estimate([more]).trials == 2 * once.trials
+
+
+def test_a_server_is_measured_alone_once_for_all_repetitions() -> None:
+    measure = [{"metric": "resolution-rate", "most_seconds": 600, "far_side": "knot"}]
+    plain: dict[str, Any] = {"series": {}, "traffic": {"connections": 1000}, "device": {}, "measure": measure}
+    with as_if(2):
+        (point,) = cells(**plain, devices=["nftables-nat44"], lab={"placement": "shared"}, repetitions=4)
+        once = repetitions(point)["resolution-rate"].seconds
+    assert 0 < once < ALONE_SECONDS
+    assert estimate([point]).seconds == pytest.approx(4 * (once + VISIT_SECONDS) + once)
+    assert estimate([point]).most_seconds == 4 * (600 + VISIT_SECONDS) + ALONE_SECONDS
 
 
 def test_the_layout_of_the_file_is_no_part_of_the_plan() -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: A server listens on each of its addresses, with a socket for each of its cores.
 MOST_ADDRESSES: Final = 64
 #: How long the server alone may be measured, in seconds.
-_ALONE_SECONDS: Final = 120.0
+ALONE_SECONDS: Final = 120.0
 #: Connections over which it is asked alone: as many as one address has unprivileged ports, where not fewer are wanted.
 _ALONE_CONNECTIONS: Final = 64_512
 
@@ -174,7 +174,7 @@ def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, 
         "placement": "shared",
         "own_processes": False,
         "repeat": 1,
-        "most_seconds": _ALONE_SECONDS,
+        "most_seconds": ALONE_SECONDS,
         # It opens no connections, so any rate of phase 1 is safe that its queries are.
         "connection_rate": measurer.highest_rate,
     }

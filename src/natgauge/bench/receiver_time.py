@@ -21,12 +21,17 @@ from natgauge.trials import ReceiverTime
 LONGEST_PHASE_SECONDS: Final = 1.0
 
 
-def receiver_seconds(measurer: LabMeasurer) -> float | None:
+def receiver_seconds(measurer: LabMeasurer, passed: TrialPlan | None = None) -> float | None:
     """Seconds that the receiver ran for a frame on the device's cores; None = no trial passed, or it cannot be told.
 
-    One trial is run; nothing of it is judged or kept. Its rates are those of the last trial that passed.
+    One trial is run; nothing of it is judged or kept.
+
+    Args:
+        measurer: on whose bench the trial is run.
+        passed: plan of a trial that passed, which may have been run on an earlier bench; None = the plan of this
+            measurer's last trial that passed.
     """
-    plan = measurer.passed
+    plan = measurer.passed if passed is None else passed
     if plan is None or measurer.place.placement != "isolated":
         return None
     measurer.watch.stage("timing the tester's receivers on the device's cores")

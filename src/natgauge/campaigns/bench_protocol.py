@@ -3,17 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, Self
 
-from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.far_side import rate_alone
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.question import Cell
+from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.measure import parameters_of
-from natgauge.measurer import Measurer
+from natgauge.campaigns.recording import RECEIVER_SECONDS, SERVER_ALONE
+from natgauge.measurer import Measurer, TrialPlan
 from natgauge.results.parameters import Parameters
+
+#: Measures the tester's own part after the trials of a repetition. The first argument is the plan of the last trial
+#: that passed, or None if no trial passed; the second has the names of the figures that earlier repetitions know.
+#: Returns the other figures, as far as they apply and can be measured: `RECEIVER_SECONDS` and `SERVER_ALONE`.
+OwnPart = Callable[[TrialPlan | None, Collection[str]], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +33,13 @@ class Prepared:
         measurer: performs its trials.
         parameters: all that decides its figure.
         device: what runs and how it is set; None when the device is not ours.
+        own_part: measures what the tester's receivers take of the device's cores, and a real server alone.
     """
 
     measurer: Measurer
     parameters: Parameters
     device: Mapping[str, Any] | None
+    own_part: OwnPart
 
 
 class CampaignBench(Protocol):
@@ -77,7 +88,16 @@ class LabBench:
         """The device is started, or fit anew, and was seen to forward."""
         ready = self._bench.ready(planned, recorder)
         device = None if self._bench.device is None else self._bench.device.as_dict()
-        return Prepared(ready.measurer, parameters_of(self._bench, ready, self._facts()), device)
+        parameters = parameters_of(self._bench, ready, self._facts())
+        return Prepared(ready.measurer, parameters, device, partial(self._own_part, ready))
+
+    def _own_part(self, ready: Ready, passed: TrialPlan | None, known: Collection[str]) -> Mapping[str, float]:
+        found: dict[str, float | None] = {}
+        if RECEIVER_SECONDS not in known:
+            found[RECEIVER_SECONDS] = receiver_seconds(ready.measurer, passed)
+        if SERVER_ALONE not in known:
+            found[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, self._bench.around.outside.family)
+        return {name: value for name, value in found.items() if value is not None}
 
     def __enter__(self) -> Self:
         self._bench.__enter__()

@@ -6,7 +6,7 @@ A visit knows nothing of the journal beyond the lines it hands on, so it may be 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -142,6 +142,7 @@ class CellRun:
                 recorder=recorder,
                 watch=self.watch,
                 most=measurement.most_repetitions,
+                known={name for one in self._ended(measurement) for name in one.own_part},
             )
             try:
                 running.run(under_way)
@@ -156,6 +157,9 @@ class CellRun:
                 cause = self._cause(error)
                 self.note("broken", scope="measurement", device=self.point.device, **where, cause=cause)
             return ""
+
+    def _ended(self, measurement: CellMeasurement) -> Sequence[RecordedRepetition]:
+        return self.state.measurement(self.point.name, measurement.name).ended
 
     def _refuse_other_version(self, ready: Prepared) -> None:
         """Repetitions of one result are of one device. Of several workers each has its own; such a result is `mixed`.

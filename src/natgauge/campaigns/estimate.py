@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.duts.fitness import choose, octets_needed
 from natgauge.errors import NatgaugeError
@@ -32,7 +33,7 @@ from natgauge.measurer import (
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
-from natgauge.words import Family, Quantity
+from natgauge.words import TESTER, Family, Quantity
 
 #: What the made-up device does, per second; and the tester.
 ASSUMED_CONNECTIONS: Final = 300_000.0
@@ -147,6 +148,10 @@ def of_cell(point: PlannedCell) -> Estimate:
         end = measurement.planned.settings.most_seconds
         endless = endless or end is None
         most += (end or 0.0) * measurement.most_repetitions
+        if measurement.planned.settings.far_side != TESTER:
+            # One repetition measures the server alone, too.
+            seconds += min(once.seconds, ALONE_SECONDS)
+            most += ALONE_SECONDS
     return Estimate(
         trials=trials,
         seconds=seconds,

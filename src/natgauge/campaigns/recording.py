@@ -24,6 +24,10 @@ MACHINE: Final = (
     "natgauge", "kernel", "kernel_parameters", "cpus_online", "hypervisor", "governor", "smt", "mitigations",
     "clock_source",
 )  # fmt: skip
+#: Figures that are measured once a trial has passed, by their name in a campaign's journal: what the tester's receiver
+#: takes of an isolated device's cores, s a frame, and what the real server answers without a device, queries/s.
+RECEIVER_SECONDS: Final = "receiver_seconds"
+SERVER_ALONE: Final = "server_alone"
 
 
 def moving_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,6 +114,11 @@ def with_server(parameters: Parameters, alone: float | None) -> Parameters:
     if "server_version" not in parameters.place:
         return parameters
     return parameters.model_copy(update={"place": {**parameters.place, "server_alone": alone}})
+
+
+def with_own_part(parameters: Parameters, found: Mapping[str, float]) -> Parameters:
+    """The same with the tester's own part, by the names of the journal; a missing figure is not known."""
+    return with_server(with_receiver(parameters, found.get(RECEIVER_SECONDS)), found.get(SERVER_ALONE))
 
 
 def with_beside(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.journal import EVIDENCE, entries
 from natgauge.campaigns.measure import keep
-from natgauge.campaigns.recording import with_conduct
+from natgauge.campaigns.recording import with_conduct, with_own_part
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
 from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
@@ -46,6 +46,7 @@ class RepetitionRun:
         recorder: that the measurer's trials are written to.
         watch: is told of trials that are run.
         most: repetitions there will be, at most.
+        known: names of the figures of the tester's own part that earlier repetitions have.
     """
 
     note: AppendLine
@@ -55,6 +56,7 @@ class RepetitionRun:
     recorder: Memory
     watch: Watch
     most: int
+    known: Collection[str]
 
     def run(self, known: RecordedRepetition) -> None:
         """Run it, or what is left of it, to its end.
@@ -92,12 +94,14 @@ class RepetitionRun:
         measured = procedure.measure(measurer, self.planned.settings, observe, clock=measurer.clock)
         if measurer.replaying:
             raise ReplayError("the journal has more answers than this repetition asks for")
+        seconds = measurer.clock()
         self.note(
             "repetition-ended",
             **self.where,
             repetition=known.number,
             measured=_slim(measured),
-            seconds=measurer.clock(),
+            seconds=seconds,
+            own_part=self.ready.own_part(measurer.passed, self.known),
         )
 
     def _keep(self, number: int, answer: RecordedCall) -> None:
@@ -174,7 +178,8 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
         store = Store(making)
         whole = joined([parameters[at] for at in counted(results)], measurement.metric)
         conduct = _conduct([ended.repetitions[at] for at in counted(results)])
-        run = with_conduct(_as_asked(whole, measurement), conduct)
+        found = {name: value for one in ended.repetitions for name, value in one.own_part.items()}
+        run = with_own_part(with_conduct(_as_asked(whole, measurement), conduct), found)
         store.write_plan(run.flat())
         store.write_recipe(as_played(point.recipe), digest(point.recipe))
         store.write_environment({"machine": first["machine"], "device": first["device"]})

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan, Verdict
 from natgauge.slices import CostPlan, CostRound
 
 _ANSWERS: Final[Mapping[str, Any]] = {
@@ -66,6 +66,7 @@ class ReplayingMeasurer(Measurer):
 
     Attributes:
         replayed: answers given from the journal so far.
+        passed: plan of the last trial that passed, whether it was run now or in an earlier session.
     """
 
     def __init__(  # noqa: PLR0913 - how the repetition began, each by its name
@@ -95,6 +96,7 @@ class ReplayingMeasurer(Measurer):
         self._ring = ring
         self._keep = keep
         self.replayed = 0
+        self.passed: TrialPlan | None = None
         self._offset = 0.0
         self._live_since = time.monotonic()
 
@@ -127,6 +129,7 @@ class ReplayingMeasurer(Measurer):
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run one trial, or give the outcome it had."""
         found: TrialOutcome = self._ask("measure", lambda live: live.measure(plan), plan)
+        self.passed = plan if found.verdict is Verdict.PASS else self.passed
         return found
 
     def empty_timed(self) -> TearDown:

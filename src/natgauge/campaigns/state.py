@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -27,6 +27,8 @@ class RecordedRepetition:
         answers: of the measurer, so far.
         measured: what came of it, plain; None = it has not ended.
         seconds: it took, without those between sessions.
+        own_part: figures of the tester's receivers and of the server alone that were measured after its trials, by
+            their names in the journal.
     """
 
     number: int
@@ -34,6 +36,7 @@ class RecordedRepetition:
     answers: list[RecordedCall] = field(default_factory=list)
     measured: Any = None
     seconds: float = 0.0
+    own_part: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def result(self) -> MeasurementResult:
@@ -155,6 +158,7 @@ class CampaignState:
     def _take_repetition_ended(self, entry: JournalLine) -> None:
         repetition = self._of(entry).repetitions[-1]
         repetition.measured, repetition.seconds = entry["measured"], entry["seconds"]
+        repetition.own_part = entry.get("own_part", {})
         # Nobody asks for them again, and they are many.
         repetition.answers = []
 

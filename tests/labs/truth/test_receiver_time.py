@@ -10,7 +10,27 @@ from tests.labs.truth.test_tester import streams_of, trial_request
 
 import natgauge
 from natgauge import trials
+from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.labs.netns import NetnsLab
+from natgauge.reports.text import read_summary
+
+PLAN = """
+name = "timed"
+devices = ["linux-ipv4"]
+profile = "quick"
+
+[lab]
+lab_name = "truth-campaign"
+placement = "isolated"
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "throughput"
+error = "50%"
+trial_seconds = 0.2
+"""
 
 
 def test_every_frame_that_arrives_is_one_run_of_a_receiver_and_takes_longer_than_nothing() -> None:
@@ -38,3 +58,17 @@ def test_a_rate_on_the_devices_own_cores_says_what_the_tester_took_of_them(tmp_p
     told = [doubt["text"] for doubt in document["doubts"] if doubt["word"] == "tester on device cores"]
     assert len(told) == (share >= 0.01)
     assert all(f"{taken:.0f} ns of " in text and f"{share:.1%} too low" in text for text in told)
+
+
+def test_a_campaign_says_what_the_tester_took_as_a_measurement_does(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    folder, _ = run(RunOrder(plan=plan, out=tmp_path / "out"))
+    (found,) = map(read_summary, (folder / "results").iterdir())
+    taken = found.number("receiver_ns")
+    assert taken is not None
+    assert taken > 0
+    told = [doubt.text for doubt in found.doubts if doubt.word == "tester on device cores"]
+    assert all(f"{taken:.0f} ns of " in text for text in told)
+    share = taken * 1e-9 * found.figures["frames_per_second_total"] / found.device_cores
+    assert len(told) == (found.limited_by == "device" and share >= 0.01)
