@@ -13,15 +13,18 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from tests.unit.made_results import made
+from tests.unit.made_results import grouped, made
 
 from natgauge.campaigns.store import Store
 from natgauge.cli import run
+from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.reports import csv_table, draft, latex, markdown, text
 from natgauge.reports.shown import below, lines_of
 from natgauge.reports.stored import find
+from natgauge.results.making import make
 from natgauge.results.model import Result
 
+FIGURES = ("typical_latency_us", "worst_case_latency_us")
 DOUBTS = [{"word": "single repetition", "text": "one"}, {"word": "wide spread", "text": "wide"}]
 
 
@@ -61,6 +64,34 @@ def test_every_form_has_delays_with_and_without_the_frames_that_were_due_in_stal
         assert "25017" in said
         assert "11.2" in said
     assert "stalls" not in markdown.table([made([1.0])])
+
+
+def test_every_form_has_the_medians_of_both_latencies() -> None:
+    """RFC 8219 section 7.2: both are medians over all repetitions; that of one repetition is another figure."""
+    each = [(10.0, 80.0), (12.0, 33.0), (11.0, 25.0)]
+    measured = make_result(
+        "latency", "us", {"repeat": 3},
+        [
+            Measurement(typical, None, "device", {}, figures=dict(zip(FIGURES, (typical, worst), strict=True)))
+            for typical, worst in each
+        ],
+    )  # fmt: skip
+    result = make(measured, grouped({"dut": "x"}))
+    both = "Typical latency (median) 11 us, worst case latency (99.9th percentile) 33 us; each is the median of 3"
+    assert both in text.verdict(result)
+    assert "store and forward devices (RFC 1242 section 3.8)" in text.verdict(result)
+    for form in (text, markdown, latex, draft):
+        (line,) = (line for line in form.table([result]).splitlines() if "worst case latency" in line)
+        assert re.findall(r"\b\d+\b", line) == ["33"]
+    heading, line = csv.reader(io.StringIO(csv_table.table([result])))
+    assert dict(zip(heading, line, strict=True))["worst case latency (us)"] == "33.0"
+
+
+def test_a_single_repetition_is_not_called_a_median() -> None:
+    figures = dict(zip(FIGURES, (10.0, 25.0), strict=True))
+    said = text.verdict(made([10.0], metric="latency", unit="us", figures=figures))
+    assert "worst case latency (99.9th percentile) 25 us." in said
+    assert "RFC 1242" not in text.verdict(made([10.0]))
 
 
 def rows_of_draft(found: str) -> list[list[list[str]]]:

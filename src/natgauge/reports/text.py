@@ -65,6 +65,7 @@ def sentences(result: Result) -> list[str]:
     """How sure it is, under which conditions, what limited it, how the trials ended."""
     return [
         _certainty(result),
+        *_latency(result),
         _conditions(result),
         *_link(result),
         f"Limited by {_LIMITS[result.limited_by]}.",
@@ -139,6 +140,18 @@ def _certainty(result: Result) -> str:
         return f"{spread}."
     found = "no rate failed" if result.error is None else f"error of the search {number(result.error)}"
     return f"{spread}; {found}."
+
+
+def _latency(result: Result) -> Iterator[str]:
+    """Both latencies of RFC 8219 section 7.2, and the definition of RFC 1242 that a report must state."""
+    figures = [result.figures.get(name) for name in ("typical_latency_us", "worst_case_latency_us")]
+    if None in figures:
+        return
+    typical, worst = map(number, figures)
+    count = len(result.repetitions)
+    of = "" if count == 1 else f"; each is the median of {count} repetitions"
+    yield f"Typical latency (median) {typical} us, worst case latency (99.9th percentile) {worst} us{of}."
+    yield "Delays run from sending to arrival: latency of store and forward devices (RFC 1242 section 3.8)."
 
 
 def _conditions(result: Result) -> str:
