@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from natgauge.errors import UsageError
+from natgauge.notes import Note
 from natgauge.words import QUANTITIES, Quantity
 
 #: Frames of one slice, as few as tell anything and as many as still end soon.
@@ -97,12 +98,13 @@ _LEAST_OPENING_BLOCKS: Final = 3
 _STANDING_BLOCKS: Final = 240
 
 
-def interruption_notes(interrupted: int, slices: int) -> list[str]:
+def interruption_notes(interrupted: int, slices: int) -> list[Note]:
     """A note on slices in which the core was taken away for more than 1 ms; none where they are few."""
     if interrupted <= _MANY_INTERRUPTED * slices:
         return []
     share = interrupted / slices
-    return [f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"]
+    text = f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
+    return [Note("trials", text, interrupted)]
 
 
 def read_quantities(text: str) -> tuple[Quantity, ...]:

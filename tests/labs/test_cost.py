@@ -26,7 +26,9 @@ def labs() -> list[str]:
 
 def hot_spots(found: natgauge.Answer) -> str:
     """Where a frame from the Initiator spends its time."""
-    (told,) = (note for note in found.result.notes if note.startswith("hot spots of a frame from the Initiator"))
+    (told,) = (
+        note.text for note in found.result.notes if note.text.startswith("hot spots of a frame from the Initiator")
+    )
     return told
 
 

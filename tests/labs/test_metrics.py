@@ -65,4 +65,4 @@ def test_latency_stands_beside_the_testers_own(tmp_path: Path) -> None:
     figures = found.result.figures
     assert 0 < figures["minimum_us"] <= figures["typical_latency_us"] <= figures["worst_case_latency_us"]
     assert figures["worst_case_latency_us"] <= figures["maximum_us"]
-    assert any("the tester's own part" in note for note in found.result.notes)
+    assert any("the tester's own part" in note.text for note in found.result.notes)

@@ -36,7 +36,7 @@ def made(
 ) -> Result:
     """A result with these repetitions; any field by name, parameters by theirs."""
     document = {
-        "schema": "natgauge-summary-2",
+        "schema": "natgauge-summary-3",
         "metric": "throughput",
         "unit": "frames/s",
         "median": values[0] if median is None else median,

@@ -18,19 +18,20 @@ ROOT = Path(natgauge.__file__).parent
 #: What each package or module may import of the others; whatever stands in no line is on no floor.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "notes": set(),
     "options": set(),
     "paired": set(),
     "statistics": set(),
     "toml_text": set(),
     "version": set(),
     "words": set(),
-    "slices": {"errors", "words"},
+    "slices": {"errors", "notes", "words"},
     "host": {"errors", "version", "words"},
     "measurer": {"errors", "slices", "words"},
     "facts": {"measurer", "words"},
     "verdicts": {"facts", "measurer"},
-    "procedures": {"errors", "measurer", "paired", "slices", "statistics", "words"},
-    "results": {"errors", "measurer", "procedures", "statistics", "words"},
+    "procedures": {"errors", "measurer", "notes", "paired", "slices", "statistics", "words"},
+    "results": {"errors", "measurer", "notes", "procedures", "statistics", "words"},
     "published": {"errors", "results", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
@@ -44,14 +45,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "trials", "verdicts", "words",
     },
     "campaigns": {
-        "bench", "duts", "errors", "host", "labs", "measurer", "options", "procedures", "results", "slices", "tester",
-        "toml_text", "version", "words",
+        "bench", "duts", "errors", "host", "labs", "measurer", "notes", "options", "procedures", "results", "slices",
+        "tester", "toml_text", "version", "words",
     },
     "comparisons": {
-        "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "options", "paired", "procedures",
+        "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "notes", "options", "paired", "procedures",
         "results", "slices", "statistics", "tester", "trials", "words",
     },
-    "reports": {"campaigns", "errors", "measurer", "procedures", "published", "results", "statistics", "words"},
+    "reports": {
+        "campaigns", "errors", "measurer", "notes", "procedures", "published", "results", "statistics", "words",
+    },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -16,6 +16,7 @@ from natgauge.campaigns.status import status
 from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.notes import Note
 from natgauge.reports.text import read_summary
 
 __all__ = ["quick_disk"]
@@ -127,7 +128,7 @@ def test_repetitions_before_a_break_are_kept_and_say_so(tmp_path: Path) -> None:
     campaign(tmp_path, benches)
     found = read_summary(tmp_path / "out" / "results" / "linux-ipv4-connections-1000-connection-rate")
     assert len(found.repetitions) == 1
-    assert "broken after 1 of 2 repetitions: the device is gone" in found.notes
+    assert Note("ended early", "broken after 1 of 2 repetitions: the device is gone") in found.notes
     assert "single repetition" in [doubt.word for doubt in found.doubts]
 
 
@@ -158,7 +159,7 @@ def test_a_result_that_lacked_repetitions_is_made_anew_when_they_are_there(tmp_p
     for folder in (tmp_path / "out" / "results").iterdir():
         found = read_summary(folder)
         assert len(found.repetitions) == 2
-        assert not any("broken" in note for note in found.notes)
+        assert not any("broken" in note.text for note in found.notes)
 
 
 def test_only_some_cells_are_visited_and_the_rest_is_left_for_later(tmp_path: Path) -> None:

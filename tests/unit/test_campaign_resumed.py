@@ -167,7 +167,7 @@ def test_time_between_sessions_is_not_time_of_the_repetition(tmp_path: Path, mon
         campaign(folder, benches, plan=plan)
         found.append((asked(folder), results(folder)))
     assert found[0] == found[1]
-    assert any("undecided" in note for one in found[0][1].values() for note in one[3])
+    assert any(note["word"] == "undecided" for one in found[0][1].values() for note in one[3])
 
 
 def test_a_device_that_answers_otherwise_has_its_repetition_begun_anew(tmp_path: Path) -> None:

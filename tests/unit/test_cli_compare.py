@@ -211,7 +211,7 @@ def test_labs_that_cannot_be_made_again_leave_what_is_known(
     assert (document["quantities"][0]["low"] is not None) == (rounds >= by_slices.BySlices.first_look)
     (note,) = document["notes"]
     named = f"{rounds} round" if rounds == 1 else f"{rounds} rounds"
-    assert note.startswith(f"ended after {named} by an error: table_size: another natgauge")
+    assert note["text"].startswith(f"{named} were measured, then an error: table_size: another natgauge")
 
 
 def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
@@ -254,7 +254,8 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     document = json.loads(capsys.readouterr().out)
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
     assert document["quantities"][0]["low"] is None
-    assert document["notes"] == ["time for 2 rounds: a confidence interval takes 3, so use --most-seconds 60 or more"]
+    text = "2 rounds; a confidence interval takes 3, so use --most-seconds 60 or more"
+    assert document["notes"] == [{"word": "time used up", "text": text, "count": 1, "value": None}]
 
 
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:
@@ -345,8 +346,10 @@ def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
     of_ds_lite = document["quantities"][0]["nanoseconds"]
     assert of_ds_lite / document["hop_nanoseconds"]["up"] == pytest.approx(3400 / 800, rel=0.05)
     (note,) = document["notes"]
-    assert note.startswith("the chains have unequal numbers of devices (map-e 2, ds-lite 3): each further device adds")
-    assert f"up {document['hop_nanoseconds']['up']:,.0f} ns" in note
+    assert note["text"].startswith(
+        "the chains have unequal numbers of devices (map-e 2, ds-lite 3): each further device adds"
+    )
+    assert f"up {document['hop_nanoseconds']['up']:,.0f} ns" in note["text"]
     assert run([*UNEQUAL, "--unlike"]) == 0
     shown = capsys.readouterr().out
     assert "; 3 devices, the baseline has 2\n" in shown

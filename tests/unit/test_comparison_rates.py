@@ -149,7 +149,7 @@ def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World) -
         rounds = found.document["rounds"]
         assert rounds < least
         assert found.figures[0].low is None
-        assert found.document["notes"][-1].startswith(f"time for {rounds} rounds: a confidence interval takes {least},")
+        assert found.document["notes"][-1]["text"].startswith(f"{rounds} rounds; a confidence interval takes {least},")
 
 
 def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited() -> None:
@@ -406,7 +406,7 @@ def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
     monkeypatch.setattr(Bench, "__enter__", limited)
     found = natgauge.compare(*names, connections=20_000, seed=1, quantities="new")
     assert (found.decided, found.exit_status, found.document["rounds"]) == (False, 11, made // 3)
-    assert any("by an error: hash_size: another natgauge" in note for note in found.document["notes"])
+    assert any("then an error: hash_size: another natgauge" in note["text"] for note in found.document["notes"])
     assert world.started
 
 

@@ -205,7 +205,9 @@ def test_controls_that_fail_by_chance_change_no_answer_and_are_counted(chance: f
     assert device.failed > 0
     outcomes = [attempt.outcome for one in found.measurements for attempt in one.attempts]
     assert sum(outcome.asked_again for outcome in outcomes) == device.failed
-    assert any(note.startswith(f"{device.failed} tries of commands to the device failed in") for note in found.notes)
+    assert any(
+        note.text.startswith(f"{device.failed} tries of commands to the device failed in") for note in found.notes
+    )
 
 
 @pytest.mark.parametrize("trial", [1, 2, 4, 9])

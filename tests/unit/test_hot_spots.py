@@ -67,7 +67,7 @@ def test_the_cost_tells_them_for_each_quantity_from_a_round_that_is_not_timed(mo
 
     monkeypatch.setattr(type(simulated), "costs", lambda _self, plan: costs(plan))
     told = measured(simulated, hot_spots=True, repeat=1, quantities="new,up")
-    notes = [note for note in told.notes if note.startswith("hot spots of ")]
+    notes = [note.text for note in told.notes if note.text.startswith("hot spots of ")]
     assert notes[0] == "hot spots of the first frame of a connection: nf_conntrack_in 12.5%, veth_xmit 6.0%"
     assert len(notes) == 2
     sampled = [plan for plan in simulated.rounds if plan.sampled]

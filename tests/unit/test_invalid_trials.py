@@ -98,7 +98,9 @@ def test_a_load_that_stays_undecided_is_left_out_where_another_one_is_the_value(
     result = frame_loss.PROCEDURE.measure(_DisturbedAt(forwards=5e5), settings)
     rows = result.measurements[0].series
     assert [row["offered_percent"] for row in rows] == [100, 90, 70, 60, 50, 40]
-    assert any(note.startswith("800000 frames/s: 2 trials were INVALID, the last one because") for note in result.notes)
+    assert any(
+        note.text.startswith("800000 frames/s: 2 trials were INVALID, the last one because") for note in result.notes
+    )
 
 
 def test_a_capacity_without_a_decision_is_none() -> None:

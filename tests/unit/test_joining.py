@@ -9,10 +9,11 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.measurer import Verdict
+from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.joining import join
 from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME
+from natgauge.procedures.kit.time_budget import TIME
 
 DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "permutation", "four_tuples": 1000}
 
@@ -49,7 +50,7 @@ def test_one_that_its_time_cut_off_counts_only_where_there_is_no_other() -> None
     once = get("connection-rate").make_settings({"repeat": 1}, **DECIDED)
     joined = join([single(10.0), single(3.0, TIME), single(12.0)], settings, once)
     assert joined.summary.repetitions == (10.0, 12.0)
-    assert f"{LEFT_OUT}1 of 3 repetitions, which their time cut off" in joined.notes
+    assert Note("time used up", "1 of 3 repetitions left out, which their time cut off") in joined.notes
     joined = join([single(4.0, TIME), single(3.0, TIME)], settings, once)
     assert joined.summary.repetitions == (4.0,)
     assert joined.limited_by == TIME

@@ -9,8 +9,7 @@ from tests.unit.simulated import Gateway
 from natgauge import procedures
 from natgauge.measurer import LAG_SHARE, Ability
 from natgauge.procedures import connection_rate, latency, throughput
-from natgauge.procedures.kit.delay_metrics import TOGETHER
-from natgauge.procedures.kit.lateness import SHORT, ShortTrialsError
+from natgauge.procedures.kit.lateness import ShortTrialsError
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
@@ -92,13 +91,13 @@ def test_the_number_that_a_refusal_asks_for_is_neither_refused_nor_doubted() -> 
     with pytest.raises(ShortTrialsError) as said:
         opened(1000)
     wanted = int(str(said.value).rsplit("at least ", 1)[1].split()[0].replace(",", ""))
-    assert not [note for note in opened(wanted).notes if note.startswith(SHORT)]
+    assert not [note for note in opened(wanted).notes if note.word == "short trials"]
 
 
 def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
     found = opened(5000)
-    (note,) = (note for note in found.notes if note.startswith(SHORT))
-    assert "1.4%" in note
+    (note,) = (note for note in found.notes if note.word == "short trials")
+    assert "1.4%" in note.text
     assert "short trials" in {doubt.word for doubt in find(found, Parameters())}
     assert "short trials" not in {doubt.word for doubt in find(opened(100_000), Parameters())}
 
@@ -125,9 +124,9 @@ def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Placement, load
     )
     gateway = Gateway(establishes=RATE, forwards=1e6, placement=placement)
     result = latency.PROCEDURE.measure(gateway, settings)
-    notes = [note for note in result.notes if note.startswith(TOGETHER)]
+    notes = [note for note in result.notes if note.word == "batches"]
     # 2.5 us a frame, and no more than 0.1 ms of them together.
-    assert [("at 100 %" in note, "up to 100 us" in note) for note in notes] == [(True, True)] * told
+    assert [("at 100 %" in note.text, "up to 100 us" in note.text) for note in notes] == [(True, True)] * told
     assert ("batches" in {doubt.word for doubt in find(result, Parameters())}) is told
 
 

@@ -128,7 +128,7 @@ def test_after_three_collapses_the_search_ends() -> None:
     meter, _ = mortal(most_deaths=99, above=100_000)
     result = connection_rate_of(meter)
     assert result.trials[Verdict.COLLAPSED] == 3
-    assert any("ended because the device collapsed 3 times" in note for note in result.notes)
+    assert any("ended because the device collapsed 3 times" in note.text for note in result.notes)
     assert result.median <= 100_000
     assert {"collapsed", "ended early"} <= {doubt.word for doubt in result.doubts}
 

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
+from natgauge.notes import Note
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
 from natgauge.procedures.throughput import PROCEDURE, Settings
@@ -103,18 +104,18 @@ def test_no_single_disturbed_trial_sets_the_answer(number: int, goals: str) -> N
     result = measure(Gateway(forwards=1e6, loses_in=frozenset({number})), goals=goals)
     assert result.summary.median == pytest.approx(1e6, rel=0.011)
     assert result.limited_by == "device"
-    assert not any("the tester's highest" in note for note in result.notes)
+    assert not any("the tester's highest" in note.text for note in result.notes)
 
 
 def test_what_confirming_overruled_is_told() -> None:
     told = [
-        any("passed 2 and failed 1 trials" in note for note in result.notes)
+        any("passed 2 and failed 1 trials" in note.text for note in result.notes)
         for number in range(12)
         for result in [measure(Gateway(forwards=1e6, loses_in=frozenset({number})))]
     ]
     assert any(told)
     unconfirmed = measure(Gateway(forwards=1e6, loses_in=frozenset({7})), confirm=False)
-    assert not any("contradiction" in note for note in unconfirmed.notes)
+    assert not any(note.word == "contradictions" for note in unconfirmed.notes)
 
 
 @pytest.mark.parametrize("goals", ["rfc2544", "ndr-pdr"])
@@ -139,7 +140,7 @@ def test_a_bound_that_invalid_trials_made_is_not_the_devices(goals: str) -> None
 def test_the_criterion_is_told(goals: str, told: str) -> None:
     result = measure(Gateway(forwards=300_000), goals=goals)
     assert result.parameters["goal_criteria"] == told
-    assert f"MLRsearch for {told}" in result.notes
+    assert Note("method", f"MLRsearch for {told}") in result.notes
     assert measure(Gateway(forwards=300_000), search="binary").parameters["goal_criteria"] is None
 
 
@@ -157,7 +158,7 @@ def test_disturbed_trials_are_repeated() -> None:
 def test_a_tester_that_is_too_slow_passes_nothing() -> None:
     result = measure(Gateway(forwards=1e9, real_ceiling=400_000, ceiling=4e6))
     assert result.summary.median * 2 <= 400_000
-    assert any("count as lost" in note for note in result.notes)
+    assert any("count as lost" in note.text for note in result.notes)
 
 
 def test_the_testers_highest_rate_is_the_end() -> None:

@@ -82,7 +82,7 @@ def test_disturbed_trials_are_repeated_counted_and_do_not_move_the_answer(seed: 
     assert result.summary.median == measure(Gateway(establishes=500_000)).summary.median
     assert result.trials["INVALID"] > 0
     assert result.disturbed >= result.trials["INVALID"]
-    assert any("were disturbed" in note for note in result.notes)
+    assert any("were disturbed" in note.text for note in result.notes)
 
 
 def test_a_table_that_refuses_is_named_as_the_limit() -> None:
@@ -124,15 +124,15 @@ def test_queues_get_a_time_limit_for_each_frame_and_short_trials_a_warning() -> 
     result = measure(gateway)
     assert all(plan.frame_timeout_seconds == LONGEST_WAIT_SECONDS for plan in gateway.plans)
     shortest = N / result.summary.median
-    assert any(f"N/R = {shortest:.3f} s" in note for note in result.notes)
-    assert any(f"{LONGEST_WAIT_SECONDS / shortest:.1%}" in note for note in result.notes)
+    assert any(f"N/R = {shortest:.3f} s" in note.text for note in result.notes)
+    assert any(f"{LONGEST_WAIT_SECONDS / shortest:.1%}" in note.text for note in result.notes)
     assert result.figures["trial_seconds"] == pytest.approx(shortest)
 
 
 def test_long_trials_and_shared_placement_get_no_such_warning() -> None:
-    assert not any("N/R" in note for note in measure(Gateway(establishes=40_000)).notes)
+    assert not any("N/R" in note.text for note in measure(Gateway(establishes=40_000)).notes)
     gateway = Gateway(establishes=500_000, placement="shared")
-    assert not any("N/R" in note for note in measure(gateway).notes)
+    assert not any("N/R" in note.text for note in measure(gateway).notes)
     assert all(plan.frame_timeout_seconds is None for plan in gateway.plans)
 
 
@@ -147,7 +147,7 @@ def test_a_loss_tolerance_reaches_the_trials_and_the_notes() -> None:
     result = measure(gateway, loss_tolerance=0.01)
     assert {plan.loss_tolerance for plan in gateway.plans} == {0.01}
     assert result.summary.median > 500_000
-    assert any("1.000%" in note for note in result.notes)
+    assert any("1.000%" in note.text for note in result.notes)
 
 
 def test_repetitions_are_measured_anew_and_summarized() -> None:

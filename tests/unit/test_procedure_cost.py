@@ -12,6 +12,7 @@ from tests.unit.simulated import FORWARDING_NS, TESTER_NS, Gateway
 from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
+from natgauge.notes import Note
 from natgauge.procedures.cost import PROCEDURE, Settings
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.slices import connections_of_block
@@ -79,7 +80,7 @@ def test_a_void_round_is_repeated_and_told() -> None:
     device = gateway(faults=["device: up: 511 of 512 frames came back"])
     found = measured(device, repeat=1, rounds=3)
     assert len(device.rounds) == 4
-    assert "a round is void: device: up: 511 of 512 frames came back" in found.notes
+    assert Note("trials", "a round is void: device: up: 511 of 512 frames came back") in found.notes
 
 
 def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
@@ -91,7 +92,7 @@ def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
 def test_few_connections_leave_new_ones_out_and_say_so() -> None:
     found = measured(gateway(), connections=1_000)
     assert "new_ns" not in found.figures
-    assert any("1000 connections are too few for the cost of new ones" in note for note in found.notes)
+    assert any("1000 connections are too few for the cost of new ones" in note.text for note in found.notes)
     with pytest.raises(
         UsageError, match=r"connections: 1151 are too few for the cost of new ones .*; use at least 1152 "
     ):

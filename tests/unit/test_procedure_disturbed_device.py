@@ -14,6 +14,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
+from natgauge.notes import Note
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.kit.results import MeasurementResult
@@ -58,7 +59,7 @@ def test_the_longest_burst_tells_the_buffer() -> None:
     assert result.figures["corrected_buffer_seconds"] == pytest.approx(512e-6, rel=0.01)
     assert result.figures["implied_buffer_seconds"] == pytest.approx(731e-6, rel=0.01)
     assert all(float(one.value).is_integer() for one in result.measurements)
-    assert any("RFC 9004 section 5 wants 50" in note for note in result.notes)
+    assert any("RFC 9004 section 5 wants 50" in note.text for note in result.notes)
 
 
 def test_the_search_begins_where_the_ring_before_the_device_is_full() -> None:
@@ -110,13 +111,13 @@ def test_a_minute_is_enough_for_an_answer_or_a_bound(more_seconds: float) -> Non
 
 
 def test_a_throughput_that_the_time_left_out_corrects_nothing() -> None:
-    note = "left out: the throughput, and with it the corrected buffer time: "
+    note = "time used up: the throughput, and with it the corrected buffer time, left out: "
     gateway = _Slow(establishes=3e5, forwards=2e5, queue=512, ring=512, ceiling=4e6, more_seconds=4.0)
     settings = back_to_back.Settings(
         connections=N, placement="isolated", repeat=1, connection_rate=1e5, most_seconds=17.0, burst_seconds=0.5
     )
     result = back_to_back.PROCEDURE.measure(gateway, settings, clock=gateway.clock)
-    assert any(one.startswith(note) for one in result.notes) == ("corrected_buffer_seconds" not in result.figures)
+    assert any(str(one).startswith(note) for one in result.notes) == ("corrected_buffer_seconds" not in result.figures)
 
 
 def test_the_buffer_times_of_rfc_9004() -> None:
@@ -151,9 +152,11 @@ def test_a_burst_slower_than_its_rate_says_nothing() -> None:
     late = max(attempt.load for attempt in one.attempts if attempt.outcome.verdict is Verdict.INVALID)
     assert late < one.upper
     told = f"the burst is of less than {one.upper:.0f} frames; {late:.0f} and less could not be sent at their rate"
-    assert f"undecided: {told}" in one.notes
-    assert not any("mean burst" in note or "really sent" in note for note in result.notes)
-    assert any(f"bursts of {late:.0f} frames and less could not be sent at their rate" in note for note in result.notes)
+    assert Note("undecided", told) in one.notes
+    assert not any("mean burst" in note.text or "really sent" in note.text for note in result.notes)
+    assert any(
+        f"bursts of {late:.0f} frames and less could not be sent at their rate" in note.text for note in result.notes
+    )
 
 
 def test_a_late_burst_that_lost_more_than_its_sender_waited_for_counts() -> None:
@@ -188,7 +191,7 @@ def test_bursts_run_no_faster_than_the_tester_reaches_in_this_lab(reaches: float
     assert sent <= min(1.1e6, reaches)
     assert sent >= min(1.1e6, 0.5 * reaches)
     assert result.summary.median == pytest.approx(512 / (1 - 2e5 / sent), rel=0.06)
-    assert any("as the tester did not reach 1100000" in note for note in result.notes) == (reaches < 1.1e6)
+    assert any("as the tester did not reach 1100000" in note.text for note in result.notes) == (reaches < 1.1e6)
 
 
 def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
@@ -197,7 +200,7 @@ def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
     assert frames == pytest.approx(2_000 / 0.7, rel=0.02)
     assert sent == pytest.approx(1e6 * frames / (frames + 50), rel=0.001)
     assert result.figures["implied_buffer_seconds"] == pytest.approx(frames / sent)
-    assert any(f"really sent at {sent:.0f} ({sent / 1e6:.1%})" in note for note in result.notes)
+    assert any(f"really sent at {sent:.0f} ({sent / 1e6:.1%})" in note.text for note in result.notes)
 
 
 class _StandsStill(_Buffering):
@@ -221,7 +224,7 @@ def test_a_burst_that_passes_while_the_device_stands_still_says_nothing() -> Non
 def test_a_tester_that_sends_no_burst_at_its_rate_has_no_answer() -> None:
     result = measure(back_to_back, Gateway(sender_lag=180e-6), burst_rate=1e6, burst_seconds=0.001)
     assert (result.summary.median, result.limited_by, result.error) == (0, "tester", None)
-    assert any("up to 1000 frames at once the tester sent none in time" in note for note in result.notes)
+    assert any("up to 1000 frames at once the tester sent none in time" in note.text for note in result.notes)
 
 
 @dataclass(slots=True)
@@ -300,23 +303,23 @@ def test_a_device_that_stops_losing_before_the_change_recovered_at_once() -> Non
 def test_an_overload_that_overloads_nothing_is_told() -> None:
     result = measure(system_recovery, _Recovering(forwards=1e6))
     assert (result.summary.median, result.limited_by) == (0, "tester")
-    assert any("lost no frame" in note for note in result.notes)
+    assert any("lost no frame" in note.text for note in result.notes)
 
 
 def test_a_device_that_does_not_recover_in_time_is_told() -> None:
     result = measure(system_recovery, _Recovering(forwards=3e5, recovers=1.95))
     assert result.limited_by == "tester"
-    assert any("still lost at the end" in note for note in result.notes)
+    assert any("still lost at the end" in note.text for note in result.notes)
 
 
 def test_a_stall_that_may_have_lost_the_last_frame_is_tried_again() -> None:
     gateway = _Recovering(forwards=3e5, stalls=iter([True, True, False]))
     result = measure(system_recovery, gateway)
     assert (len(gateway.plans), result.limited_by) == (3, "device")
-    assert any(note.startswith("2 trials were repeated") for note in result.notes)
+    assert any(note.text.startswith("2 trials were repeated") for note in result.notes)
     stalled = measure(system_recovery, _Recovering(forwards=3e5, stalls=itertools.cycle([True])), invalid_repeats=2)
     assert (stalled.trials["FAIL"], stalled.limited_by) == (3, "host")
-    assert any("stalls lost frames of every trial" in note for note in stalled.notes)
+    assert any("stalls lost frames of every trial" in note.text for note in stalled.notes)
     # Nothing lost after the change: there is nothing a stall could have made longer.
     quick = measure(system_recovery, _Recovering(forwards=3e5, recovers=-0.5, stalls=itertools.cycle([True])))
     assert (quick.trials["FAIL"], quick.limited_by) == (1, "device")
@@ -342,7 +345,7 @@ def test_the_two_instants_of_a_reset() -> None:
     assert result.figures["back_after_ms_from_responder"] == pytest.approx(1750)
     assert result.figures["loss_ms_from_initiator"] == pytest.approx(1500, abs=1)
     assert result.figures["restart_ms"] == pytest.approx(125)
-    assert not any("untranslated" in note for note in result.notes)
+    assert not any("untranslated" in note.text for note in result.notes)
 
 
 def test_the_reset_is_timed_from_when_it_really_began() -> None:
@@ -355,7 +358,7 @@ def test_what_leaks_while_the_rules_are_gone_is_told() -> None:
     result = measure(reset, _Recovering(forwards=3e5, leaks=77))
     assert result.figures["untranslated_frames_from_initiator"] == 77
     assert result.figures["untranslated_frames_from_responder"] == 0
-    assert any("77 frames from the Initiator left the device untranslated" in note for note in result.notes)
+    assert any("77 frames from the Initiator left the device untranslated" in note.text for note in result.notes)
 
 
 def test_a_trial_without_a_restart_is_no_reset() -> None:

@@ -45,7 +45,7 @@ def test_each_order_has_its_rate_and_its_connections() -> None:
         assert result.figures[f"rate_{order}"] == pytest.approx(3e5, rel=0.011)
     (rows,) = (one.series for one in result.measurements)
     assert [row["order"] for row in rows] == ["permutation", "increasing", "decreasing", "with-replacement"]
-    assert any("63.2% create a connection, of the last ones 36.8%" in note for note in result.notes)
+    assert any("63.2% create a connection, of the last ones 36.8%" in note.text for note in result.notes)
 
 
 def test_a_larger_space_is_hit_twice_less_often() -> None:

@@ -12,6 +12,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan, Verdict
+from natgauge.notes import Note
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.procedure import Procedure
@@ -134,21 +135,23 @@ class _Counted(Repetitions[TrialSettings]):
         """One trial; it must have been disturbed to be noted."""
         outcome = self.runner.run(self.settings.phase1_plan(10.0), 10.0, Bounds())
         attempts = (Attempt(10.0, short=False, outcome=outcome),)
-        return Measurement((known or 0) + 1, None, "device", verdict_counts(attempts), attempts, notes=("of one",))
+        return Measurement(
+            (known or 0) + 1, None, "device", verdict_counts(attempts), attempts, notes=(Note("trials", "of one"),)
+        )
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
-        return [f"own, after {len(measurements)}"]
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
+        return [Note("method", f"own, after {len(measurements)}")]
 
-    def phase1_notes(self) -> Sequence[str]:
-        return ["of phase 1"]
+    def phase1_notes(self) -> Sequence[Note]:
+        return [Note("phase 1", "of phase 1")]
 
 
 class _Told(TrialSettings):
     def as_run(self) -> _Told:
         return replace(self, loss_tolerance=0.25)
 
-    def notes(self) -> list[str]:
-        return [f"of settings with {self.loss_tolerance}"]
+    def notes(self) -> list[Note]:
+        return [Note("settings", f"of settings with {self.loss_tolerance}")]
 
 
 def counted(start: Any) -> Procedure[Any]:
@@ -160,11 +163,11 @@ def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order() -> None:
     result = counted(_Counted).measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
     assert result.summary.repetitions == (1, 2, 3)
     assert result.notes[:5] == (
-        "own, after 3",
-        "of phase 1",
-        "of settings with 0.25",
-        "3 of 3 trials were disturbed, 0 were INVALID and not counted",
-        "of one",
+        Note("method", "own, after 3"),
+        Note("phase 1", "of phase 1"),
+        Note("settings", "of settings with 0.25"),
+        Note("trials", "3 of 3 trials were disturbed, 0 were INVALID and not counted", 3),
+        Note("trials", "of one"),
     )
     assert result.parameters["loss_tolerance"] == 0.25
     assert all(plan.loss_tolerance == 0.25 for plan in gateway.plans)
@@ -172,9 +175,10 @@ def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order() -> None:
 
 
 def test_an_answer_that_is_known_before_is_not_repeated() -> None:
-    measurement = Measurement(0.0, None, "device", {}, notes=("of one",))
-    procedure = counted(lambda _runner, _settings: Answered(measurement, ["nothing to be done"]))
+    measurement = Measurement(0.0, None, "device", {}, notes=(Note("trials", "of one"),))
+    procedure = counted(lambda _runner, _settings: Answered(measurement, [Note("method", "nothing to be done")]))
     gateway = Gateway()
     result = procedure.measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
-    assert (result.summary.repetitions, result.notes[:2]) == ((0.0,), ("nothing to be done", "of one"))
+    assert result.summary.repetitions == (0.0,)
+    assert result.notes[:2] == (Note("method", "nothing to be done"), Note("trials", "of one"))
     assert not gateway.plans

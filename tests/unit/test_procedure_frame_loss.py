@@ -50,15 +50,15 @@ def test_below_the_last_step_the_rate_is_halved_so_that_a_slow_device_is_reached
 
 def test_a_device_that_always_loses_is_told() -> None:
     result = measure(Gateway(rare_loss=1.0), full_rate=1e5)
-    assert any("no two trials in a row without loss" in note for note in result.notes)
+    assert any("no two trials in a row without loss" in note.text for note in result.notes)
     assert "highest_rate_without_loss" not in result.figures
 
 
 def test_in_shared_placement_the_slowing_down_is_shown() -> None:
     result = measure(Gateway(forwards=300_000, placement="shared"), throughput_rate=300_000.0)
     assert result.summary.median == pytest.approx(50, abs=0.1)
-    assert any("nothing is lost" in note for note in result.notes)
-    assert any("twice the throughput" in note for note in result.notes)
+    assert any("nothing is lost" in note.text for note in result.notes)
+    assert any("twice the throughput" in note.text for note in result.notes)
 
 
 def test_all_directions_share_the_testers_highest_rate() -> None:
@@ -116,4 +116,4 @@ def test_frames_that_a_stall_lost_are_in_no_share() -> None:
     first: Any = result.measurements[0].series[0]
     assert (first["verdict"], first["lost_percent"]) == ("FAIL", pytest.approx(45, abs=0.001))
     assert first["lost_percent_from_initiator"] == pytest.approx(45, abs=0.001)
-    assert any("excused frames count neither as lost nor as sent" in note for note in result.notes)
+    assert any("excused frames count neither as lost nor as sent" in note.text for note in result.notes)

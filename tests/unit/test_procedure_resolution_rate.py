@@ -58,8 +58,8 @@ def test_the_initiator_alone_sends_and_every_frame_is_a_query_with_the_limits_of
         assert (plan.query, plan.phase2.responder_rate) == ("a", 0.0)
         assert (plan.loss_tolerance, plan.frame_timeout_seconds) == (0.0001, 0.25)
     assert result.unit == "queries/s"
-    assert any("type A, answered right within 0.25 s" in note for note in result.notes)
-    assert any("up to 0.010% of the frames could be lost" in note for note in result.notes)
+    assert any("type A, answered right within 0.25 s" in note.text for note in result.notes)
+    assert any("up to 0.010% of the frames could be lost" in note.text for note in result.notes)
 
 
 def test_connections_are_opened_at_a_safe_rate_that_plain_frames_found() -> None:
@@ -105,7 +105,7 @@ def test_the_tester_may_be_the_limit() -> None:
 def test_a_table_too_small_gives_0_for_its_own_reason() -> None:
     result = measure(gateway(table_size=1000), connection_rate=None)
     assert result.summary.median == 0.0
-    assert any("phase 2 was not tried" in note for note in result.notes)
+    assert any("phase 2 was not tried" in note.text for note in result.notes)
 
 
 def test_a_tester_that_cannot_ask_refuses() -> None:
@@ -117,7 +117,7 @@ def test_a_real_server_gets_the_queries_no_faster_in_phase_1_than_any_can() -> N
     device = Gateway(abilities=ABLE | {Ability.REAL_SERVER}, forwards=300_000)
     result = measure(device, far_side="knot")
     assert all(plan.handed_on and plan.phase1_rate <= SERVER_PHASE1_RATE for plan in device.plans)
-    assert any("answered right within 0.25 s by knot" in note for note in result.notes)
+    assert any("answered right within 0.25 s by knot" in note.text for note in result.notes)
     own = gateway(forwards=300_000)
     measure(own)
     assert all(not plan.handed_on and plan.phase1_rate == 50_000 for plan in own.plans)

@@ -19,7 +19,7 @@ def test_throughput_without_a_state_has_no_phase_1() -> None:
     result = throughput.PROCEDURE.measure(gateway, settings)
     assert result.summary.median == pytest.approx(300_000, rel=0.012)
     assert all(plan.stateless and plan.phase2 is not None for plan in gateway.plans)
-    assert any("there was no phase 1" in note for note in result.notes)
+    assert any("there was no phase 1" in note.text for note in result.notes)
 
 
 def test_latency_and_loss_are_stateless_all_the_way() -> None:

@@ -106,7 +106,7 @@ def test_connections_that_all_fit_are_no_capacity() -> None:
     result = measure(Gateway(table_size=2 * N))
     assert (result.summary.median, result.limited_by) == (N, "tester")
     assert result.measurements[0].upper is None
-    assert any("give more connections" in note for note in result.notes)
+    assert any("give more connections" in note.text for note in result.notes)
 
 
 @dataclass(slots=True)
@@ -199,8 +199,8 @@ def test_what_the_devices_own_count_has_and_validation_never_finds_is_told() -> 
     assert result.summary.median == 50_000
     assert result.limited_by == "device"
     assert any(
-        "50001 connections count as too many although the device's own count had them all" in note
-        and "a loss tolerance may be what this device needs" in note
+        "50001 connections count as too many although the device's own count had them all" in note.text
+        and "a loss tolerance may be what this device needs" in note.text
         for note in result.notes
     )
 
@@ -209,7 +209,7 @@ def test_a_slow_way_back_is_not_taken_for_a_full_table() -> None:
     gateway = Gateway(establishes=5e5, forwards=1e7, forwards_down=1e5, table_size=100_000)
     result = measure(gateway)
     assert result.summary.median == 100_000
-    assert any("asking at more than" in note for note in result.notes)
+    assert any("asking at more than" in note.text for note in result.notes)
 
 
 @given(
@@ -317,7 +317,7 @@ def test_what_no_trial_decides_is_an_interval(size: int, lower: int, upper: int 
     doubts = {doubt.word: doubt.text for doubt in make(result, Parameters()).doubts}
     assert known in doubts["undecided"]
     assert (one.value, one.upper, one.limited_by) == (lower, upper, "host")
-    assert any(note.startswith(f"undecided: the capacity is {known} connections; with ") for note in one.notes)
+    assert any(str(note).startswith(f"undecided: the capacity is {known} connections; with ") for note in one.notes)
     assert one.series[-1]["decided"] == "undecided"
 
 
@@ -335,7 +335,7 @@ def test_a_loss_that_falls_with_the_rate_but_never_ends_is_undecided(method: str
     gateway = _WorseTheFaster(forwards=1e7, knows_limit=False, ceiling=8e5)
     one = measure(gateway, method=method, most_seconds=None).measurements[0]
     assert (one.value, one.upper) == (31_250, None)
-    assert any("and fewer the faster" in note for note in one.notes)
+    assert any("and fewer the faster" in note.text for note in one.notes)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_phase_1_runs_at_a_safe_share_of_the_connection_rate_given() -> None:
     gateway = Gateway(establishes=200_000, forwards=300_000)
     result = measure(gateway, connection_rate=200_000.0)
     assert {plan.phase1_rate for plan in gateway.plans} == {200_000 * SAFE_SHARE}
-    assert any("phase 1 at 100000 connections/s, 0.5 of" in note for note in result.notes)
+    assert any("phase 1 at 100000 connections/s, 0.5 of" in note.text for note in result.notes)
 
 
 def test_without_a_connection_rate_it_is_measured_first() -> None:
@@ -103,7 +103,7 @@ def test_a_table_too_small_is_told_and_no_rate_is_claimed() -> None:
     for rate in (None, 1e5):
         result = measure(Gateway(table_size=N // 2), connection_rate=rate)
         assert (result.summary.median, result.limited_by) == (0, "table")
-        assert any("phase 1 could not establish the connections" in note for note in result.notes)
+        assert any("phase 1 could not establish the connections" in note.text for note in result.notes)
 
 
 def test_a_phase_1_that_never_works_ends_the_measurement() -> None:
@@ -119,7 +119,7 @@ def test_a_disturbed_host_still_gets_a_stable_answer(seed: int) -> None:
     gateway = Gateway(forwards=300_000, disturbed=0.4, seed=seed)
     result = measure(gateway, connection_rate=1e5, repeat=3, invalid_repeats=50)
     assert result.summary.maximum - result.summary.minimum <= 0.012 * result.summary.median
-    assert any("were disturbed" in note for note in result.notes)
+    assert any("were disturbed" in note.text for note in result.notes)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -153,8 +153,8 @@ def test_a_non_monotonic_device_gets_an_answer_that_passed() -> None:
 
 
 def test_short_trials_are_noted_against_the_rfc() -> None:
-    assert any("RFC 2544 section 24 wants 60 s" in note for note in measure(Gateway()).notes)
-    assert not any("RFC 2544" in note for note in measure(Gateway(), trial_seconds=60.0).notes)
+    assert any("RFC 2544 section 24 wants 60 s" in note.text for note in measure(Gateway()).notes)
+    assert not any("RFC 2544" in note.text for note in measure(Gateway(), trial_seconds=60.0).notes)
 
 
 class _Breaking(Gateway):

@@ -228,7 +228,7 @@ def test_where_the_time_ends_in_the_repeats_the_trial_that_there_was_counts() ->
     assert gateway.timed == 2
     assert result.figures["worst_case_latency_without_stalls_us"] == pytest.approx(10)
     assert stalls_doubt(result)
-    assert any("left out: the loads 90 %, 50 %, 10 %" in note for note in result.notes)
+    assert any("the loads 90 %, 50 %, 10 % left out" in note.text for note in result.notes)
 
 
 def test_each_load_has_its_own_trial_and_row() -> None:
@@ -253,9 +253,9 @@ def test_the_throughput_that_is_measured_first_is_told_and_literal_where_the_pro
     quick, literal = Gateway(forwards=3e5), Gateway(forwards=3e5)
     asked: dict[str, Any] = {"throughput_rate": None, "loads": "100%", "trial_seconds": 120.0}
     told = measure(latency, quick, **asked)
-    assert any(note.endswith("one search within 2%, trials of 2 s") for note in told.notes)
+    assert any(note.text.endswith("one search within 2%, trials of 2 s") for note in told.notes)
     told = measure(latency, literal, profile="rfc", **asked)
-    assert any(note.endswith("one search within 0.1%, trials of 60 s") for note in told.notes)
+    assert any(note.text.endswith("one search within 0.1%, trials of 60 s") for note in told.notes)
     searched = [plan.phase2.seconds for plan in literal.plans if plan.phase2 and not plan.record_delays]
     assert max(searched) == 60
     last = literal.plans[-1].phase2
@@ -286,9 +286,11 @@ class _Looped(Gateway):
 
 def test_the_testers_own_delay_stands_beside_the_result() -> None:
     told = measure(latency, _Looped(abilities=frozenset({Ability.OWN_DELAYS})))
-    assert any("the tester's own part" in note and "is 2 us; it is not subtracted" in note for note in told.notes)
+    (own,) = (note for note in told.notes if note.word == "own delay")
+    assert own.value == pytest.approx(2)
+    assert "is 2 us; it is not subtracted" in own.text
     assert told.summary.median == pytest.approx(10)
-    assert any("was not measured" in note for note in measure(latency, Gateway()).notes)
+    assert any("was not measured" in note.text for note in measure(latency, Gateway()).notes)
 
 
 def test_packet_delay_variation_is_beyond_the_smallest_delay() -> None:
@@ -345,7 +347,7 @@ def test_frames_lost_at_a_load_are_told() -> None:
     (rows,) = (one.series for one in result.measurements)
     assert [row["verdict"] for row in rows] == ["FAIL", "PASS"]
     assert rows[0]["lost_percent"] == pytest.approx(10, rel=0.01)
-    assert any("at 100% frames were lost" in note for note in result.notes)
+    assert any("at 100% frames were lost" in note.text for note in result.notes)
 
 
 def test_a_device_that_is_gone_has_no_latency() -> None:

@@ -45,7 +45,7 @@ def test_a_slow_way_back_does_not_hide_the_connection_rate() -> None:
     gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
     result = measure(gateway, alpha=0.8)
     assert result.summary.median == pytest.approx(478_417, rel=0.011)
-    assert any("put down to: r too high" in note for note in result.notes)
+    assert any("put down to: r too high" in note.text for note in result.notes)
     assert result.figures["validation_rate"] <= 258_000
 
 
@@ -54,7 +54,7 @@ def test_a_known_throughput_from_the_responder_bounds_the_asking() -> None:
     result = measure(gateway, alpha=0.8, download_rate=258_000.0)
     assert result.summary.median == pytest.approx(478_417, rel=0.011)
     assert max(plan.phase2.responder_rate for plan in gateway.plans if plan.phase2) <= 129_000
-    assert not any("r too high" in note for note in result.notes)
+    assert not any("r too high" in note.text for note in result.notes)
 
 
 def test_a_table_that_evicts_and_so_loses_no_frame_of_phase_1_is_found_out() -> None:

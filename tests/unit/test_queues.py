@@ -35,7 +35,7 @@ def told(result: MeasurementResult) -> float:
     doubted = any(
         doubt.word == "queues" for doubt in make(result, Parameters.grouped(settings=result.parameters)).doubts
     )
-    noted = [note for note in result.notes if f"may be too high by up to {most:.1%}" in note]
+    noted = [note for note in result.notes if f"may be too high by up to {most:.1%}" in note.text]
     assert bool(noted) is doubted is (most > 0.01)
     return max(most, 0.01)
 

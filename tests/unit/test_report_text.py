@@ -9,6 +9,8 @@ import pytest
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
+from natgauge.campaigns.store import plain
+from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.reports.text import SeriesRow, verdict
@@ -21,10 +23,10 @@ ROWS: list[dict[str, float | str | None]] = [
 
 
 def shown(
-    values: Sequence[float], median: float, series: Sequence[Sequence[SeriesRow]], notes: Sequence[str] = ()
+    values: Sequence[float], median: float, series: Sequence[Sequence[SeriesRow]], notes: Sequence[Note] = ()
 ) -> str:
     return verdict(
-        made(values, median=median, series=series, metric="frame-loss", unit="%", notes=list(notes)),
+        made(values, median=median, series=series, metric="frame-loss", unit="%", notes=plain(notes)),
     )
 
 
@@ -91,17 +93,18 @@ def test_the_frame_loss_curve_and_the_orders_are_shown() -> None:
     assert names == ["permutation", "increasing", "decreasing", "with-replacement"]
 
 
-def contradictions(number: int) -> list[str]:
+def contradictions(number: int) -> list[Note]:
     return [
-        f"contradiction: {rate}000 frames/s passed 2 and failed 1 times; the majority counts" for rate in range(number)
+        Note("contradictions", f"{rate}000 frames/s passed 2 and failed 1 times; the majority counts")
+        for rate in range(number)
     ]
 
 
 def test_many_contradictions_are_one_line_and_one_stays_as_it_is() -> None:
-    other = "trials of 0.5 s; RFC 2544 section 24 wants 60 s"
+    other = Note("settings", "trials of 0.5 s; RFC 2544 section 24 wants 60 s")
     text = shown([1.0], 1.0, [], [*contradictions(4), other])
-    assert text.count("contradiction") == 1
+    assert text.count("contradictions") == 1
     assert "  Note: 4 contradictions: loads that passed and failed when they were tried again" in text
     assert f"  Note: {other}." in text
     one = shown([1.0], 1.0, [], [*contradictions(1), other])
-    assert "  Note: contradiction: 0000 frames/s passed 2 and failed 1 times; the majority counts." in one
+    assert "  Note: contradictions: 0000 frames/s passed 2 and failed 1 times; the majority counts." in one

@@ -16,8 +16,8 @@ from natgauge.campaigns.store import Store
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
-from natgauge.procedures.kit.binary_search import CONTRADICTION
 from natgauge.procedures.kit.notes import disturbed_note
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
@@ -67,7 +67,7 @@ def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
     )
     Store(tmp_path).write_summary(found.document())
     assert read_summary(tmp_path) == found
-    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-2"
+    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-3"
 
 
 WRONG: list[tuple[str, Change, str]] = [
@@ -83,7 +83,9 @@ WRONG: list[tuple[str, Change, str]] = [
     ("an extreme of other repetitions", lambda d: d.update(maximum=9.0), "maximum 9"),
     ("a median that cannot be", lambda d: d.update(median=9.0), "median 9"),
     ("a name in two groups", lambda d: d["parameters"]["device"].update(seed=8), "'seed' stands in two groups"),
-    ("an earlier schema", lambda d: d.update(schema="natgauge-summary-1"), "natgauge-summary-1"),
+    ("an earlier schema", lambda d: d.update(schema="natgauge-summary-2"), "natgauge-summary-2"),
+    ("a note that is text", lambda d: d.update(notes=["x"]), "notes.0"),
+    ("a note of an unknown word", lambda d: d.update(notes=[{"word": "x", "text": "x"}]), "notes.0.word"),
     ("no schema", lambda d: d.pop("schema"), "schema None"),
 ]
 
@@ -340,7 +342,9 @@ def test_a_tear_down_rate_that_its_times_do_not_bear_out_is_doubted() -> None:
 
 
 def test_loads_that_passed_and_failed_are_a_doubt() -> None:
-    one = Measurement(5.0, None, "device", {"PASS": 1, "INVALID": 0}, notes=(f"{CONTRADICTION}5 passed and failed",))
+    one = Measurement(
+        5.0, None, "device", {"PASS": 1, "INVALID": 0}, notes=(Note("contradictions", "5 passed and failed"),)
+    )
     (doubt,) = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
     assert (doubt.word, doubt.text[:1]) == ("contradictions", "1")
 
@@ -367,7 +371,7 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
     told = [doubt for doubt in found if doubt.word in {"excused trials", "undecided"}]
     assert [doubt.word for doubt in told] == ([] if word is None else [word])
     assert all(says in doubt.text for doubt in told)
-    assert any("excused" in note for note in disturbed_note([one])) == bool(excused)
+    assert any("excused" in note.text for note in disturbed_note([one])) == bool(excused)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import SearchPlan, search
-from natgauge.procedures.kit.ended_early import ENDED_EARLY
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import TESTER_REPEATS
 from natgauge.procedures.kit.results import Measurement
@@ -116,7 +116,7 @@ def test_a_top_that_passes_is_really_tried_and_names_the_tester() -> None:
 def test_nothing_passes() -> None:
     found = find(cliff(0), plan())
     assert (found.value, found.upper, found.limited_by) == (0, 100, "device")
-    assert any("no trial passed" in note for note in found.notes)
+    assert any("no trial passed" in note.text for note in found.notes)
 
 
 def test_near_the_testers_own_rate_the_tester_limits() -> None:
@@ -148,7 +148,7 @@ def test_a_slow_tester_bounds_the_search_and_is_named() -> None:
     assert found.value == 800_000
     assert found.limited_by == "tester"
     assert found.trials["FAIL"] == 0
-    assert any("could not be decided" in note for note in found.notes)
+    assert any("could not be decided" in note.text for note in found.notes)
     assert sum(one.load == found.upper for one in found.attempts) == 1 + TESTER_REPEATS
 
 
@@ -179,7 +179,7 @@ def test_a_false_pass_at_the_end_is_found_by_confirming() -> None:
     found = find(device, plan(start=450_000))
     assert found.value <= 500_000
     assert found.value == pytest.approx(500_000, rel=0.01)
-    assert any("contradiction" in note for note in found.notes)
+    assert any(note.word == "contradictions" for note in found.notes)
 
 
 def test_a_false_fail_at_the_end_is_found_by_confirming() -> None:
@@ -191,7 +191,7 @@ def test_a_false_fail_at_the_end_is_found_by_confirming() -> None:
 
     found = find(device, plan())
     assert found.value == pytest.approx(900_000, rel=0.01)
-    assert any("contradiction: 400000 frames/s passed 2 and failed 1 times" in note for note in found.notes)
+    assert any("400000 frames/s passed 2 and failed 1 times" in note.text for note in found.notes)
     assert find(device, plan(confirm=False)).value > 0
 
 
@@ -214,7 +214,7 @@ def test_a_device_that_collapses_is_not_tried_again_there() -> None:
     assert found.value == pytest.approx(390_000, rel=0.01)
     collapsed = [one.load for one in found.attempts if one.outcome.verdict is Verdict.COLLAPSED]
     assert collapsed == [600_000]
-    assert any("collapsed" in note for note in found.notes)
+    assert any("collapsed" in note.text for note in found.notes)
 
 
 def test_a_load_that_collapsed_the_device_is_confirmed_as_any_other() -> None:
@@ -254,8 +254,8 @@ def test_a_device_that_keeps_collapsing_ends_the_search() -> None:
     found = find(lambda load: PASS if load <= 100_000 else COLLAPSED, plan())
     assert found.trials["COLLAPSED"] == 3
     assert found.value <= 100_000
-    (note,) = (note for note in found.notes if note.startswith(ENDED_EARLY))
-    assert "ended because the device collapsed 3 times; the answer lies between" in note
+    (note,) = (note for note in found.notes if note.word == "ended early")
+    assert "ended because the device collapsed 3 times; the answer lies between" in note.text
 
 
 @given(st.sets(st.integers(0, 40), max_size=20), errors)
@@ -336,4 +336,4 @@ def test_where_the_time_is_over_a_load_that_stayed_invalid_is_no_upper_bound() -
 
     found = find(device, plan())
     assert (found.value, found.upper, found.limited_by) == (100_000, None, "time")
-    assert "undecided: above 100,000 frames/s: the time is used up" in found.notes
+    assert Note("undecided", "above 100,000 frames/s: the time is used up") in found.notes

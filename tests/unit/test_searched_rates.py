@@ -15,6 +15,7 @@ from natgauge.comparisons.figures import Subject, figure_of
 from natgauge.comparisons.searched import Searched, ratio_of, refuse_too_few
 from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
+from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit import queues, too_high
 from natgauge.procedures.kit.results import Measurement
@@ -150,7 +151,7 @@ def test_the_lag_that_is_tolerated_counts_where_trials_are_shorter_still() -> No
 
 
 def test_doubts_are_told_once_each_and_none_of_a_single_repetition_where_there_are_several() -> None:
-    notes = [f"undecided: above {rate} connections/s: the time is used up" for rate in (1, 2, 3)]
+    notes = [Note("undecided", f"above {rate} connections/s: the time is used up") for rate in (1, 2, 3)]
     cut_off = [Measurement(200_000, None, "time", measured(1, 2).trials, notes=(note,)) for note in notes]
     told = {doubt.word: doubt.text for doubt in searched(*cut_off).doubts}
     assert told["undecided"] == "above 1 connections/s: the time is used up (so in 3 of 3 searches)"
@@ -162,8 +163,8 @@ def test_a_search_in_a_comparison_has_the_notes_of_a_measurement() -> None:
     asked = settings(10_000)
     once = RATE.once(Gateway(establishes=200_000, forwards=1e7), asked, None)
     result = RATE.measure(Gateway(establishes=200_000, forwards=1e7), asked)
-    assert set(result.notes) - set(once.notes) <= {note for note in result.notes if "repetition" in note}
-    assert any("frames may wait up to 0.02 s in queues" in note for note in once.notes)
+    assert set(result.notes) - set(once.notes) <= {note for note in result.notes if note.word == "repetitions"}
+    assert any("frames may wait up to 0.02 s in queues" in note.text for note in once.notes)
 
 
 GOAL = Goal(level=0.95, resolve=0.05, fail_above=None)

@@ -66,7 +66,7 @@ def test_summary_agrees_with_the_statistics_module(values: list[float]) -> None:
 def test_below_a_hundred_values_the_outer_percentiles_are_the_extremes(values: list[float]) -> None:
     summary = summarize(values)
     assert (summary.p1, summary.p99) == (summary.minimum, summary.maximum)
-    assert any("minimum and the maximum" in note for note in summary.notes)
+    assert any("minimum and the maximum" in note.text for note in summary.notes)
 
 
 def test_from_a_hundred_values_on_the_99th_percentile_is_not_the_maximum() -> None:

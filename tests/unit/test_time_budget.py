@@ -122,7 +122,7 @@ def test_bounds_that_are_near_enough_stand_though_they_were_not_confirmed(measur
     result = measure("connection-rate", again, repeat=1, most_seconds=gateway.clock() + 0.1)
     assert result.limited_by == "device"
     assert result.summary.median == pytest.approx(250_000, rel=0.011)
-    assert "trying the final bounds again" in doubts(result)["time used up"]
+    assert "trying the final bounds again left out" in doubts(result)["time used up"]
 
 
 def test_a_repetition_that_was_cut_off_does_not_move_the_median(measure: _WithTime) -> None:
@@ -139,11 +139,11 @@ def test_points_of_a_series_that_were_left_out_are_named(measure: _WithTime) -> 
     gateway = Gateway()
     result = measure("latency", gateway, connection_rate=1e6, throughput_rate=1e5, most_seconds=6, repeat=1)
     assert [row["load_percent"] for row in result.measurements[0].series] == [100, 90]
-    assert "the loads 50 %, 10 %: of the time of 6 s" in doubts(result)["time used up"]
+    assert "the loads 50 %, 10 % left out: of the time of 6 s" in doubts(result)["time used up"]
     gateway = Gateway(forwards=100_000)
     result = measure("frame-loss", gateway, connection_rate=1e6, full_rate=1e6, most_seconds=10, repeat=1)
     assert [row["offered_percent"] for row in result.measurements[0].series] == [100, 90, 80, 70]
-    assert "loads from 0.6 of the highest down: of the time of 10 s" in doubts(result)["time used up"]
+    assert "loads from 0.6 of the highest down left out: of the time of 10 s" in doubts(result)["time used up"]
 
 
 def test_a_metric_with_a_search_of_its_own_ends_with_its_bounds(measure: _WithTime) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from natgauge.bench.bench import Planned
 from natgauge.bench.seeds import in_repetition
@@ -16,12 +16,11 @@ from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.recording import with_beside
-from natgauge.campaigns.repetition import RepetitionRun
+from natgauge.campaigns.repetition import AppendLine, RepetitionRun
 from natgauge.campaigns.replay import ReplayError
 from natgauge.campaigns.state import CampaignState, RecordedRepetition
 from natgauge.campaigns.store import Memory
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.results.comparing import shown
 from natgauge.results.parameters import Parameters
@@ -32,13 +31,6 @@ _KNOWN_LIMITS: Final = frozenset({"device", "tester"})
 _VERSION: Final = "version"
 #: What of a worker must be the same for a repetition to be gone on with.
 _SAME_WORKER: Final = ("like", "cores")
-
-
-class AppendLine(Protocol):
-    """Keeps a line of the journal and takes it into the state."""
-
-    def __call__(self, event: str, *, sync: bool = True, **fields: object) -> None:
-        """One line; `sync`: nothing may follow before it is kept."""
 
 
 def is_open(state: CampaignState, point: PlannedCell, measurement: CellMeasurement) -> bool:
@@ -229,7 +221,7 @@ class CellRun:
             if other.metric == CONNECTION_RATE and len(ended) == self.round_number:
                 measured = ended[-1].measured
                 value, limit = measured["summary"]["median"], measured["measurements"][0]["limited_by"]
-                curable = not any(note.startswith(INCURABLE) for note in measured["notes"])
+                curable = not any(note["word"] == "loss at every rate" for note in measured["notes"])
                 if value > 0 and limit in _KNOWN_LIMITS and curable:
                     return {"connection_rate": value}
         return {}

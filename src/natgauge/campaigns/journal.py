@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 from natgauge.campaigns.store import plain, read_lines
 from natgauge.errors import HostError
 
-JOURNAL_SCHEMA: Final = "natgauge-journal-1"
+JOURNAL_SCHEMA: Final = "natgauge-journal-2"
 JOURNAL: Final = "journal.jsonl"
 #: The evidence in a line, which only a results folder wants; most of the journal's length.
 EVIDENCE: Final = "evidence"

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from natgauge.bench.bench import Planned
 from natgauge.bench.watch import Watch
@@ -22,6 +22,7 @@ from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain, res
 from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability
+from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.joining import counted, join
 from natgauge.procedures.kit.results import Attempt, MeasurementResult
@@ -30,8 +31,12 @@ from natgauge.results.parameters import Parameters, joined
 
 _MAKING: Final = ".making"
 
-#: Appends a line to the journal and takes it into the state.
-AppendLine = Callable[..., None]
+
+class AppendLine(Protocol):
+    """Append a line to the journal and take it into the state."""
+
+    def __call__(self, event: str, *, sync: bool = True, **fields: object) -> None:
+        """Append one line; with `sync` it is on the disk before this returns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +111,8 @@ class RepetitionRun:
 
     def _keep(self, number: int, answer: RecordedCall) -> None:
         evidence, self.recorder.trials = self.recorder.trials, []
-        self.note("answer", **self.where, repetition=number, **plain(answer), **{EVIDENCE: evidence})
+        fields: dict[str, Any] = {**plain(answer), EVIDENCE: evidence}
+        self.note("answer", **self.where, repetition=number, **fields)
 
 
 def _standing(number: int, event: Event) -> dict[str, Any]:
@@ -166,9 +172,8 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
     name = f"{CAMPAIGN_RESULTS}/{own}"
     first, number = ended.repetitions[0].begun, len(ended.repetitions)
     parameters = [Parameters.model_validate(one.begun["parameters"]) for one in ended.repetitions]
-    notes = (
-        [f"broken after {number} of {measurement.most_repetitions} repetitions: {ended.cause}"] if ended.cause else []
-    )
+    broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {ended.cause}"
+    notes = [Note("ended early", broken)] if ended.cause else []
     results = [one.result for one in ended.repetitions]
     measured = join(results, measurement.planned.settings, ended.single, notes)
     making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{own}"

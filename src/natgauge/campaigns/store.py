@@ -27,10 +27,10 @@ from natgauge.results.model import SUMMARY_SCHEMA
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
 TRIAL_SCHEMA = "natgauge-trial-1"
-MEASUREMENT_SCHEMA = "natgauge-measurement-1"
+MEASUREMENT_SCHEMA = "natgauge-measurement-2"
 RECIPE_SCHEMA = "natgauge-recipe-1"
 ROUND_SCHEMA = "natgauge-comparison-round-1"
-COMPARISON_SCHEMA = "natgauge-comparison-1"
+COMPARISON_SCHEMA = "natgauge-comparison-2"
 
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from natgauge.cli.compare import answer, doubts_told
+from natgauge.notes import Note
 from natgauge.reports.markdown import escaped, row
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _lines(found: Compared) -> Iterator[str]:
         f"{document['seconds']:.0f} s, {document['rounds']} rounds {_where(document)}; evidence: "
         f"{escaped(str(document['evidence']))}"
     )
-    for told in (*_open_ends(found), *document["notes"], *doubts_told(document)):
+    for told in (*_open_ends(found), *(str(Note(**note)) for note in document["notes"]), *doubts_told(document)):
         yield f"- {escaped(told)}"
 
 

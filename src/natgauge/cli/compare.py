@@ -13,6 +13,7 @@ from natgauge.bench.question import GROUPS
 from natgauge.cli.choices import options
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.errors import UsageError
+from natgauge.notes import Note
 from natgauge.options import options_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
         tester = one["tester_nanoseconds"]
         click.echo(f"  {one['quantity']}: {costs}" + ("" if tester is None else f"; the tester's own: {tester:.0f} ns"))
     for remark in [
-        *(f"Note: {note}" for note in document["notes"]),
+        *(f"Note: {Note(**note)}" for note in document["notes"]),
         *(f"Doubt: {one}" for one in doubts_told(document)),
     ]:
         click.echo(f"  {remark}")

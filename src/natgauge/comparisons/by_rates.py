@@ -28,7 +28,7 @@ from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.measure import parameters_of
 from natgauge.campaigns.recording import with_receiver
-from natgauge.campaigns.store import Store
+from natgauge.campaigns.store import Store, plain
 from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_knob, goal_of
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Figure, Subject, figure_of
@@ -37,6 +37,7 @@ from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.labs import kinds
+from natgauge.notes import Note
 from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -114,7 +115,7 @@ class ByRates:
         self._all = [self._standing(one, number) for number, one in enumerate(every)]
         self.labels = [one.label for one in self._all[:-1]]
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self._voids: dict[str, int] = {}
         self._made = ExitStack()
         # Where ports are given, or a setting of the whole machine differs, only one can stand at a time.
@@ -222,7 +223,7 @@ class ByRates:
             ],
             "rates": self._of_each(lambda searched: searched.rate),
             "limits": [asdict(limit) for one in self._all for each in one.searched.values() for limit in each.limits],
-            "doubts": self._of_each(lambda searched: [doubt.model_dump() for doubt in searched.doubts]),
+            "doubts": self._of_each(lambda searched: plain(searched.doubts)),
         }
 
     def _of_each(self, tell: Callable[[Searched], object]) -> dict[str, dict[Quantity, object]]:
@@ -316,7 +317,7 @@ class ByRates:
         return found.value
 
     def _note_void(self, one: Standing, quantity: Quantity, why: str) -> None:
-        self.notes.append(f"a search of {one.label} ({quantity}) is void: {why}")
+        self.notes.append(Note("trials", f"a search of {one.label} ({quantity}) is void: {why}"))
         self._voids[one.label] = self._voids.get(one.label, 0) + 1
         if self._voids[one.label] >= MOST_VOID:
             raise BrokenError(

@@ -17,6 +17,7 @@ from natgauge.comparisons.lengths import HOP
 from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
+from natgauge.notes import Note
 from natgauge.slices import blocks_of_round, interruption_notes
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.trials import compare as run_round
@@ -49,7 +50,7 @@ class BySlices:
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
         self._ledger = Ledger(self._places(), quantities, options.slice_frames)
         self._voids: dict[str, int] = {}
-        self._void_notes: list[str] = []
+        self._void_notes: list[Note] = []
         self._slices = dict.fromkeys(("slices", "interrupted_slices", "waited_slices"), 0)
 
     def __enter__(self) -> Self:
@@ -70,7 +71,7 @@ class BySlices:
         self.all.__enter__()
 
     @property
-    def notes(self) -> Sequence[str]:
+    def notes(self) -> Sequence[Note]:
         """Void rounds, and whether the core was often taken away."""
         counts = self._slices
         return [*self._void_notes, *interruption_notes(counts["interrupted_slices"], counts["slices"])]
@@ -137,7 +138,7 @@ class BySlices:
         """Note that a round says nothing of whoever has this position: each frame must have come, and come right."""
         devices = self.all.devices
         label = devices[position].label if position < len(devices) else "cable"
-        self._void_notes.append(f"a round of {label} is void: {fault}")
+        self._void_notes.append(Note("trials", f"a round of {label} is void: {fault}"))
         self._voids[label] = self._voids.get(label, 0) + 1
         if self._voids[label] >= MOST_VOID:
             raise BrokenError(

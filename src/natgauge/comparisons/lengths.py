@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from natgauge.notes import Note
 from natgauge.words import Quantity
 
 #: Field of the document that has the cost of a hop by quantity: the work of plain forwarding for a frame, ns.
 HOP: Final = "hop_nanoseconds"
 
 
-def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None]) -> list[str]:
+def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None]) -> list[Note]:
     """A note where gateways have unequal numbers of devices.
 
     Args:
@@ -25,4 +26,5 @@ def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None
     known = ", ".join(f"{quantity} {ns:,.0f} ns" for quantity, ns in hop.items() if ns is not None)
     cost = f"plain forwarding takes {known} a frame here" if known else "its cost was not measured here"
     what = f"the chains have unequal numbers of devices ({numbers})"
-    return [f"{what}: each further device adds a hop ({cost}); a difference of that size says nothing of the gateways"]
+    text = f"{what}: each further device adds a hop ({cost}); a difference of that size says nothing of the gateways"
+    return [Note("device", text)]

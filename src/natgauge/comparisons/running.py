@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.store import COMPARISON_SCHEMA, RESULTS, Store
+from natgauge.campaigns.store import COMPARISON_SCHEMA, RESULTS, Store, plain
 from natgauge.comparisons import asked
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.comparisons.by_rates import ByRates
@@ -24,6 +24,7 @@ from natgauge.comparisons.way import NotMadeAgainError, Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
+from natgauge.notes import Note
 from natgauge.slices import read_quantities
 from natgauge.statistics.interim import alpha_spent, rounds_before
 
@@ -183,27 +184,29 @@ class Comparison:
             "rounds": rounds,
             **told,
             "seed": self.options.seed,
-            "notes": [
-                *self.way.notes,
-                *length_notes(self._devices, told.get(HOP, {})),
-                *self._end_notes(seconds, rounds, ours),
-            ],
+            "notes": plain(
+                [
+                    *self.way.notes,
+                    *length_notes(self._devices, told.get(HOP, {})),
+                    *self._end_notes(seconds, rounds, ours),
+                ]
+            ),
             "evidence": str(store.folder),
         }
         store.write_comparison(document)
         return Compared(tuple(ours), tuple(twin), decided, above, document, store.folder)
 
-    def _end_notes(self, seconds: float, rounds: int, figures: Sequence[Figure]) -> Sequence[str]:
+    def _end_notes(self, seconds: float, rounds: int, figures: Sequence[Figure]) -> Sequence[Note]:
         """Say which error ended the rounds, or how much time an interval takes, where there was too little."""
         if self._ended_by is not None:
-            return [f"ended after {rounds} {'round' if rounds == 1 else 'rounds'} by an error: {self._ended_by}"]
+            text = f"{rounds} {'round' if rounds == 1 else 'rounds'} were measured, then an error: {self._ended_by}"
+            return [Note("ended early", text)]
         least = self.way.least_rounds(self.goal.alpha)
         if rounds >= least or all(figure.low is not None for figure in figures):
             return []
         enough = math.ceil(least * seconds / rounds)
-        return [
-            f"time for {rounds} rounds: a confidence interval takes {least}, so use --most-seconds {enough} or more"
-        ]
+        text = f"{rounds} rounds; a confidence interval takes {least}, so use --most-seconds {enough} or more"
+        return [Note("time used up", text)]
 
 
 def _told(figure: Figure) -> dict[str, object]:

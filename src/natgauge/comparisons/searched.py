@@ -12,20 +12,20 @@ from typing import Final
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.figures import Limit
 from natgauge.errors import UsageError
+from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit import too_high
 from natgauge.procedures.kit.lateness import rounded_up
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.results import doubts
-from natgauge.results.model import Doubt, DoubtWord
 from natgauge.results.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval, Estimate, relative_half_width
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.words import Quantity
 
 #: Doubts that say that a search did not end at the rate that the device can do, and what ended it instead.
-_NOT_THE_DEVICE: Final[Mapping[DoubtWord, str]] = {
+_NOT_THE_DEVICE: Final[Mapping[NoteWord, str]] = {
     "tester limited": "the tester",
     "host limited": "the host",
     "server limited": "the server",
@@ -34,11 +34,11 @@ _NOT_THE_DEVICE: Final[Mapping[DoubtWord, str]] = {
     "rare loss": "rare loss",
 }
 #: A doubt that says why no rate passed.
-_NO_RATE: Final[DoubtWord] = "loss at every rate"
+_NO_RATE: Final[NoteWord] = "loss at every rate"
 #: A doubt of the interval of a median; the ratios of a comparison are of rounds, within which a drift cancels out.
-_OF_MEDIANS: Final[DoubtWord] = "autocorrelated"
+_OF_MEDIANS: Final[NoteWord] = "autocorrelated"
 #: A single search is no repetition of anything, and here others follow.
-_OF_SEVERAL: Final[DoubtWord] = "single repetition"
+_OF_SEVERAL: Final[NoteWord] = "single repetition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Searched:
         )
 
     @property
-    def doubts(self) -> tuple[Doubt, ...]:
+    def doubts(self) -> tuple[Note, ...]:
         """What `measure` says of such searches, by the same rules; each word once."""
         if not self.measurements or self.procedure is None or self.parameters is None:
             return ()
@@ -154,17 +154,17 @@ class Searched:
 
 def _doubts(
     procedure: Procedure[SearchSettings], parameters: Parameters, measurements: Sequence[Measurement]
-) -> tuple[Doubt, ...]:
+) -> tuple[Note, ...]:
     measured = make_result(procedure.metric, procedure.unit, {}, measurements)
     return tuple(one for one in doubts.find(measured, parameters) if one.word != _OF_MEDIANS)
 
 
-def _once_each(found: Sequence[Doubt], searches: int) -> Iterator[Doubt]:
+def _once_each(found: Sequence[Note], searches: int) -> Iterator[Note]:
     """The first doubt of each word, and how many searches have such a doubt with other figures."""
     for word in dict.fromkeys(one.word for one in found):
         alike = [one for one in found if one.word == word]
         text = alike[0].text
-        yield Doubt(word=word, text=text if len(alike) == 1 else f"{text} (so in {len(alike)} of {searches} searches)")
+        yield Note(word, text if len(alike) == 1 else f"{text} (so in {len(alike)} of {searches} searches)")
 
 
 def pairs(baseline: Searched, other: Searched) -> list[tuple[Bounds, Bounds]]:

@@ -11,6 +11,7 @@ from natgauge.campaigns.store import Store
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.figures import Figure
 from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.notes import Note
 
 
 class NotMadeAgainError(BrokenError):
@@ -47,7 +48,7 @@ class Way(Protocol):
     first_look: int
 
     @property
-    def notes(self) -> Sequence[str]:
+    def notes(self) -> Sequence[Note]:
         """What a reader must know of the rounds so far."""
 
     def __enter__(self) -> Self:

@@ -29,6 +29,7 @@ from functools import partial
 
 from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import SearchPlan, search
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
@@ -41,7 +42,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.time_budget import LEFT_OUT, UNDECIDED, TimeUpError
+from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "back-to-back"
@@ -106,7 +107,7 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSe
                 "placement: shared has no queue before the device, so a burst says nothing; choose isolated"
             )
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """None: a burst's length is not asked for but searched."""
         return []
 
@@ -129,7 +130,7 @@ class _BackToBack(Standing[Settings]):
         try:
             return throughput_of(self, self.settings, THROUGHPUT_TIME_SHARE)
         except TimeUpError as error:
-            self.first_notes.append(f"{LEFT_OUT}the throughput, and with it the corrected buffer time: {error}")
+            self.first_notes.append(left_out("the throughput, and with it the corrected buffer time,", error))
             return None
 
     def once(self, known: float | None) -> Measurement:
@@ -142,10 +143,11 @@ class _BackToBack(Standing[Settings]):
             return replace(found, figures=self._figures(found))
         if found.upper is None or not self.late:
             return found
-        note = (
-            f"{UNDECIDED}the burst is of less than {found.upper:.0f} frames; "
+        text = (
+            f"the burst is of less than {found.upper:.0f} frames; "
             f"{self.late:.0f} and less could not be sent at their rate"
         )
+        note = Note("undecided", text)
         return replace(found, limited_by="tester", notes=(*found.notes, note))
 
     def _slowed_down(self) -> list[Attempt]:
@@ -171,18 +173,19 @@ class _BackToBack(Standing[Settings]):
         figures = {"implied_buffer_seconds": implied, SENT_RATE: sent}
         return figures if self.throughput is None else {**figures, "corrected_buffer_seconds": corrected}
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         rates = [one.figures[SENT_RATE] for one in measurements if SENT_RATE in one.figures]
         sent = statistics.fmean(rates) if rates else self.rate
         meant = "" if self.rate == self._meant else f", as the tester did not reach {self._meant:.0f}"
         told = f", really sent at {sent:.0f} ({sent / self.rate:.1%})" if rates else ""
-        late = [f"bursts of {self.late:.0f} frames and less could not be sent at their rate"] if self.late else []
+        late = f"bursts of {self.late:.0f} frames and less could not be sent at their rate"
         throughput = "not known" if self.throughput is None else f"{self.throughput:.0f} frames/s"
+        bursts_at = f"bursts at {self.rate:.0f} frames/s in each direction{told}{meant}; throughput {throughput}"
         bursts = [one.value for one in measurements if SENT_RATE in one.figures]
         return [
-            f"bursts at {self.rate:.0f} frames/s in each direction{told}{meant}; throughput {throughput}",
+            Note("method", bursts_at),
             *(buffer_notes(bursts, sent, self.throughput) if bursts else ()),
-            *late,
+            *([Note("tester", late)] if self.late else ()),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
             *tolerance_note(self.settings),
         ]
@@ -285,13 +288,13 @@ def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[
     return implied, implied * max(0.0, 1 - throughput / rate)
 
 
-def buffer_notes(bursts: Sequence[float], rate: float, throughput: float | None) -> list[str]:
+def buffer_notes(bursts: Sequence[float], rate: float, throughput: float | None) -> list[Note]:
     """The benchmark and what it says of the buffer; of a throughput that is not known nothing is corrected."""
     mean = statistics.fmean(bursts)
     implied, corrected = buffer_times(mean, rate, throughput or 0.0)
     times = f"implied buffer time {implied * 1000:.4g} ms"
     times += "" if throughput is None else f", corrected {corrected * 1000:.4g} ms"
-    return [f"mean burst {mean:.0f} frames: {times}"]
+    return [Note("method", f"mean burst {mean:.0f} frames: {times}")]
 
 
 PROCEDURE = Procedure(

@@ -18,13 +18,14 @@ from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
+from natgauge.notes import Note
 from natgauge.paired import ratio
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings, about
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
+from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.procedures.kit.values import whole
 from natgauge.slices import (
     LEAST_FRAMES,
@@ -141,7 +142,7 @@ class _Cost(Repetitions[Settings]):
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings
         done: list[CostRound] = []
-        notes: list[str] = []
+        notes: list[Note] = []
         longest = 0.0
         while len(done) < settings.rounds:
             left = self.runner.budget.left
@@ -149,7 +150,7 @@ class _Cost(Repetitions[Settings]):
                 why = f"the time of {self.runner.budget.seconds:g} s is used up"
                 if len(done) < LEAST_ROUNDS:
                     raise TimeUpError(why)
-                notes.append(f"{LEFT_OUT}rounds after {len(done)} of {settings.rounds}: {why}")
+                notes.append(left_out(f"rounds after {len(done)} of {settings.rounds}", why))
                 break
             began = time.monotonic()
             done.append(self._round(notes))
@@ -166,7 +167,7 @@ class _Cost(Repetitions[Settings]):
             series=tuple(one.row() for one in told.values()),
         )
 
-    def _round(self, notes: list[str]) -> CostRound:
+    def _round(self, notes: list[Note]) -> CostRound:
         for faults in range(1, MOST_FAULTS + 1):
             self._asked_rounds += 1
             settings = self.settings
@@ -183,24 +184,23 @@ class _Cost(Repetitions[Settings]):
                 self._interrupted += found.interrupted
                 return found
             if faults < MOST_FAULTS:
-                notes.append(f"a round is void: {found.fault}")
+                notes.append(Note("trials", f"a round is void: {found.fault}"))
         raise BrokenError(
             f"{METRIC}: {found.fault}, in {MOST_FAULTS} rounds; only a device that forwards every frame has a cost: "
             "see what it does with throughput or frame-loss"
         )
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         del measurements
         what = _NAMES[self.settings.asked()[-1]]
         moves = "nanoseconds and ratios move from run to run by more than they move within a run"
-        found = [f"the value is that of {what}; {moves}; see the series for all"]
+        found = [Note("method", f"the value is that of {what}; {moves}; see the series for all")]
         if self.settings.asked()[0] != "new" and self.settings.quantities is None:
-            found.append(
-                f"{self.settings.connections} connections are too few for the cost of new ones, so it is not told"
-            )
+            text = f"{self.settings.connections} connections are too few for the cost of new ones, so it is not told"
+            found.append(Note("settings", text))
         return [*found, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
 
-    def _spots_of(self, quantity: Quantity) -> str:
+    def _spots_of(self, quantity: Quantity) -> Note:
         """Of a round that is only sampled: samples cost time, so no figure comes of it."""
         settings = self.settings
         self._asked_rounds += 1
@@ -218,9 +218,10 @@ class _Cost(Repetitions[Settings]):
         found = self.runner.measurer.costs(plan)
         name = _NAMES[quantity]
         if found.fault or not found.hot_spots:
-            return f"hot spots of {name}: {found.fault or 'too few samples; use more connections'}"
+            why = found.fault or "too few samples; use more connections"
+            return Note("device", f"hot spots of {name}: {why}")
         shares = ", ".join(f"{spot.function} {spot.share:.1%}" for spot in found.hot_spots)
-        return f"hot spots of {name}: {shares}"
+        return Note("device", f"hot spots of {name}: {shares}")
 
 
 _NAMES: Final[dict[Quantity, str]] = {

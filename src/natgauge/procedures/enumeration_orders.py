@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from natgauge.errors import BrokenError
+from natgauge.notes import Note
 from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.inner import measure_first
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, safely_below
@@ -102,15 +103,15 @@ class _EnumerationOrders(Standing[Settings]):
                 figures["ending_new_percent"] = 100 * (created - before) / last
         return self.measurement(figures["created_percent_with_replacement"], figures=figures, series=rows)
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         draws, space = self.settings.connections, self.settings.space
-        note = (
+        text = (
             f"expected of {draws} draws out of {space} four tuples: {expected_connections(draws, space) / draws:.1%} "
             f"create a connection, of the last ones {expected_new(draws, space):.1%}"
         )
-        return [note]
+        return [Note("method", text)]
 
-    def phase1_notes(self) -> Sequence[str]:
+    def phase1_notes(self) -> Sequence[Note]:
         """None: each order's is in its row."""
         return ()
 
@@ -124,7 +125,7 @@ class _EnumerationOrders(Standing[Settings]):
             confirm=settings.confirm,
         )
         if found.summary.median == 0:
-            reasons = "; ".join(found.notes)
+            reasons = "; ".join(map(str, found.notes))
             raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {reasons}")
         advice, what = lateness.of_connections(settings.connections).advice, f"the rate of order {settings.order}"
         short = lateness.short_note(found.measurements, settings.placement, settings.error, advice, what)

@@ -18,6 +18,7 @@ from functools import partial
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, CountAt
+from natgauge.notes import Note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
@@ -87,7 +88,7 @@ class _Expiry(Standing[Settings]):
         figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": seen[-1].seconds}
         fallen = (FROM_SHARE - TO_SHARE) * settings.connections
         if end <= begin:
-            note = "the count fell between two readings; the rate is at least this"
+            note = Note("method", "the count fell between two readings; the rate is at least this")
             value = fallen / settings.interval_seconds
             return self.measurement(value, limited_by="tester", figures=figures, notes=[note], series=rows)
         return self.measurement(fallen / (end - begin), figures=figures, series=rows)

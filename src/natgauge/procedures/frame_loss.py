@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.frame_counts import lost_share, shortfall, worst
 from natgauge.procedures.kit.notes import tolerance_note
@@ -30,7 +31,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
+from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.procedures.kit.values import SearchError, in_range, positive
 
 METRIC = "frame-loss"
@@ -109,29 +110,29 @@ class _FrameLoss(Standing[Settings]):
             except TimeUpError as error:
                 if not rows:
                     raise
-                self.repetition_notes.append(f"{LEFT_OUT}loads from {share:.4g} of the highest down: {error}")
+                self.repetition_notes.append(left_out(f"loads from {share:.4g} of the highest down", error))
                 break
             if outcome is None:
                 continue
             rows.append(_row(share, rate, outcome))
             if excused := sum(outcome.excused_by_direction.values()):
-                self.repetition_notes.append(
-                    f"{rate:.0f} frames/s: {excused} excused frames count neither as lost nor as sent"
-                )
+                text = f"{rate:.0f} frames/s: {excused} excused frames count neither as lost nor as sent"
+                self.repetition_notes.append(Note("trials", text, excused))
             lossless = [*lossless, rate] if outcome.verdict is Verdict.PASS else []
             if len(lossless) == LOSS_FREE_IN_A_ROW:
                 break
         else:
-            self.repetition_notes.append("there were no two trials in a row without loss, down to the lowest rate")
+            text = "there were no two trials in a row without loss, down to the lowest rate"
+            self.repetition_notes.append(Note("device", text))
         value = rows[0]["lost_percent" if settings.placement != "shared" else "shortfall_percent"]
         figures = {"highest_rate_without_loss": lossless[0]} if lossless else {}
         return self.measurement(
             float(value or 0.0), figures=figures, notes=_shared_notes(settings, lossless), series=rows
         )
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         full = f"100 % is {self.full:.0f} frames/s in each direction, {self.meaning}"
-        return [full, *tolerance_note(self.settings)]
+        return [Note("throughput", full), *tolerance_note(self.settings)]
 
 
 def shares_of(step: float) -> Iterator[float]:
@@ -147,10 +148,11 @@ def shares_of(step: float) -> Iterator[float]:
         yield last
 
 
-def _shared_notes(settings: Settings, lossless: Sequence[float]) -> list[str]:
+def _shared_notes(settings: Settings, lossless: Sequence[float]) -> list[Note]:
     if settings.placement != "shared":
         return []
-    said = "in shared placement nothing is lost; shown is the share by which the sending was slowed down"
+    text = "in shared placement nothing is lost; shown is the share by which the sending was slowed down"
+    said = Note("method", text)
     if not lossless:
         return [said]
     apart, advice = SearchError(share=settings.step), lateness.of_trials(settings.trial_seconds).advice

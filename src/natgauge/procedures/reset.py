@@ -20,6 +20,7 @@ from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Counts, TrialPlan
+from natgauge.notes import Note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
@@ -74,7 +75,7 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         """A restart while frames flow, and when none came."""
         return super().needs() | {Ability.RESTART_IN_TRIAL, Ability.LOSS_TIMES}
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """None: RFC 6201 wants no length of the trial, but one of the time before the reset."""
         return []
 
@@ -99,7 +100,7 @@ class _ResetTime(Standing[Settings]):
         reset = _Reset(outcome.restart.began, self.settings.trial_seconds, rate)
         figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
         silences = {}
-        notes = []
+        notes: list[Note] = []
         for direction, counts in outcome.phase2.items():
             who, name = direction.value.capitalize(), direction.value
             begin, end = _silence(who, counts, reset)
@@ -109,18 +110,17 @@ class _ResetTime(Standing[Settings]):
             figures[f"loss_ms_from_{name}"] = counts.lost / rate * 1000
             figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
             if counts.untranslated:
-                notes.append(
-                    f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
-                )
+                text = f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
+                notes.append(Note("device", text, counts.untranslated))
         return self.measurement(max(silences.values()) * 1000, figures=figures, notes=notes)
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         before = self.settings.before_seconds
-        notes = [
-            f"{self.rate:.0f} frames/s in each direction; the reset is one of the device's software, not of its power"
-        ]
+        text = f"{self.rate:.0f} frames/s in each direction; the device's software is reset, not its power"
+        notes = [Note("method", text)]
         if before < RFC_BEFORE_SECONDS:
-            notes.append(f"{before:g} s before the reset; RFC 6201 section 4 wants {RFC_BEFORE_SECONDS:g} s")
+            text = f"{before:g} s before the reset; RFC 6201 section 4 wants {RFC_BEFORE_SECONDS:g} s"
+            notes.append(Note("settings", text))
         return notes
 
 

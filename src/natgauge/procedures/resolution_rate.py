@@ -17,6 +17,7 @@ from functools import partial
 from typing import get_args
 
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.notes import Note
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
@@ -84,13 +85,15 @@ class Settings(Phase1Settings, SearchSettings):
         """As asked for."""
         return self.trial_seconds
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What a passing trial was, and that trials are shorter than the RFC wants."""
         limit = "" if self.frame_timeout_seconds is None else f" within {self.frame_timeout_seconds:g} s"
         who = self.far_side if self.handed_on else "the tester itself"
-        notes = [*super().notes(), f"queries of type {self.query.upper()}, answered right{limit} by {who}"]
+        text = f"queries of type {self.query.upper()}, answered right{limit} by {who}"
+        notes = [*super().notes(), Note("method", text)]
         if self.trial_seconds < RFC_TRIAL_SECONDS:
-            notes.append(f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 wants {RFC_TRIAL_SECONDS:g} s")
+            text = f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 wants {RFC_TRIAL_SECONDS:g} s"
+            notes.append(Note("settings", text))
         return notes
 
     def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:

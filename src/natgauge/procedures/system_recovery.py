@@ -16,6 +16,7 @@ from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
+from natgauge.notes import Note
 from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.phase2 import Phase2Settings
@@ -108,14 +109,16 @@ class _SystemRecovery(Standing[Settings]):
         each = recovery_seconds(outcome, settings.trial_seconds)
         notes, limit = _doubts(outcome, each, settings)
         if tried.trials > 1:
-            notes.append(f"{tried.trials - 1} trials were repeated, because stalls may have lost their last frame")
+            text = f"{tried.trials - 1} trials were repeated, because stalls may have lost their last frame"
+            notes.append(Note("trials", text, tried.trials - 1))
         figures = {f"recovery_ms_from_{direction.value}": seconds * 1000 for direction, seconds in each.items()}
         figures["lost_frames"] = float(sum(counts.lost for counts in outcome.phase2.values()))
         return self.measurement(max(each.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         share = self.rate / self.throughput
-        return [f"overload of {self.rate:.0f} frames/s in each direction, {share:.0%} of the throughput"]
+        text = f"overload of {self.rate:.0f} frames/s in each direction, {share:.0%} of the throughput"
+        return [Note("method", text)]
 
 
 def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direction, float]:
@@ -140,16 +143,15 @@ def _doubtful(outcome: TrialOutcome, each: Mapping[Direction, float]) -> bool:
     return outcome.excused_frames > 0 and max(each.values()) > 0
 
 
-def _doubts(outcome: TrialOutcome, each: Mapping[Direction, float], settings: Settings) -> tuple[list[str], str]:
+def _doubts(outcome: TrialOutcome, each: Mapping[Direction, float], settings: Settings) -> tuple[list[Note], str]:
     if not any(counts.lost for counts in outcome.phase2.values()):
-        return ["the overload lost no frame, so there was nothing to recover from"], "tester"
+        return [Note("tester", "the overload lost no frame, so there was nothing to recover from")], "tester"
     if max(each.values()) >= (1 - TAIL_SHARE) * settings.after_seconds:
-        note = (
-            f"frames were still lost at the end: the device takes longer than {settings.after_seconds:g} s to recover"
-        )
-        return [note], "tester"
+        text = f"frames were still lost at the end: the device needs more than {settings.after_seconds:g} s to recover"
+        return [Note("device", text)], "tester"
     if _doubtful(outcome, each):
-        return ["stalls lost frames of every trial, maybe the last one: the device may recover sooner"], "host"
+        text = "stalls lost frames of every trial, maybe the last one: the device may recover sooner"
+        return [Note("trials", text)], "host"
     return [], "device"
 
 

@@ -29,6 +29,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.notes import Note
 from natgauge.procedures.kit import queues, validation
 from natgauge.procedures.kit.capacity_trials import LEAST_RATE, SLOWER, CapacityTrials, CollapsedError, UndecidedError
 from natgauge.procedures.kit.events import Bounds
@@ -39,7 +40,6 @@ from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
-from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import in_range, one_of, whole
 
 METRIC = "table-capacity"
@@ -158,13 +158,13 @@ class _TableCapacity(Repetitions[Settings]):
     def once(self, _known: float | None) -> Measurement:
         return _Capacity(self.runner, self.settings).once()
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         settings = self.settings
         method = (
             f"method {settings.method}, C0 {settings.first}, alpha {settings.alpha:g}, beta {settings.beta:g}, "
             f"gamma {settings.gamma:g}"
         )
-        return [method, *tolerance_note(settings)]
+        return [Note("method", method), *tolerance_note(settings)]
 
 
 class _Capacity:
@@ -174,7 +174,7 @@ class _Capacity:
         self._top_rate = top_rate(runner.measurer)
         self._settings = settings
         self._trials = CapacityTrials(runner, settings)
-        self._notes: list[str] = []
+        self._notes: list[Note] = []
         self._steps: list[_Step] = []
         self._rate = _Rate(self._top_rate, 0.0)
         self._safe = 0
@@ -191,10 +191,11 @@ class _Capacity:
             figures["exponential_unsafe"] = float(self._unsafe)
             self._binary()
         elif self._decided:
-            self._notes.append(
+            text = (
                 f"all {self._safe} connections that there are four tuples for were kept: the capacity may be higher; "
                 "give more connections"
             )
+            self._notes.append(Note("search", text))
         return Measurement(
             value=float(self._safe),
             upper=None if self._unsafe is None else float(self._unsafe),
@@ -243,7 +244,8 @@ class _Capacity:
         if found:
             self._take(stage, self._safe, found)
         else:
-            self._notes.append(f"the rate of {self._safe} connections could not be searched; an earlier one is used")
+            text = f"the rate of {self._safe} connections could not be searched; an earlier one is used"
+            self._notes.append(Note("search", text))
 
     def _binary(self) -> None:
         """Narrow the interval; both its ends were tried."""
@@ -299,7 +301,7 @@ class _Capacity:
             decided, why, self._limit = "undecided", str(error), error.limited_by
             self._decided = False
             known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
-            self._notes.append(f"{UNDECIDED}the capacity is {known} connections; {error}")
+            self._notes.append(Note("undecided", f"the capacity is {known} connections; {error}"))
         least = queues.least_rate(count, found, self._wait) if found else 0.0
         self._steps.append(_Step(stage, count, found, least, needed, decided, why))
         if found:

@@ -17,13 +17,13 @@ from functools import partial
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, TearDown
-from natgauge.procedures.kit.notes import UNRELIABLE
+from natgauge.notes import Note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
 from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
+from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.procedures.kit.values import whole
 
 METRIC = "tear-down-rate"
@@ -69,9 +69,8 @@ class _TearDownRate(Standing[Settings]):
             except TimeUpError as error:
                 if number < LEAST_SAMPLE:
                     raise
-                self.repetition_notes.append(
-                    f"{LEFT_OUT}{settings.sample - number} of {settings.sample} times: {error}"
-                )
+                missing = f"{settings.sample - number} of {settings.sample} times"
+                self.repetition_notes.append(left_out(missing, error))
                 break
             full.append(_checked(measurer.empty_timed(), outcome.stored))
             empty.append(_checked(measurer.empty_timed(), 0))
@@ -93,7 +92,7 @@ def _checked(torn: TearDown, expected: int) -> float:
 
 def tear_down(
     connections: int, full: Sequence[float], empty: Sequence[float]
-) -> tuple[float, dict[str, float], list[str]]:
+) -> tuple[float, dict[str, float], list[Note]]:
     """The rate in connections/s, the figures it is made of in seconds, and how far it is to be trusted.
 
     Args:
@@ -113,17 +112,18 @@ def tear_down(
         "difference_seconds": difference,
     }
     if difference <= 0:
-        return 0.0, figures, [f"{UNRELIABLE}a full table was emptied no slower than an empty one; use more connections"]
+        text = "a full table was emptied no slower than an empty one; use more connections"
+        return 0.0, figures, [Note("unreliable", text)]
     for name, seconds in (("lowest", max(full)), ("highest", min(full))):
         if seconds > statistics.median(empty):
             figures[f"rate_{name}"] = connections / (seconds - statistics.median(empty))
     if difference > spread:
         return connections / difference, figures, []
-    note = (
-        f"{UNRELIABLE}the difference of {difference * 1000:.3g} ms is not larger than the spread of the times, "
+    text = (
+        f"the difference of {difference * 1000:.3g} ms is not larger than the spread of the times, "
         f"{spread * 1000:.3g} ms; use more connections"
     )
-    return connections / difference, figures, [note]
+    return connections / difference, figures, [Note("unreliable", text)]
 
 
 PROCEDURE = Procedure(

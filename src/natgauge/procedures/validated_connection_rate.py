@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit import lateness, queues, validation
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
@@ -92,10 +93,13 @@ class _ValidatedRate(SearchedRate[Settings]):
         plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))
         return self.runner.run(plan, rate, bounds)
 
-    def _asking_notes(self) -> list[str]:
-        notes = [f"{number} failed trials were put down to: {why}" for why, number in sorted(self.causes.items())]
+    def _asking_notes(self) -> list[Note]:
+        notes = [
+            Note("search", f"{number} failed trials were put down to: {why}", number)
+            for why, number in sorted(self.causes.items())
+        ]
         if self.validation.most is not None:
-            notes.append(f"connections were asked at {self.validation.most:.0f} frames/s at most")
+            notes.append(Note("search", f"connections were asked at {self.validation.most:.0f} frames/s at most"))
         return notes
 
 

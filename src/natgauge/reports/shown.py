@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.notes import NoteWord
 from natgauge.reports.rows import column_of, doubt_words, references, rows, uncompared
-from natgauge.results.model import DoubtWord, Result
+from natgauge.results.model import Result
 from natgauge.results.scalability import derived_rows
 
 #: Doubts that are told whole: they say something of the device that its figure does not.
-_FINDINGS: Final[frozenset[DoubtWord]] = frozenset(
+_FINDINGS: Final[frozenset[NoteWord]] = frozenset(
     {"wide spread", "tester on device cores", "functional", "link limited", "flow control", "taking turns"}
 )
 

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.measurer import Verdict
-from natgauge.procedures.kit.binary_search import CONTRADICTION
+from natgauge.notes import count_of
 from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, doubt_words, number, unit_of, whole
 from natgauge.reports.shown import Sheet, findings, sheet
 from natgauge.reports.stored import read_summary
@@ -75,18 +75,14 @@ def sentences(result: Result) -> list[str]:
 
 def notes_of(result: Result) -> list[str]:
     """The notes, with many contradictions in one line."""
-    return _notes(result.notes)
-
-
-def _notes(notes: Sequence[str]) -> list[str]:
-    contradictions = [note for note in notes if note.startswith(CONTRADICTION)]
-    if len(contradictions) < 2:
-        return list(notes)
+    contradictions = count_of(result.notes, "contradictions")
+    if contradictions < 2:
+        return list(map(str, result.notes))
     told = (
-        f"{len(contradictions)} contradictions: loads that passed and failed when they were tried again; the majority "
+        f"{contradictions} contradictions: loads that passed and failed when they were tried again; the majority "
         "counts (--json and the results folder name each)"
     )
-    return [*(note for note in notes if note not in contradictions), told]
+    return [*(str(note) for note in result.notes if note.word != "contradictions"), told]
 
 
 def _series(result: Result) -> list[str]:

@@ -11,21 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
+from natgauge.notes import Note
 from natgauge.results.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy
 
-SUMMARY_SCHEMA: Final = "natgauge-summary-2"
-
-#: What a reader must know before a figure is trusted; see `natgauge.results.doubts`.
-DoubtWord = Literal[
-    "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
-    "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
-    "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
-    "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
-    "unreliable", "frames in stalls", "collapsed", "ended early", "table inferred", "rare loss", "several limits",
-    "mixed", "autocorrelated", "throughput doubted",
-]  # fmt: skip
+SUMMARY_SCHEMA: Final = "natgauge-summary-3"
 
 #: Metrics whose value is a rate of frames in one direction; in phase 1 a connection is a frame.
 FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", "throughput"})
@@ -37,13 +28,6 @@ _MOST_SHOWN: Final = 60
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Doubt(_Model):
-    """One reason to trust a figure less: a word for tables, and a line for people."""
-
-    word: DoubtWord
-    text: str
 
 
 class Repetition(_Model):
@@ -66,7 +50,7 @@ class Repetition(_Model):
     limited_by: LimitedBy
     trials: dict[Verdict, Annotated[int, Field(ge=0)]]
     figures: dict[str, float] = {}
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     series: tuple[dict[str, float | str | None], ...] = ()
 
 
@@ -92,7 +76,7 @@ class Result(_Model):
         results: the folder that has the evidence, as it was called when it was made.
     """
 
-    schema_name: Literal["natgauge-summary-2"] = Field(default=SUMMARY_SCHEMA, alias="schema")
+    schema_name: Literal["natgauge-summary-3"] = Field(default=SUMMARY_SCHEMA, alias="schema")
     metric: str
     unit: str
     median: float
@@ -105,13 +89,13 @@ class Result(_Model):
     median_interval: ConfidenceInterval | None
     error: float | None
     limited_by: LimitedBy
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[Note, ...]
     trials: dict[Verdict, Annotated[int, Field(ge=0)]]
     disturbed: Annotated[int, Field(ge=0)]
     figures: dict[str, float]
     repetitions: Annotated[tuple[Repetition, ...], Field(min_length=1)]
     parameters: Parameters
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     results: str | None = None
 
     @model_validator(mode="after")

@@ -35,7 +35,6 @@ from natgauge.facts import STALL_BOUND_SECONDS
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.incurable import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.queues import TRIAL_SECONDS, most_share, wait_limit
-from natgauge.procedures.kit.time_budget import UNDECIDED
 from natgauge.procedures.kit.values import SearchError
 
 # A deep queue before the device, and a limit that nobody is told
@@ -47,7 +46,7 @@ def decided_within(limit: int, margin: float) -> tuple[Look, ...]:
     """The capacity, or an interval that has it in it."""
 
     def undecided(evidence: Evidence) -> bool:
-        return any(note.startswith(UNDECIDED) for note in evidence.measured.notes)
+        return any(note.word == "undecided" for note in evidence.measured.notes)
 
     def margins(evidence: Evidence) -> Margins:
         if not undecided(evidence):

@@ -27,7 +27,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from natgauge.measurer import TrialOutcome, Verdict
-from natgauge.procedures.kit.ended_early import ENDED_EARLY, GoneError
+from natgauge.notes import Note
+from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.incurable import SPAN, Faults, Incurable, Reason
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
@@ -35,7 +36,7 @@ from natgauge.procedures.kit.loads import Load, Status
 from natgauge.procedures.kit.nearing import Nearing
 from natgauge.procedures.kit.rare_loss import rare_loss_note
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, TimeUpError, nothing_passed, undecided_note
+from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 from natgauge.procedures.kit.values import SearchError
 
 #: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
@@ -53,7 +54,6 @@ BELOW = 0.99
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 #: How a note about a load begins that passed once and failed once.
-CONTRADICTION = "contradiction: "
 #: Causes of a FAIL that a lower rate does not cure.
 FULL = frozenset({"table", "port pool"})
 
@@ -99,7 +99,11 @@ class SearchPlan:
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what it has
-    """The search must end before its bounds are near enough."""
+    """The search must end before its bounds are near enough; its note says why."""
+
+    def __init__(self, note: Note) -> None:
+        super().__init__(note.text)
+        self.note = note
 
 
 def search(
@@ -144,7 +148,7 @@ class _Search:
         self._patience = in_search(plan.invalid_repeats)
         self._loads: dict[float, Load] = {}
         self._attempts: list[Attempt] = []
-        self._notes: list[str] = []
+        self._notes: list[Note] = []
         self._faults = Faults()
         self._incurable: Incurable | None = None
         self._looked_above = False
@@ -159,7 +163,7 @@ class _Search:
             while self._plan.confirm and self._moved_by_confirming():
                 self._converge()
         except _Stop as stop:
-            self._notes.append(str(stop))
+            self._notes.append(stop.note)
         except TimeUpError as error:
             self._cut_off(error)
         return self._result()
@@ -182,7 +186,7 @@ class _Search:
             bound = None if failed is None else failed.rate
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
-            self._notes.append(f"{LEFT_OUT}trying the final bounds again: {error}")
+            self._notes.append(left_out("trying the final bounds again", error))
 
     # What is known
 
@@ -377,13 +381,13 @@ class _Search:
         lower, upper = self._lower(full=True), self._upper()
         value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
         if bound is not None and self._resolved(value, bound):
-            return _Stop(f"the search was ended {why}; its bounds are as near as asked, but were not all tried again")
+            near = f"the search was ended {why}; its bounds are as near as asked, but were not all tried again"
+            return _Stop(Note("search", near))
         # What was only INVALID is no bound of the device's answer.
         failed = self._failed()
         where = f"above {value:,.0f}" if failed is None else f"between {value:,.0f} and {failed.rate:,.0f}"
-        return _Stop(
-            f"{ENDED_EARLY}the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
-        )
+        text = f"the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
+        return _Stop(Note("ended early", text))
 
     def _note_collapse(self, rate: float, outcome: TrialOutcome) -> None:
         if not outcome.begun:
@@ -391,7 +395,8 @@ class _Search:
             if self._lower(full=True) is None:
                 raise GoneError(outcome.reason)
             raise self._ended(f"because {outcome.reason}")
-        self._notes.append(f"the device collapsed at {rate:.0f} {self._plan.unit}: {outcome.reason}")
+        text = f"the device collapsed at {rate:.0f} {self._plan.unit}: {outcome.reason}"
+        self._notes.append(Note("device", text))
         collapses = sum(attempt.outcome.verdict is Verdict.COLLAPSED for attempt in self._attempts)
         if collapses >= MOST_COLLAPSES:
             load = self._loads[rate]
@@ -415,10 +420,11 @@ class _Search:
             if load.decisions == known:
                 break
         if load.passes and load.fails:
-            note = (
-                f"{CONTRADICTION}{load.rate:.0f} {self._plan.unit} passed {load.passes} and failed {load.fails} times; "
-                "the majority counts"
+            text = (
+                f"{load.rate:.0f} {self._plan.unit} passed {load.passes} and failed {load.fails} times; the majority "
+                "counts"
             )
+            note = Note("contradictions", text)
             if note not in self._notes:
                 self._notes.append(note)
         return load.status is not before
@@ -467,23 +473,25 @@ class _Search:
         if self._undecided:
             return TIME
         if upper is None and not value:
-            self._notes.append(f"up to {self._plan.top:.0f} {self._plan.unit} the tester sent none in time")
+            text = f"up to {self._plan.top:.0f} {self._plan.unit} the tester sent none in time"
+            self._notes.append(Note("tester", text))
             return "tester"
         if upper is None:
-            self._notes.append(
-                f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
-            )
+            text = f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
+            self._notes.append(Note("tester", text))
             return "tester"
         if value == 0 and self._incurable is None:
-            self._notes.append(f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}")
+            self._notes.append(Note("search", f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}"))
         if upper.doubt:
-            self._notes.append(f"whether {upper.rate:.0f} {self._plan.unit} pass could not be decided: {upper.doubt}")
+            text = f"whether {upper.rate:.0f} {self._plan.unit} pass could not be decided: {upper.doubt}"
+            self._notes.append(Note("search", text))
         if upper.status is Status.UNDECIDED or upper.cause != "device":
             return upper.cause
         if value > TESTER_SHARE * self._plan.top:
-            self._notes.append(
+            text = (
                 f"the result is {value / self._plan.top:.0%} of the tester's own highest rate, "
                 f"{self._plan.top:.0f} {self._plan.unit}"
             )
+            self._notes.append(Note("tester", text))
             return "tester"
         return "device"

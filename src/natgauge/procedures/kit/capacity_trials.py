@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit import validation
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
@@ -77,7 +78,7 @@ class CapacityTrials:
         self._settings = settings
         self._validation = settings.validation()
         self.attempts: list[Attempt] = []
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.bounds = Bounds()
         self.full_at: int | None = None
         self._proved: _Proved | None = None
@@ -128,7 +129,8 @@ class CapacityTrials:
             return False
         most = plan.phase2.responder_rate * validation.SLOWER_SHARE
         self._validation = replace(self._validation, most=most)
-        self.notes.append(f"asking at more than {most:.0f} frames/s loses frames, so nothing is asked faster")
+        text = f"asking at more than {most:.0f} frames/s loses frames, so nothing is asked faster"
+        self.notes.append(Note("search", text))
         return True
 
     def fault(self, count: int) -> Fault:
@@ -183,10 +185,11 @@ class CapacityTrials:
             failed = self._valid(plan, plan.phase1_rate)
             if not _holds_all(failed, plan.connections):
                 return failed
-        self.notes.append(
+        text = (
             f"{plan.connections} connections count as too many although the device's own count had them all: "
             f"{failed.reason}; a loss tolerance may be what this device needs"
         )
+        self.notes.append(Note("search", text))
         return failed
 
     def _valid(self, plan: TrialPlan, rate: float) -> TrialOutcome:
@@ -205,7 +208,7 @@ class CapacityTrials:
 
     def _recover(self, count: int, outcome: TrialOutcome) -> None:
         """Start the collapsed device anew (RFC 9693 section 4.9 counts a collapse as an unacceptable drop)."""
-        self.notes.append(f"the device collapsed with {count} connections: {outcome.reason}")
+        self.notes.append(Note("device", f"the device collapsed with {count} connections: {outcome.reason}"))
         runner = self._runner
         if Ability.RESTART not in runner.measurer.abilities:
             raise BrokenError(

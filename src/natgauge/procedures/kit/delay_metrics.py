@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, TrialOutcome, TrialPlan, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.delay_statistics import BUCKET_WIDTH, without_slowest
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.frame_counts import lost_share, worst
@@ -29,20 +30,14 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TimeUpError
+from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.procedures.kit.values import shares
 
 UNIT = "us"
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
 ALONE_SHARE: Final = 0.5
-#: How a note begins that delays hold the wait for other frames that left together with theirs.
-TOGETHER: Final = "in batches: "
-#: How a note begins of delays that stalls of the host may have made.
-IN_STALLS: Final = "frames in stalls: "
 #: A trial is repeated so often at most because too many of its frames were due in stalls.
 MOST_STALLED: Final = 3
-#: How the note begins that tells the tester's own part.
-OWN_PART: Final = "the tester's own part, its ports joined without a device, is "
 #: RFC 8219 sections 7.2 and 7.3 want so many repetitions.
 RFC_REPETITIONS = 20
 
@@ -190,7 +185,7 @@ class _TimedTrials(Standing[DelaySettingsT]):
                     raise
                 missing = ", ".join(f"{one * 100:g} %" for one in every[number + (outcome is not None) :])
                 if missing:
-                    self.repetition_notes.append(f"{LEFT_OUT}the loads {missing}: {error}")
+                    self.repetition_notes.append(left_out(f"the loads {missing}", error))
                 time_is_up = True
             if outcome is not None:
                 found = read(outcome, self.timing)
@@ -201,9 +196,9 @@ class _TimedTrials(Standing[DelaySettingsT]):
                 break
         return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         return [
-            f"100 % is {self.throughput:.0f} frames/s in each direction",
+            Note("throughput", f"100 % is {self.throughput:.0f} frames/s in each direction"),
             self._own_note(),
             *self._together_note(),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 8219 section 7"),
@@ -233,7 +228,7 @@ class _TimedTrials(Standing[DelaySettingsT]):
         self.count(least.judged, least.found)
         return least.found
 
-    def _stalls_note(self, outcome: TrialOutcome, share: float) -> list[str]:
+    def _stalls_note(self, outcome: TrialOutcome, share: float) -> list[Note]:
         moved = self.timing.moved(outcome)
         if not moved:
             return []
@@ -245,13 +240,13 @@ class _TimedTrials(Standing[DelaySettingsT]):
             else f"{most.name} is {most.value:.4g}, and {most.without:.4g} without as many of the slowest frames; the "
             "device's own lies between the two; figures without them have the ending without_stalls"
         )
-        note = (
-            f"{IN_STALLS}at {share:.4g} of the throughput {_told(_stalled_share(outcome))} of the timed frames were "
-            f"due while a core stood still, in {trial}: {how_far}"
+        text = (
+            f"at {share:.4g} of the throughput {_told(_stalled_share(outcome))} of the timed frames were due while a "
+            f"core stood still, in {trial}: {how_far}"
         )
-        return [note]
+        return [Note("frames in stalls", text)]
 
-    def _together_note(self) -> list[str]:
+    def _together_note(self) -> list[Note]:
         """What a device that works in the sender's context cannot be blamed for."""
         loads = [share for share in shares("loads", self.settings.loads) if share > ALONE_SHARE]
         if self.settings.placement != "shared" or not loads:
@@ -259,21 +254,22 @@ class _TimedTrials(Standing[DelaySettingsT]):
         each = 1 / (self.throughput * self.settings.active)
         wait = min(MOST_TOGETHER * each, max(BATCH_SECONDS, each))
         named = ", ".join(f"{share:.4g}" for share in (100 * one for one in loads))
-        note = (
-            f"{TOGETHER}in shared placement frames that left together wait for each other, {each * 1e6:.3g} us each: "
-            f"at {named} % of the throughput up to {wait * 1e6:.3g} us of a delay are that wait, not the device's own; "
-            f"at {ALONE_SHARE:.0%} and less they leave one by one"
+        text = (
+            f"in shared placement frames that left together wait for each other, {each * 1e6:.3g} us each: at {named} "
+            f"% of the throughput up to {wait * 1e6:.3g} us of a delay are that wait, not the device's own; at "
+            f"{ALONE_SHARE:.0%} and less they leave one by one"
         )
-        return [note]
+        return [Note("batches", text)]
 
-    def _own_note(self) -> str:
+    def _own_note(self) -> Note:
         """The tester's own part, which is never subtracted silently."""
         measurer = self.runner.measurer
         if Ability.OWN_DELAYS not in measurer.abilities:
-            return "the tester's own delay was not measured; it is part of the figures"
+            return Note("own delay", "the tester's own delay was not measured; it is part of the figures")
         own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput, 1.0))
         largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
-        return f"{OWN_PART}{largest:.3g} us; it is not subtracted"
+        text = f"the tester's own part, its ports joined without a device, is {largest:.3g} us; it is not subtracted"
+        return Note("own delay", text, value=largest)
 
 
 def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
@@ -323,13 +319,15 @@ def _told(share: float) -> str:
     return "an unknown part" if math.isinf(share) else f"{share:.2%}"
 
 
-def _trial_notes(outcome: TrialOutcome, share: float) -> list[str]:
+def _trial_notes(outcome: TrialOutcome, share: float) -> list[Note]:
     notes = []
     negative = sum(delays.negative for delays in outcome.delays.values())
     if negative:
-        notes.append(f"{negative} frames seemed to arrive before they were sent: the clocks are not to be trusted")
+        text = f"{negative} frames seemed to arrive before they were sent: the clocks are not to be trusted"
+        notes.append(Note("tester", text, negative))
     lost = {d: counts.lost for d, counts in outcome.phase2.items() if counts.lost}
     if lost:
         told = ", ".join(f"{number} from the {direction.value.capitalize()}" for direction, number in lost.items())
-        notes.append(f"at {share:.0%} frames were lost ({told}); delays are of those that came")
+        text = f"at {share:.0%} frames were lost ({told}); delays are of those that came"
+        notes.append(Note("device", text, sum(lost.values())))
     return notes

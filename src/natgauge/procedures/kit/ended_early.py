@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches and series that ended before they had all they should have, for another reason than the time."""
+"""The error of a device that collapsed and did not come back."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from natgauge.errors import BrokenError
-
-#: How a note of it begins.
-ENDED_EARLY: Final = "ended early: "
 
 
 class GoneError(BrokenError):

@@ -21,9 +21,8 @@ from enum import Enum
 from typing import Final
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.notes import Note
 
-#: How a note of it begins.
-INCURABLE: Final = "loss at every rate: "
 #: The rates of the failed trials span this factor at least. An overloaded device loses nothing at an eighth of a rate
 #: at which it loses less than 7/8.
 SPAN: Final = 8.0
@@ -40,8 +39,6 @@ MOST_MISSED: Final = 4.6
 #: A trial that passed had too few frames to tell when it had no more than this share of those of a failed one.
 FEW_FRAMES: Final = 0.25
 
-#: How a note begins of a table whose limit nobody told, but which was seen to be full.
-INFERRED: Final = "table inferred: "
 #: Of the connections that were kept at every rate, so many are opened alone: a few entries may be of somebody else.
 FEWER_SHARE: Final = 0.9
 #: No more connections than it takes for so many bad ones are needed.
@@ -127,17 +124,18 @@ class Incurable:
             return {HELD_FIGURE: float(self.kept)}
         return {SHARE_FIGURE: self.share, HIGHEST_FIGURE: self.highest} if self.kind == "lost" else {}
 
-    def note(self, unit: str) -> str:
+    def note(self, unit: str) -> Note:
         """What was seen, with its figures."""
         if self.reason is Reason.TABLE:
-            return (
-                f"{INFERRED}the table keeps about {self.kept:,} connections, though nobody told its limit: of "
-                f"{self.frames:,} it kept no more at every rate from {self.lowest:,.0f} to {self.highest:,.0f} {unit}, "
-                f"and of {self.checked:,} alone it kept all"
+            kept = (
+                f"the table keeps about {self.kept:,} connections, though nobody told its limit: of {self.frames:,} it "
+                f"kept no more at every rate from {self.lowest:,.0f} to {self.highest:,.0f} {unit}, and of "
+                f"{self.checked:,} alone it kept all"
             )
+            return Note("table inferred", kept)
         share = f"{self.share:.3%}" if self.share >= 1e-5 else f"{self.share * 100:.2g}%"
         told = (
-            f"{INCURABLE}{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
+            f"{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
             f"{self.highest:,.0f} {unit}; no rate without loss exists above {self.lowest:,.0f} {unit}"
         )
         if self.passed:
@@ -149,7 +147,7 @@ class Incurable:
             )
         elif self.may_be_table:
             told += "; a full table looks the same where its limit is not known"
-        return told
+        return Note("loss at every rate", told)
 
     @property
     def may_be_table(self) -> bool:

@@ -12,7 +12,7 @@ from natgauge.procedures.kit.profiles import COMMON, Profile
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.time_budget import UNDECIDED, TimeUpError
+from natgauge.procedures.kit.time_budget import TimeUpError
 
 SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 
@@ -67,7 +67,7 @@ def measure_first(
         found = procedure.measure(runner.measurer, asked, runner.observe, budget)
     except TimeUpError as error:
         raise TimeUpError(f"of the {metric} that it needs first: {error}") from None
-    undecided = [note for note in found.notes if note.startswith(UNDECIDED)]
+    undecided = [note for note in found.notes if note.word == "undecided"]
     if undecided and share is None:
         raise TimeUpError(f"the {metric} that it needs first is {undecided[0]}")
     return found

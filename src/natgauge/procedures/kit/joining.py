@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from natgauge.notes import Note
 from natgauge.procedures.kit.results import MeasurementResult, make_result
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME
+from natgauge.procedures.kit.time_budget import TIME
 
 
 def counted(singles: Sequence[MeasurementResult]) -> list[int]:
@@ -18,7 +19,7 @@ def counted(singles: Sequence[MeasurementResult]) -> list[int]:
 
 
 def join(
-    singles: Sequence[MeasurementResult], settings: TrialSettings, single: TrialSettings, notes: Sequence[str] = ()
+    singles: Sequence[MeasurementResult], settings: TrialSettings, single: TrialSettings, notes: Sequence[Note] = ()
 ) -> MeasurementResult:
     """Put repetitions together that were measured one by one.
 
@@ -33,7 +34,10 @@ def join(
     kept = [singles[at] for at in counted(singles)]
     notes = list(notes)
     if len(kept) < len(singles) and kept[0].limited_by != TIME:
-        notes.append(f"{LEFT_OUT}{len(singles) - len(kept)} of {len(singles)} repetitions, which their time cut off")
+        cut = len(singles) - len(kept)
+        notes.append(
+            Note("time used up", f"{cut} of {len(singles)} repetitions left out, which their time cut off", cut)
+        )
     # What one repetition says of the number of repetitions holds for none of them any more.
     own = set(single.notes())
     told = [note for one in kept for note in one.notes if note not in own and note not in one.summary.notes]

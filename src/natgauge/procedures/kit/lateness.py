@@ -15,14 +15,13 @@ from typing import Final
 
 from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
+from natgauge.notes import Note
 from natgauge.procedures.kit.queues import TRIAL_SECONDS
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.values import SearchError
 
 #: The lag may be no more than this share of the error that was asked for.
 ERROR_SHARE: Final = 0.1
-#: How a note begins that the rate may be too high because its trials were short.
-SHORT: Final = "short trials: "
 #: A rate that may be too high by more than this share, and by more than the error asked for, is not told at all.
 REFUSED_SHARE: Final = 0.05
 
@@ -116,7 +115,7 @@ def short_note(
     error: SearchError,
     advice: str,
     what: str = "the rate",
-) -> list[str]:
+) -> list[Note]:
     """By how much rates may be too high, where that is more than the error asked for.
 
     Args:
@@ -133,7 +132,7 @@ def short_note(
     return note_of(seconds, value, error, advice, what) if value > 0 else []
 
 
-def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: str = "the rate") -> list[str]:
+def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: str = "the rate") -> list[Note]:
     """By how much one rate in `shared` placement may be too high, where that is more than the error asked for.
 
     Args:
@@ -146,8 +145,8 @@ def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: 
     too_high = most_share(seconds, error)
     if too_high <= error.width(rate) / rate:
         return []
-    note = (
-        f"{SHORT}the sending lasted {seconds * 1000:.3g} ms, of which {LEAST_LAG_SECONDS * 1000:g} ms are tolerated as "
-        f"lag, so {what} may be too high by up to {too_high:.1%}; {advice}"
+    text = (
+        f"the sending lasted {seconds * 1000:.3g} ms, of which {LEAST_LAG_SECONDS * 1000:g} ms are tolerated as lag, "
+        f"so {what} may be too high by up to {too_high:.1%}; {advice}"
     )
-    return [note]
+    return [Note("short trials", text)]

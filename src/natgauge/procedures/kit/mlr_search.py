@@ -29,7 +29,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
-from natgauge.procedures.kit.binary_search import CONTRADICTION, TESTER_SHARE
+from natgauge.notes import Note
+from natgauge.procedures.kit.binary_search import TESTER_SHARE
 from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import in_search, until_decided
@@ -198,12 +199,14 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     limited_by = "device" if upper is None else measurer.limit(upper)
     if upper is None:
         limited_by = "tester"
-        notes.append(f"the tester's highest, {plan.top:.0f} frames/s, passed: the device may do more")
+        text = f"the tester's highest, {plan.top:.0f} frames/s, passed: the device may do more"
+        notes.append(Note("tester", text))
     elif limited_by == "device" and value > TESTER_SHARE * plan.top:
         limited_by = "tester"
-        notes.append(f"the result is {value / plan.top:.0%} of the tester's own highest rate, {plan.top:.0f} frames/s")
+        text = f"the result is {value / plan.top:.0%} of the tester's own highest rate, {plan.top:.0f} frames/s"
+        notes.append(Note("tester", text))
     notes += rare_loss_note(measurer.attempts, upper, "frames/s", f"--search binary with {LOSS_TOLERANCE}")
-    notes.append(f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}")
+    notes.append(Note("method", f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}"))
     return Measurement(
         value=value,
         upper=upper,
@@ -231,7 +234,7 @@ class _Measurer:
     plan: MlrPlan
     trial: Trial
     attempts: list[Attempt] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     causes: dict[float, Counter[str]] = field(default_factory=dict)
 
     def highest_load(self, start: float) -> float:
@@ -288,16 +291,16 @@ class _Measurer:
             return failed
         third = self._valid(rate, seconds)
         passes = 1 + (third.verdict is Verdict.PASS)
-        self.notes.append(
-            f"{CONTRADICTION}{rate:.0f} frames/s passed {passes} and failed {3 - passes} trials of {seconds:g} s; "
-            "the majority counts"
+        text = (
+            f"{rate:.0f} frames/s passed {passes} and failed {3 - passes} trials of {seconds:g} s; the majority counts"
         )
+        self.notes.append(Note("contradictions", text))
         return again if passes > 1 else failed
 
     def _valid(self, rate: float, seconds: float) -> TrialOutcome:
         tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.invalid_repeats))
         if not tried.decided:
-            self.notes.append(f"{rate:.0f} frames/s: {tried.told(' and count as lost')}")
+            self.notes.append(Note("search", f"{rate:.0f} frames/s: {tried.told(' and count as lost')}"))
         return tried.outcome
 
     def _run(self, rate: float, seconds: float) -> TrialOutcome:

@@ -16,8 +16,9 @@ from typing import Any
 
 from natgauge import procedures
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import FULL
-from natgauge.procedures.kit.incurable import HIGHEST_FIGURE, INCURABLE, SHARE_FIGURE, no_more_than
+from natgauge.procedures.kit.incurable import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
 from natgauge.procedures.kit.inner import inner, measure_first
 from natgauge.procedures.kit.lateness import ShortTrialsError
 from natgauge.procedures.kit.results import MeasurementResult
@@ -120,19 +121,19 @@ class Preparation:
             self.rate /= SLOWER
         return replace(outcome, verdict=Verdict.INVALID, reason=f"phase 2 was not prepared: {outcome.reason}")
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """How fast phase 1 was, if there was one."""
         if self.is_none:
-            return ["stateless: there was no phase 1"]
+            return [Note("phase 1", "stateless: there was no phase 1")]
         if self.unavoidable:
-            note = (
+            told = (
                 f"phase 1 at {self.rate:.0f} connections/s lost {self.unavoidable:.3%} of its frames, "
                 "as at every rate; of connections that it did not establish, only the Initiator sent frames"
             )
             rough = () if self.rough is None else self.rough.notes
-            return [note, *(one for one in rough if one.startswith(INCURABLE))]
+            return [Note("phase 1", told), *(note for note in rough if note.word == "loss at every rate")]
         share = self.rate / self.connection_rate
-        return [f"phase 1 at {self.rate:.0f} connections/s, {share:.3g} of the connection rate"]
+        return [Note("phase 1", f"phase 1 at {self.rate:.0f} connections/s, {share:.3g} of the connection rate")]
 
 
 def safely_below(connection_rate: float) -> Preparation:

@@ -9,6 +9,7 @@ from typing import Final, Literal, get_args
 
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.values import in_range, one_of
 
@@ -93,13 +94,15 @@ class Phase2Settings(TrialSettings):
         """Directions that send."""
         return 2 if self.directions == "both" else 1
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What its frames are where not all are under test, and that trials are shorter than the RFC wants."""
         notes = super().notes()
         if self.foreground_share < 1:
-            notes.append(f"{self.foreground_share:.4g} of the frames under test, the others native IPv6")
+            text = f"{self.foreground_share:.4g} of the frames under test, the others native IPv6"
+            notes.append(Note("settings", text))
         if self.trial_seconds < RFC_TRIAL_SECONDS:
-            notes.append(f"trials of {self.trial_seconds:g} s; RFC 2544 section 24 wants {RFC_TRIAL_SECONDS:g} s")
+            text = f"trials of {self.trial_seconds:g} s; RFC 2544 section 24 wants {RFC_TRIAL_SECONDS:g} s"
+            notes.append(Note("settings", text))
         return notes
 
     def phase2(self, rate: float, seconds: float) -> Phase2Plan:

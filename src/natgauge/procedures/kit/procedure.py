@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Measurer
+from natgauge.notes import Note
 from natgauge.procedures.kit.events import Observer, ignore
 from natgauge.procedures.kit.notes import asked_again_note, disturbed_note
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
@@ -224,7 +225,7 @@ class Procedure(Generic[SettingsT]):
             found = stopped(runner.attempts, error)
         return _with_notes(found, self._notes(started, settings, [found]))
 
-    def _measured(self, runner: TrialRunner, settings: SettingsT) -> tuple[list[Measurement], list[str]]:
+    def _measured(self, runner: TrialRunner, settings: SettingsT) -> tuple[list[Measurement], list[Note]]:
         started = self.start(runner, settings)
         if isinstance(started, Answered):
             return [started.measurement], [*started.notes]
@@ -233,13 +234,13 @@ class Procedure(Generic[SettingsT]):
 
     def _notes(
         self, started: Repetitions[SettingsT], settings: SettingsT, measurements: Sequence[Measurement]
-    ) -> list[str]:
+    ) -> list[Note]:
         own = started.notes(measurements)
         told = [*own, *started.phase1_notes(), *settings.notes()]
         return [*told, *disturbed_note(measurements), *asked_again_note(measurements)]
 
 
-def _with_notes(found: Measurement, notes: Iterable[str]) -> Measurement:
+def _with_notes(found: Measurement, notes: Iterable[Note]) -> Measurement:
     """The repetition with these notes before its own, each once."""
     return dataclasses.replace(found, notes=tuple(dict.fromkeys([*notes, *found.notes])))
 

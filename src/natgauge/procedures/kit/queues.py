@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from natgauge.notes import Note
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.values import SearchError
@@ -87,7 +88,7 @@ def shortest_told(measurements: Iterable[Measurement], wait_seconds: float | Non
     return shortest if most_share(wait_seconds, shortest) > TOLD_SHARE else None
 
 
-def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, name: str, advice: str) -> list[str]:
+def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, name: str, advice: str) -> list[Note]:
     """By how much the rates may be too high, where that is more than 1 %.
 
     Args:
@@ -100,8 +101,8 @@ def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, nam
     shortest = shortest_told(measurements, wait)
     if wait is None or shortest is None:
         return []
-    note = (
+    text = (
         f"a trial lasted {name} = {shortest:.3f} s only; frames may wait up to {wait:g} s in queues before the device, "
         f"so the rate may be too high by up to {most_share(wait, shortest):.1%}; {advice}"
     )
-    return [note]
+    return [Note("search", text)]

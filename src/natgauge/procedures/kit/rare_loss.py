@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.results import Attempt
 
-#: How a note of it begins.
-RARE: Final = "rare loss: "
 #: The option that lets trials pass which lose more than nothing.
 LOSS_TOLERANCE: Final = "a --loss-tolerance"
 #: Trials from this multiple of the upper bound on are looked at.
@@ -28,7 +27,7 @@ SLOWED: Final = 1.001
 
 def rare_loss_note(
     attempts: Iterable[Attempt], upper: float | None, unit: str, remedy: str = LOSS_TOLERANCE
-) -> list[str]:
+) -> list[Note]:
     """What the failed trials lost, where no overload can be what they failed for.
 
     Args:
@@ -52,12 +51,12 @@ def rare_loss_note(
     overload = sum(stream.offered * (1 - upper / one.load) for one in rare for stream in _streams(one.outcome))
     loads = [one.load for one in rare]
     told = (
-        f"{RARE}{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
+        f"{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
         f"{min(loads):,.0f} to {max(loads):,.0f} {unit}, where a device that can do {upper:,.0f} {unit} loses "
         f"{overload:,.0f}: the loss has another reason than the rate, and the answer may be far too low; "
         f"{remedy} above that share lets such trials pass"
     )
-    return [told]
+    return [Note("rare loss", told)]
 
 
 def _streams(outcome: TrialOutcome) -> list[Counts]:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from natgauge.errors import NatgaugeError
-from natgauge.procedures.kit.ended_early import ENDED_EARLY, GoneError
+from natgauge.notes import Note
+from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME, UNDECIDED, TimeUpError, stopped
+from natgauge.procedures.kit.time_budget import TIME, TimeUpError, stopped
 from natgauge.statistics.interval import CONFIDENCE
 from natgauge.statistics.order_statistics import median_interval
 
@@ -48,11 +49,11 @@ class Repetitions(ABC, Generic[SettingsT]):
             NatgaugeError: a trial could not be run at all.
         """
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:  # noqa: ARG002 - for those that have some
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:  # noqa: ARG002 - for those that have some
         """What a reader must know of this metric; asked for after the last repetition."""
         return ()
 
-    def phase1_notes(self) -> Sequence[str]:
+    def phase1_notes(self) -> Sequence[Note]:
         """How connections were established before what is measured; asked for after the last repetition."""
         return ()
 
@@ -62,12 +63,12 @@ class Answered:
     """Instead of repetitions: the answer is known before the first one, and no repetition would change it."""
 
     measurement: Measurement
-    notes: Sequence[str]
+    notes: Sequence[Note]
 
 
 def repeat(
     runner: TrialRunner, times: Repeat, once: Callable[[float | None], Measurement]
-) -> tuple[list[Measurement], list[str]]:
+) -> tuple[list[Measurement], list[Note]]:
     """Measure several times; the measurements, and a note where the time did not suffice for all of them.
 
     A device that is gone after some repetitions ends the series, and so does a further repetition that cannot begin,
@@ -104,18 +105,18 @@ def repeat(
                 raise
             return done, [_ended(len(done), most, error)]
         if found.limited_by == TIME:
-            why = next((note.removeprefix(UNDECIDED) for note in found.notes if note.startswith(UNDECIDED)), "")
+            why = next((note.text for note in found.notes if note.word == "undecided"), "")
             return (done, [_left_out(len(done), most, why)]) if done else ([found], [])
         done.append(found)
     return done, []
 
 
-def _ended(done: int, most: int, error: NatgaugeError) -> str:
-    return f"{ENDED_EARLY}repetitions after {done} of {most} at most: {error}"
+def _ended(done: int, most: int, error: NatgaugeError) -> Note:
+    return Note("ended early", f"repetitions after {done} of {most} at most: {error}")
 
 
-def _left_out(done: int, most: int, why: str) -> str:
-    return f"{LEFT_OUT}repetitions after {done} of {most} at most; of the next one is known: {why}"
+def _left_out(done: int, most: int, why: str) -> Note:
+    return Note("time used up", f"repetitions after {done} of {most} at most; of the next one is known: {why}")
 
 
 def well_known(values: Sequence[float]) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from natgauge.measurer import TrialOutcome, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.summary import Summary, summarize
 
 #: Figures that a trial was run with: of an even number of repetitions the mean would be one that no trial had.
@@ -49,7 +50,7 @@ class Measurement:
     trials: Mapping[str, int]
     attempts: tuple[Attempt, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     series: tuple[Row, ...] = ()
 
     @property
@@ -78,7 +79,7 @@ class MeasurementResult:
     parameters: Mapping[str, Any]
     measurements: tuple[Measurement, ...]
     summary: Summary
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     first: tuple[MeasurementResult, ...] = ()
 
     @property
@@ -130,7 +131,7 @@ def make_result(
     unit: str,
     parameters: Mapping[str, Any],
     measurements: Sequence[Measurement],
-    notes: Iterable[str] = (),
+    notes: Iterable[Note] = (),
 ) -> MeasurementResult:
     """Put the repetitions together; the same note is told once."""
     summary = summarize([measurement.value for measurement in measurements])

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from natgauge.notes import Note
 from natgauge.procedures.kit import lateness, queues
 from natgauge.procedures.kit.notes import tolerance_note
 from natgauge.procedures.kit.rate_search import SearchSettings
@@ -51,7 +52,7 @@ class SearchedRate(Repetitions[SearchT]):
             lateness.refuse_short(seconds, found.value, self.settings.error, self.length())
         return replace(found, figures={**found.figures, queues.TRIAL_SECONDS: seconds})
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[str]:
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """What the tolerated loss, queues and the tolerated lag make of the rate."""
         length, settings = self.length(), self.settings
         queued = queues.queue_note(measurements, settings, length.symbol, length.advice)

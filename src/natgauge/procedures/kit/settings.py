@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Self, get_args
 
 from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
+from natgauge.notes import Note
 from natgauge.procedures.kit.profiles import Profile
 from natgauge.procedures.kit.values import SearchError, in_range, one_of, positive, spoken, whole
 from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Order, Placement, Query
@@ -199,7 +200,7 @@ class TrialSettings:
         """The settings that trials are run with, where a metric decides one that was left open."""
         return self
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What a reader must know of these settings, whatever was measured."""
         return []
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.incurable import INCURABLE
 from natgauge.procedures.kit.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.repetitions import Repetitions
@@ -43,11 +43,11 @@ class Standing(Repetitions[Phase1T]):
         self.preparation = prepare(runner, settings) if preparation is None else preparation
         if self.preparation.rate == 0:
             raise BrokenError(f"{runner.metric}: {_unpreparable(self.preparation)}")
-        self.first_notes: list[str] = []
-        self.repetition_notes: list[str] = []
+        self.first_notes: list[Note] = []
+        self.repetition_notes: list[Note] = []
         self._attempts: list[Attempt] = []
 
-    def phase1_notes(self) -> Sequence[str]:
+    def phase1_notes(self) -> Sequence[Note]:
         """How fast phase 1 was at last, and what else was measured first."""
         return [*self.preparation.notes(), *self.first_notes]
 
@@ -86,7 +86,7 @@ class Standing(Repetitions[Phase1T]):
         tried = until_decided(kept, at_one_load(self.settings.invalid_repeats), self.is_enough)
         outcome = tried.outcome if is_valid(tried.outcome) else self.best_of_invalid()
         if outcome is None:
-            self.repetition_notes.append(f"{rate:.0f} frames/s: {tried.told()}")
+            self.repetition_notes.append(Note("trials", f"{rate:.0f} frames/s: {tried.told()}"))
         return outcome
 
     def is_enough(self, outcome: TrialOutcome) -> bool:
@@ -125,7 +125,7 @@ class Standing(Repetitions[Phase1T]):
         *,
         limited_by: str = "device",
         figures: Mapping[str, float] | None = None,
-        notes: Sequence[str] = (),
+        notes: Sequence[Note] = (),
         series: Sequence[Row] = (),
     ) -> Measurement:
         """What the trials since the last one come to; the next repetition begins with none."""
@@ -147,6 +147,6 @@ def _unpreparable(preparation: Preparation) -> str:
     """Why no rate of phase 1 is safe."""
     notes = () if preparation.rough is None else preparation.rough.notes
     for note in notes:
-        if note.startswith(INCURABLE):
+        if note.word == "loss at every rate":
             return f"phase 1: {note}; a --loss-tolerance above that lets it pass"
-    return f"the device establishes no connections at any rate: {'; '.join(notes)}"
+    return f"the device establishes no connections at any rate: {'; '.join(map(str, notes))}"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.notes import Note
 from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
@@ -38,7 +39,7 @@ def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answer
         rough: the connection rate that was measured first.
         figures: of the answer 0.
     """
-    note = "phase 1 could not establish the connections at any rate, so phase 2 was not tried"
+    note = Note("phase 1", "phase 1 could not establish the connections at any rate, so phase 2 was not tried")
     return Answered(replace(rough.measurements[0], figures=figures), [note, *rough.notes])
 
 
@@ -94,7 +95,7 @@ class StandingRate(SearchedRate[SearchT]):
     def span(self) -> Span:
         """Where to search."""
 
-    def phase1_notes(self) -> Sequence[str]:
+    def phase1_notes(self) -> Sequence[Note]:
         """How fast phase 1 was at last."""
         return self.preparation.notes()
 
@@ -117,12 +118,12 @@ class StandingRate(SearchedRate[SearchT]):
 
 
 def _given_up(outcome: TrialOutcome, attempts: list[Attempt], preparation: Preparation) -> Measurement:
-    note = (
+    text = (
         f"phase 1 could not establish the connections, at {preparation.rate:.0f} connections/s at last, "
         f"so no rate of phase 2 could be judged: {outcome.reason}"
     )
     limit = outcome.limited_by or "device"
-    return Measurement(0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(note,))
+    return Measurement(0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(Note("phase 1", text),))
 
 
 def probe_seconds(trial_seconds: float) -> float:

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from natgauge.notes import Note
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.order_statistics import median_interval, percentile
 
@@ -41,7 +42,7 @@ class Summary:
     standard_deviation: float | None
     repetitions: tuple[float, ...]
     interval: ConfidenceInterval | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def summarize(values: Sequence[float]) -> Summary:
@@ -68,11 +69,13 @@ def summarize(values: Sequence[float]) -> Summary:
     )
 
 
-def _notes(number: int) -> list[str]:
+def _notes(number: int) -> list[Note]:
     notes = []
     plural = "repetition" if number == 1 else "repetitions"
     if number < VALUES_FOR_PERCENTILES:
-        notes.append(f"with {number} {plural} the 1st and 99th percentiles are the minimum and the maximum")
+        text = f"with {number} {plural} the 1st and 99th percentiles are the minimum and the maximum"
+        notes.append(Note("repetitions", text))
     if number == 1:
-        notes.append("a single repetition says nothing about spread; RFC 9693 section 6 wants several")
+        text = "a single repetition says nothing about spread; RFC 9693 section 6 wants several"
+        notes.append(Note("repetitions", text))
     return notes

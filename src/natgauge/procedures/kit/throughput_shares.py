@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from natgauge.errors import BrokenError
+from natgauge.notes import Note
 from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.inner import LITERAL, measure_first
 from natgauge.procedures.kit.profiles import COMMON
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings, about
 from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.time_budget import LEFT_OUT, TIME
+from natgauge.procedures.kit.time_budget import TIME
 from natgauge.procedures.kit.values import SearchError, positive
 
 #: The search for the throughput that the rates are shares of: finer than any share that is asked for.
@@ -65,19 +66,21 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings, sh
     (one,) = found.measurements
     if one.limited_by == TIME:
         upper = "" if one.upper is None else f", less than {one.upper:.0f}"
-        standing.first_notes.append(f"{LEFT_OUT}halving the throughput, at least {one.value:.0f} frames/s{upper}")
-    standing.first_notes.append(
+        text = f"halving the throughput left out, at least {one.value:.0f} frames/s{upper}"
+        standing.first_notes.append(Note("time used up", text))
+    text = (
         f"throughput {found.summary.median:.0f} frames/s in each direction: one search within "
         f"{found.parameters['error']}, trials of {found.parameters['trial_seconds']:g} s"
     )
+    standing.first_notes.append(Note("throughput", text))
     standing.first_notes.extend(_short(found))
     if found.summary.median == 0:
-        notes = "; ".join(found.notes)
+        notes = "; ".join(map(str, found.notes))
         raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")
     return found.summary.median
 
 
-def _short(found: MeasurementResult) -> list[str]:
+def _short(found: MeasurementResult) -> list[Note]:
     """What the tolerated lag makes of the throughput, which loads are shares of."""
     run = found.parameters
     advice, error = lateness.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])

@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.measurer import TrialPlan, Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.words import LimitedBy
 
 #: What limited a measurement whose time was used up before its bounds were near enough.
 TIME: Final[LimitedBy] = "time"
-#: How a note begins of bounds that stayed wide, and of what was not measured at all.
-UNDECIDED: Final = "undecided: "
-LEFT_OUT: Final = "left out: "
 
 
 class TimeUpError(Exception):
@@ -87,10 +85,20 @@ def nominal_seconds(plan: TrialPlan) -> float:
     return before + plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
 
 
-def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> str:
+def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> Note:
     """Between which bounds the answer lies."""
     where = f"above {lower:,.0f} {unit}" if upper is None else f"between {lower:,.0f} and {upper:,.0f} {unit}"
-    return f"{UNDECIDED}{where.rstrip()}: {error}"
+    return Note("undecided", f"{where.rstrip()}: {error}")
+
+
+def left_out(what: str, why: object) -> Note:
+    """Return the note that the time did not suffice for all.
+
+    Args:
+        what: was not measured.
+        why: it was not.
+    """
+    return Note("time used up", f"{what} left out: {why}")
 
 
 def nothing_passed(upper: float | None, unit: str, error: TimeUpError) -> TimeUpError:

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.procedures.kit.delay_metrics import OWN_PART
 from natgauge.reports.rows import number, unit_of
 from natgauge.results.model import Result
 
@@ -61,11 +59,8 @@ def _rate(result: Result, phase: int) -> Limit | None:
 
 def _own_delay(result: Result) -> Limit | None:
     """Told in a note of the result, for it is never subtracted."""
-    for note in result.notes:
-        found = re.match(re.escape(OWN_PART) + r"([0-9.e+-]+) us", note)
-        if found:
-            return Limit(float(found[1]), known=True)
-    return None
+    found = next((note.value for note in result.notes if note.word == "own delay"), None)
+    return None if found is None else Limit(found, known=True)
 
 
 def told(result: Result, limit: Limit | None) -> str:

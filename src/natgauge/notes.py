@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notes on a figure as data: a word from a closed set for programs, a text for people.
+
+Code compares words. The text may be reworded at any time, and nothing reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, get_args
+
+#: Reasons to trust a figure less; `natgauge.results.doubts` collects those of a result.
+DoubtWord = Literal[
+    "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
+    "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",
+    "table not emptied", "tester unknown", "tester on device cores", "functional", "link limited", "flow control",
+    "short trials", "batches", "taking turns", "machine shared", "real server", "server limited",
+    "unreliable", "frames in stalls", "collapsed", "ended early", "table inferred", "rare loss", "several limits",
+    "mixed", "autocorrelated", "throughput doubted",
+]  # fmt: skip
+
+#: Subjects of a note that is no reason for doubt.
+RemarkWord = Literal[
+    "device", "method", "own delay", "phase 1", "repetitions", "search", "settings", "tester", "throughput", "trials",
+]  # fmt: skip
+
+NoteWord = Literal[DoubtWord, RemarkWord]
+
+_DOUBTS: Final = frozenset(get_args(DoubtWord))
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that a reader must know of a figure.
+
+    Attributes:
+        word: what the note is about.
+        text: one line for people, without the word.
+        count: how many events the note stands for, such as loads with contradicting trials; at least 1.
+        value: the number in the text that a program needs, in the unit that the text names; None = there is none.
+    """
+
+    #: A stored note with an unknown field is refused.
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    word: NoteWord
+    text: str
+    count: int = 1
+    value: float | None = None
+
+    @property
+    def is_doubt(self) -> bool:
+        """Whether the note is a reason to trust the figure less."""
+        return self.word in _DOUBTS
+
+    def __str__(self) -> str:
+        """The text, after its word where that is a reason for doubt."""
+        return f"{self.word}: {self.text}" if self.is_doubt else self.text
+
+
+def count_of(notes: Iterable[Note], word: NoteWord) -> int:
+    """Return how many events the notes with this word stand for."""
+    return sum(note.count for note in notes if note.word == word)
