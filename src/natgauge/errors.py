@@ -6,6 +6,7 @@ One line each: what, where, which value, which rule, what to do. Nothing is half
 
 from __future__ import annotations
 
+import difflib
 import re
 import traceback
 from collections.abc import Iterable
@@ -26,6 +27,13 @@ _SHOWN: Final = 60
 def shortened(message: str) -> str:
     """The message with its overlong values cut; what is left tells how long they were."""
     return _VALUE.sub(lambda found: f"{found[0][:_SHOWN]}... ({len(found[0])} characters)", message)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known names that are close to an unknown one, or else all of them, for the end of a message."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3)
+    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
 
 
 class NatgaugeError(Exception):

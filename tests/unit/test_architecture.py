@@ -18,6 +18,7 @@ ROOT = Path(natgauge.__file__).parent
 #: What each package or module may import of the others; whatever stands in no line is on no floor.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "files": set(),
     "notes": set(),
     "options": set(),
     "paired": set(),
@@ -26,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "version": set(),
     "words": set(),
     "slices": {"errors", "notes", "words"},
-    "host": {"errors", "version", "words"},
+    "host": {"errors", "files", "version", "words"},
     "measurer": {"errors", "slices", "words"},
     "facts": {"measurer", "words"},
     "verdicts": {"facts", "measurer"},
@@ -35,18 +36,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "published": {"errors", "results", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
-    "labs": {"errors", "host", "options", "words"},
+    "labs": {"errors", "files", "host", "options", "words"},
     "duts": {"errors", "host", "labs", "options", "toml_text", "words"},
     "tester": {
-        "counts", "duts", "errors", "host", "labs", "measurer", "slices", "statistics", "trials", "words",
+        "counts", "duts", "errors", "files", "host", "labs", "measurer", "slices", "statistics", "trials", "words",
     },
     "bench": {
-        "counts", "duts", "errors", "facts", "host", "labs", "measurer", "options", "procedures", "slices", "tester",
-        "trials", "verdicts", "words",
+        "counts", "duts", "errors", "facts", "files", "host", "labs", "measurer", "options", "procedures", "slices",
+        "tester", "trials", "verdicts", "words",
     },
     "campaigns": {
-        "bench", "duts", "errors", "host", "labs", "measurer", "notes", "options", "procedures", "results", "slices",
-        "tester", "toml_text", "version", "words",
+        "bench", "duts", "errors", "files", "host", "labs", "measurer", "notes", "options", "procedures", "results",
+        "slices", "tester", "toml_text", "version", "words",
     },
     "comparisons": {
         "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "notes", "options", "paired", "procedures",

@@ -227,7 +227,7 @@ def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
     register = _begin()
     register.record("directory", path=f"{root}/a")
     register.release()
-    (locks.RUN / "x.new").write_text('{"version":')
+    (locks.RUN / "x.json.1.new").write_text('{"version":')
     assert [lab.name for lab in upkeep.status()] == ["x"]
     upkeep.clean({"x"})
     assert list(locks.RUN.iterdir()) == []
@@ -236,7 +236,7 @@ def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
 def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root: Path) -> None:
     assert root.exists()
     locks.RUN.mkdir()
-    for name in ("x.lock", "x.new"):
+    for name in ("x.lock", "x.json.1.new"):
         (locks.RUN / name).write_text("1")
     assert upkeep._delete_lock_files() == [f"deleted {locks.RUN}/x.lock"]
     assert list(locks.RUN.iterdir()) == []

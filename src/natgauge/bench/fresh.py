@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from natgauge import files
 from natgauge.bench.ranges import LAST_PORT, Range
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.watch import Watch
@@ -80,9 +80,8 @@ class Ledger:
         if self.path is not None:
             with suppress(OSError):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                partial = self.path.with_suffix(f".{os.getpid()}")
-                partial.write_text(json.dumps([[old.first, old.last, old.ended, old.connections] for old in self.uses]))
-                partial.replace(self.path)
+                uses = [[old.first, old.last, old.ended, old.connections] for old in self.uses]
+                files.replace(self.path, json.dumps(uses))
 
 
 @dataclass(slots=True)

@@ -6,15 +6,14 @@ Nothing is described here a second time: names, kinds and words come from traffi
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
 from natgauge.bench.question import GROUPS, place_options
 from natgauge.campaigns.formula import evaluate
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, did_you_mean
 from natgauge.host.cpus import usable_cpus
 from natgauge.options import Option, options_of
 from natgauge.procedures import get, procedures
@@ -97,15 +96,8 @@ def find(name: str, known: Mapping[str, Key]) -> Key:
         UsageError: there is none; a near one is named.
     """
     if name not in known:
-        raise UsageError(f"unknown key; {near(name, known)}")
+        raise UsageError(f"unknown key; {did_you_mean(name, known)}")
     return known[name]
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """Which name was meant, or all there are."""
-    names = list(known)
-    meant = difflib.get_close_matches(name, names, 1)
-    return f"did you mean {meant[0]}?" if meant else f"choose of {', '.join(names)}"
 
 
 def checked(key: Key, value: object) -> object:

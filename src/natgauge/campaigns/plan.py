@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge import toml_text
 from natgauge.campaigns import keys
-from natgauge.errors import LONGEST_VALUE, UsageError, shortened
+from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.profiles import Profile
 
@@ -170,7 +170,7 @@ def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
 def _fault(error: Any) -> str:
     path = ".".join(str(one) for one in error["loc"] if not str(one).startswith(("constrained", "literal")))
     if error["type"] == _UNKNOWN:
-        return f"{path}: unknown key; {keys.near(path, Plan.model_fields)}"
+        return f"{path}: unknown key; {did_you_mean(path, Plan.model_fields)}"
     if error["type"] == "missing":
         return f"{path}: is missing"
     return f"{path}: {error['input']!r}: {error['msg']}"
@@ -230,7 +230,7 @@ def _measure(
     metric = one.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
         told = "is missing" if metric is None else f"{metric!r} is unknown"
-        faults.append(f"{path}.metric: {told}; {keys.near(str(metric), procedures())}")
+        faults.append(f"{path}.metric: {told}; {did_you_mean(str(metric), procedures())}")
         return {}
     settings = {name: value for name, value in one.items() if name not in keys.MEASURE}
     found = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
@@ -242,7 +242,7 @@ def _measure(
             faults.append(f"{path}.{what}: {named!r} is no list of {what}; leave it out for all of them")
             continue
         faults.extend(
-            f"{path}.{what}[{at}]: {name!r} is none of the {what} of this plan; {keys.near(str(name), names)}"
+            f"{path}.{what}[{at}]: {name!r} is none of the {what} of this plan; {did_you_mean(str(name), names)}"
             for at, name in enumerate(named)
             if name not in names
         )

@@ -21,6 +21,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from natgauge import files
 from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.results.model import SUMMARY_SCHEMA
 
@@ -196,9 +197,7 @@ def write_document(path: Path, document: Mapping[str, object]) -> None:
     """
     text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
     try:
-        partial = path.with_suffix(".part")
-        partial.write_text(text)
-        partial.replace(path)
+        files.replace(path, text)
     except OSError as error:
         raise UsageError(f"results: cannot write {path}: {error.strerror}") from error
 

@@ -14,10 +14,10 @@ from typing import Annotated, Final, Self
 from pydantic import Field, ValidationError
 
 from natgauge.duts.ingredients import Knobs, Limits, Model, Module, Need, System, Verbs
-from natgauge.duts.layers import BUILT_IN, frozen, layered, near
+from natgauge.duts.layers import BUILT_IN, frozen, layered
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import broken_rule
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, did_you_mean
 from natgauge.words import TESTER
 
 _SERVERS: Final = BUILT_IN / "servers"
@@ -98,7 +98,7 @@ def load(name_or_path: str) -> Server:
     known = available()
     is_path = "/" in name_or_path or name_or_path.endswith(".toml")
     if not is_path and name_or_path not in known:
-        raise UsageError(f'far side "{name_or_path}": {near(name_or_path, [TESTER, *known])}')
+        raise UsageError(f'far side "{name_or_path}": unknown; {did_you_mean(name_or_path, [TESTER, *known])}')
     path = Path(name_or_path) if is_path else known[name_or_path]
     try:
         return Server.model_validate({**frozen(layered(path)), "origin": path})

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from natgauge import toml_text
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, did_you_mean
 
 #: Where natgauge's own recipes lie.
 BUILT_IN: Final = Path(__file__).parent
@@ -17,13 +15,6 @@ BUILT_IN: Final = Path(__file__).parent
 _COMMON: Final = "common"
 #: Lists of which each layer brings its own part.
 _ADDING: Final = frozenset({"needs", "modules"})
-
-
-def near(name: str, there: Iterable[str]) -> str:
-    """What to say of a name that is none of these."""
-    names = sorted(there)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    return f"unknown; did you mean {' or '.join(close)}?" if close else f"unknown; there are {', '.join(names)}"
 
 
 def layered(path: Path) -> dict[str, Any]:
@@ -57,7 +48,7 @@ def _fragment(name: str, path: Path) -> dict[str, Any]:
     """A fragment beside the recipe, else one of natgauge's own."""
     fragments = files_of(BUILT_IN / _COMMON, path.parent / _COMMON)
     if name not in fragments:
-        raise UsageError(f'{path}: extends: fragment "{name}": {near(name, fragments)}')
+        raise UsageError(f'{path}: extends: fragment "{name}": unknown; {did_you_mean(name, fragments)}')
     return pieces_of(_parse(fragments[name]))
 
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from natgauge.duts.ingredients import Knobs, Limits, Model, Module, Need, System, Verbs
-from natgauge.duts.layers import BUILT_IN, files_of, frozen, layered, merge, near, pieces_of
+from natgauge.duts.layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.processes import Process
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, did_you_mean
 from natgauge.words import Family
 
 #: Folders with recipes of the user's own, separated like PATH.
@@ -214,7 +214,7 @@ def load(name_or_path: str | Path) -> Recipe:
         return _read(Path(text))
     recipes = available()
     if text not in recipes:
-        raise UsageError(f'gateway "{text}": {near(text, recipes)}; "natgauge duts" lists them')
+        raise UsageError(f'gateway "{text}": unknown; {did_you_mean(text, recipes)}; "natgauge duts" lists them')
     files = recipes[text]
     if len(files) > 1:
         # Its snippets run as root: which ones must not depend on the folder that one happens to stand in.
@@ -293,7 +293,7 @@ def _part_file(name: str, path: Path) -> Path:
     files = gateways.get(name, ())
     if len(files) == 1:
         return files[0]
-    raise UsageError(f'{path}: chain: recipe "{name}": {near(name, parts.keys() | gateways.keys())}')
+    raise UsageError(f'{path}: chain: recipe "{name}": unknown; {did_you_mean(name, parts.keys() | gateways.keys())}')
 
 
 def broken_rule(path: Path, error: ValidationError) -> str:

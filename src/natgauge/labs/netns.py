@@ -31,6 +31,7 @@ from natgauge.labs.links import MTU, Cable, End
 from natgauge.labs.locks import check_name, directory_of
 from natgauge.labs.made import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.namespaces import PREFIX
+from natgauge.labs.neighbours import neighbour_limits
 from natgauge.words import FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
@@ -274,12 +275,10 @@ class NetnsLab(MadeLab):
                 _front("attach", device, interface, *arguments)
 
     def _raise_neighbour_limits(self) -> None:
-        """See that a device can know all the tester's hosts at once (arp(7): gc_thresh1 to gc_thresh3)."""
-        for family in set(self.families):
-            for number, factor in ((3, 4), (2, 3), (1, 2)):
-                path = Path(f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}")
-                if path.exists() and int(path.read_text()) < self.hosts * factor:
-                    self.set_global(path, self.hosts * factor)
+        for name, least in neighbour_limits(self.families, self.hosts):
+            path = Path(name)
+            if path.exists() and int(path.read_text()) < least:
+                self.set_global(path, least)
 
     def _cards(self) -> Iterator[tuple[NamespaceDevice, str]]:
         return ((device, card) for device in self._homes for card in (device.inside, device.outside))

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
 
+from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import locks, namespaces
 from natgauge.labs.locks import Lock, check_name, directory_of
@@ -184,8 +185,7 @@ class Register:
             BrokenError: something could not be undone; it stays written down, all else is undone.
         """
         done = self.undo_since(0)
-        self._path.unlink(missing_ok=True)
-        self._beside.unlink(missing_ok=True)
+        files.remove(self._path)
         return done
 
     def undo_since(self, length: int) -> list[str]:
@@ -229,10 +229,6 @@ class Register:
     def _path(self) -> Path:
         return locks.RUN / f"{self.name}.json"
 
-    @property
-    def _beside(self) -> Path:
-        return locks.RUN / f"{self.name}.new"
-
     def _write(self, failed: Collection[Item] = ()) -> None:
         content = {
             "version": _VERSION,
@@ -243,9 +239,7 @@ class Register:
             "settings": self.settings,
             "items": [*self._items, *failed],
         }
-        # Written beside and renamed, so that a kill at any moment leaves a whole register.
-        self._beside.write_text(json.dumps(content, indent=1))
-        self._beside.replace(self._path)
+        files.replace(self._path, json.dumps(content, indent=1))
 
 
 def _undo_namespaces(_register: Register, items: list[Item]) -> list[str]:

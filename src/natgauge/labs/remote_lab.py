@@ -17,6 +17,7 @@ from natgauge.host.cpus import format_cpus
 from natgauge.labs.contract import Device, Foreign, Ground, Need, Port
 from natgauge.labs.links import read_drops
 from natgauge.labs.locks import check_name, directory_of
+from natgauge.labs.neighbours import neighbour_limits
 from natgauge.labs.netns import NetnsLab
 from natgauge.labs.openssh import CONTROL, Host
 from natgauge.labs.register import Register
@@ -31,7 +32,6 @@ from natgauge.words import Placement
 #: Twisted pair takes about three seconds to agree on a speed, and a bridge on the way listens longer.
 _CARRIER_SECONDS: Final = 10.0
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-_NEIGHBOURS: Final = "/proc/sys/net/{family}/neigh/default/gc_thresh{number}"
 
 
 class RemoteLab:
@@ -219,15 +219,12 @@ class RemoteLab:
             raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
 
     def _raise_neighbour_limits(self) -> None:
-        """See that a device can know all the tester's hosts at once (Linux, arp(7): gc_thresh1 to gc_thresh3)."""
         if self._machine.system != "Linux":
             return
-        for family in set(self._blueprint.families):
-            for number, factor in ((3, 4), (2, 3), (1, 2)):
-                path = _NEIGHBOURS.format(family=family, number=number)
-                setting = self._machine.setting("neighbour limit", [path], None)
-                if setting.available() and setting.read() < self._hosts * factor:
-                    setting.write(self._hosts * factor)
+        for path, least in neighbour_limits(self._blueprint.families, self._hosts):
+            setting = self._machine.setting("neighbour limit", [path], None)
+            if setting.available() and setting.read() < least:
+                setting.write(least)
 
     def down(self) -> list[str]:
         """Give back machine and ports; nothing happens when nothing is up.

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from natgauge import files
 from natgauge.errors import NatgaugeError
 from natgauge.labs import locks, namespaces
 from natgauge.labs.locks import Lock
@@ -223,7 +224,7 @@ def _delete_lock_files() -> list[str]:
     for path in locks.RUN.glob("*.lock"):
         lock = Lock(path.stem)
         if not path.with_suffix(".json").exists() and lock.try_take():
-            path.with_suffix(".new").unlink(missing_ok=True)
+            files.remove(path.with_suffix(".json"))
             lock.release()
             done.append(f"deleted {path}")
     return done

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -11,7 +10,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge import toml_text
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, did_you_mean
 from natgauge.published.model import Document, Machine, Table
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -47,9 +46,8 @@ def table(name: str) -> Table:
         UsageError: there is none of this name.
     """
     if name not in names():
-        close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
-        near = f"did you mean {' or '.join(close)}?" if close else "there is none like it"
-        raise UsageError(f'published table "{name}": unknown; {near}; "natgauge published" lists them')
+        meant = did_you_mean(name, names())
+        raise UsageError(f'published table "{name}": unknown; {meant}; "natgauge published" lists them')
     return from_file(_HERE / "tables" / f"{name}.toml")
 
 

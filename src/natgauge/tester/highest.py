@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from natgauge import files
 from natgauge.host import programs
 from natgauge.host.machine import cpu_model
 from natgauge.labs.cable import CableLab
@@ -130,6 +131,4 @@ def _write_cache(entries: dict[str, object]) -> None:
     path = _cache_path()
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(entries, indent=2))
-        partial.replace(path)
+        files.replace(path, json.dumps(entries, indent=2))

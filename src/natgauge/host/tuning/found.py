@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from natgauge import files
 from natgauge.errors import HostError
 
 #: A memory file system, empty after a reboot, which puts most of these settings back, too. In a folder of its own: what
@@ -65,16 +66,10 @@ class State:
 
     def _write(self) -> None:
         if not self.items:
-            self._path.unlink(missing_ok=True)
+            files.remove(self._path)
             return
-        beside = self._path.with_suffix(".new")
         document = {"version": _VERSION, "items": [asdict(one) for one in self.items]}
-        # Written beside and renamed, so that a kill at any moment leaves a whole file.
-        with beside.open("w") as file:
-            json.dump(document, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
+        files.replace(self._path, json.dumps(document, indent=1))
 
 
 def read(path: Path) -> tuple[Changed, ...]:

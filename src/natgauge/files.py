@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def replace(path: Path, text: str) -> None:
+    """Give a file new content; a kill or a crash at any moment leaves the old content or the new one.
+
+    Raises:
+        OSError: it cannot be written; the old content stays.
+    """
+    # Two processes may write the same file at once, so each has a partial file of its own.
+    partial = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def remove(path: Path) -> None:
+    """Remove a file, and partial ones that killed processes left beside it; nothing happens where there are none.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    path.unlink(missing_ok=True)
+    for partial in path.parent.glob(f"{path.name}.*.new"):
+        partial.unlink(missing_ok=True)
