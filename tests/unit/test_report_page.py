@@ -23,10 +23,11 @@ from natgauge.cli import measure, run
 from natgauge.errors import HostError
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
 from natgauge.procedures import latency
-from natgauge.reports.html import again, charts, delays
+from natgauge.reports.html import again, charts
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.page import page
+from natgauge.reports.html.timed import timed_of
 from natgauge.reports.rows import number as printed
 from natgauge.reports.shown import lines_of
 from natgauge.reports.stored import find
@@ -228,12 +229,12 @@ def test_a_line_that_is_no_limit_is_not_called_one() -> None:
 
 def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out() -> None:
     buckets = [(1000, 1010, 500), (2000, 2010, 400), (3000, 3010, 99), (9000, 9010, 1)]
-    one, other = delays.timed(trial(delays=buckets))
+    one, other = timed_of(trial(delays=buckets))
     assert (one.direction, other.direction, one.frames) == ("initiator", "responder", 1000)
     assert one.percentiles == {50.0: 1.005, 90.0: 2.005, 99.0: 3.005, 99.9: 3.005, 100.0: 9.005}
     assert [round(share, 6) for _, share in one.points] == [0.5, 0.1, 0.001, 0.0]
-    assert list(delays.timed(trial("INVALID", delays=buckets))) == []
-    assert list(delays.timed(trial())) == []
+    assert list(timed_of(trial("INVALID", delays=buckets))) == []
+    assert list(timed_of(trial())) == []
 
 
 def test_the_command_is_one_that_natgauge_takes_and_asks_the_same(folder: Path) -> None:

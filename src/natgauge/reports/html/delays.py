@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import Axis, Line
-from natgauge.reports.html.figures import Figure, Numbered, short
+from natgauge.reports.html.figure import Figure, Numbered, short
 from natgauge.reports.html.limits import limit_of, told
+from natgauge.reports.html.timed import PERCENTILES, Point, Timed
 from natgauge.reports.rows import number
 
 #: Points of a line: more are not told from each other on paper.
@@ -22,59 +22,6 @@ _ALL_POINTS: Final = 3000
 _LEAST_POINTS: Final = 6
 #: One in so many tells its value; beside it is no other one to be hit.
 _TELLS: Final = 5
-#: Percentiles of the table.
-_PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 100.0)
-
-#: (delay in us, share of the frames that took longer).
-Point = tuple[float, float]
-Buckets = Sequence[tuple[int, int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """One trial's delays in one direction.
-
-    Attributes:
-        rate: at which frames were sent in this direction, frames/s.
-        direction: "initiator" or "responder", that sent them.
-        frames: that came and were timed.
-        points: the share of frames that took longer, over the delay.
-        percentiles: delay in us by percent.
-    """
-
-    rate: float
-    direction: str
-    frames: int
-    points: tuple[Point, ...]
-    percentiles: Mapping[float, float]
-
-
-def timed(trial: Mapping[str, Any]) -> Iterator[Timed]:
-    """Both directions of a trial that counted and timed its frames; nothing of any other one."""
-    phase = (trial.get("result") or {}).get("phase2") or {}
-    if trial.get("verdict") in ("INVALID", "COLLAPSED") or not isinstance(phase, dict):
-        return
-    for direction, counts in phase.items():
-        delay = counts.get("delay") if isinstance(counts, dict) else None
-        buckets = (delay or {}).get("buckets")
-        if buckets:
-            yield _timed(direction, float(counts["intended_rate"]), buckets)
-
-
-def _timed(direction: str, rate: float, buckets: Buckets) -> Timed:
-    total = sum(frames for _, _, frames in buckets)
-    points: list[Point] = []
-    wanted = {percent: math.ceil(round(percent * total / 100, 9)) for percent in _PERCENTILES}
-    percentiles: dict[float, float] = {}
-    passed = 0
-    for lower, upper, frames in buckets:
-        passed += frames
-        middle = (lower + upper) / 2e3
-        points.append((middle, 1 - passed / total))
-        for percent, rank in wanted.items():
-            if passed >= rank:
-                percentiles.setdefault(percent, middle)
-    return Timed(rate, direction, total, tuple(points), percentiles)
 
 
 def _thinned(points: Sequence[Point], most: int) -> Iterator[Point]:
@@ -88,13 +35,11 @@ def _thinned(points: Sequence[Point], most: int) -> Iterator[Point]:
             yield delay, share
 
 
-def figures(of: Sequence[tuple[Numbered, Sequence[Timed]]]) -> list[Figure]:
+def distributions(numbered: Sequence[Numbered]) -> Iterator[Figure]:
     """Of each result with timed trials the share of frames slower than a delay, a line per trial and direction."""
-    lines = sum(len(trials) for _, trials in of)
-    if not lines:
-        return []
-    each = min(_MOST_POINTS, max(_LEAST_POINTS, _ALL_POINTS // lines))
-    return [_figure(one, trials, each) for one, trials in of if trials]
+    lines = sum(len(one.timed) for one in numbered)
+    each = min(_MOST_POINTS, max(_LEAST_POINTS, _ALL_POINTS // max(1, lines)))
+    yield from (_figure(one, one.timed, each) for one in numbered if one.timed)
 
 
 def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
@@ -109,21 +54,21 @@ def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
         for at, trial in enumerate(each, start=1):
             line = f"{series}, from the {direction.capitalize()}, trial {at}"
             rows += _rows(trial, series, line, points)
-            shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in _PERCENTILES)
+            shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in PERCENTILES)
             data.append((series, direction, str(at), f"{trial.frames:,}", *shown))
             sentences.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
-    limit = limit_of(one[1])
+    limit = limit_of(one.result)
     limits = [] if limit is None else [Line(limit.value, "tester's own part")]
     longer = Axis("frames that took longer (%)", log=True, lowest=min(row["y"] for row in rows), form="~g")
     axes = (Axis("one-way delay (us)", log=True), longer)
     return Figure(
-        title=f"Distribution of delays, {short(one)}, {one[1].metric}",
+        title=f"Distribution of delays, {short(one)}, {one.result.metric}",
         alternative=" ".join(sentences),
         caption=(
             "Each line is one direction of a trial that timed its frames; both axes are logarithmic. Delays are those "
-            f"of the device and the tester together: {told(one[1], limit)}."
+            f"of the device and the tester together: {told(one.result, limit)}."
         ),
-        head=("load in each direction", "from", "trial", "frames", *(_percent(percent) for percent in _PERCENTILES)),
+        head=("load in each direction", "from", "trial", "frames", *(_percent(percent) for percent in PERCENTILES)),
         data=tuple(data),
         draw=lambda width: charts.lines(rows, limits, axes, width),
     )

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from natgauge.campaigns.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
 from natgauge.measurer import Verdict
-from natgauge.reports.html import delays
-from natgauge.reports.html.delays import Timed
+from natgauge.reports.html.timed import Timed, timed_of
 from natgauge.reports.rows import number
 from natgauge.reports.stored import Stored, each_trial
 from natgauge.results.comparing import shown
@@ -80,7 +79,7 @@ def _add(found: Trials, trial: Mapping[str, Any], most: int, *, timed: bool) -> 
     found.verdicts[verdict] += 1
     found.disturbed += disturbed
     if timed:
-        found.timed += delays.timed(trial)
+        found.timed += timed_of(trial)
     if not disturbed and verdict in (Verdict.PASS, Verdict.FAIL):
         return
     if len(found.odd) < most:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,8 +12,11 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from natgauge.reports.html import apart, charts
-from natgauge.reports.html.charts import Axis, Line, Row
+from natgauge.reports.html.charts import Axis, Line
+from natgauge.reports.html.delays import distributions
+from natgauge.reports.html.figure import Figure, Numbered, short
 from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
+from natgauge.reports.html.timed import Timed
 from natgauge.reports.rows import number, unit_of, whole
 from natgauge.results import scalability
 from natgauge.results.comparing import comparable
@@ -43,52 +47,12 @@ class _Against:
 _CORES: Final = _Against("device cores", "device_cores", _WITH_CORES, log=False)
 _CONNECTIONS: Final = _Against("connections", "connections", _WITH_CONNECTIONS, log=True)
 _Kind = TypeVar("_Kind")
-#: A result as it is numbered in the tables, from 1.
-Numbered = tuple[int, Result]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure.
-
-    Attributes:
-        title: what over what.
-        alternative: what it shows, in sentences, for those who do not see it.
-        caption: what the marks are, and what else must be known.
-        head: names of the columns of its data.
-        data: its data, printed.
-        draw: Vega-Lite, for a width.
-    """
-
-    title: str
-    alternative: str
-    caption: str
-    head: tuple[str, ...]
-    data: tuple[tuple[str, ...], ...]
-    draw: Callable[[int], Row]
-
-
-def figures(results: Sequence[Result]) -> list[Figure]:
-    """Every figure that the results themselves hold the data of."""
-    numbered = list(enumerate(results, start=1))
-    return [
-        *_repetitions(numbered),
-        *_over(numbered, _CORES),
-        *_over(numbered, _CONNECTIONS),
-        *_losses(numbered),
-        *_ratios(numbered),
-    ]
-
-
-def short(numbered: Numbered) -> str:
-    """How a result is called in figures: its column in the tables, and its device."""
-    return f"{numbered[0]}. {numbered[1].dut}"
 
 
 def _by_metric(numbered: Sequence[Numbered]) -> Mapping[tuple[str, str], list[Numbered]]:
     found: dict[tuple[str, str], list[Numbered]] = {}
     for one in numbered:
-        found.setdefault((one[1].metric, unit_of(one[1])), []).append(one)
+        found.setdefault((one.result.metric, unit_of(one.result)), []).append(one)
     return found
 
 
@@ -109,28 +73,28 @@ def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
     points = [
         {"label": label(one), "value": value, "tip": f"{short(one)}, repetition {at}: {number(value)} {unit}"}
         for one in group
-        for at, value in enumerate(one[1].values, start=1)
+        for at, value in enumerate(one.result.values, start=1)
     ]
     medians = [
         {
             "label": label(one),
-            "value": one[1].median,
-            "tip": f"{short(one)}, median: {number(one[1].median)} {unit}",
+            "value": one.result.median,
+            "tip": f"{short(one)}, median: {number(one.result.median)} {unit}",
         }
         for one in group
     ]
     limits = [
         {"label": label(one), "value": limit.value, "tip": f"{limit.label}: {number(limit.value)} {unit}"}
         for one in group
-        if (limit := limit_of(one[1])) is not None
+        if (limit := limit_of(one.result)) is not None
     ]
     data = tuple(
         (
             label(one).replace("|", ", "),
-            number(one[1].median),
-            _interval_of_median(one[1]),
-            "; ".join(map(number, one[1].values)),
-            _limit_cell(one[1]),
+            number(one.result.median),
+            _interval_of_median(one.result),
+            "; ".join(map(number, one.result.values)),
+            _limit_cell(one.result),
         )
         for one in group
     )
@@ -138,8 +102,8 @@ def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
     return Figure(
         title=f"{metric}: every repetition",
         alternative=" ".join(
-            f"{row[0]}: median {row[1]} {unit}, repetitions from {number(one[1].minimum)} to "
-            f"{number(one[1].maximum)}; {told(one[1], limit_of(one[1]))}."
+            f"{row[0]}: median {row[1]} {unit}, repetitions from {number(one.result.minimum)} to "
+            f"{number(one.result.maximum)}; {told(one.result, limit_of(one.result))}."
             for row, one in zip(data, group, strict=True)
         ),
         caption=f"Each point is a repetition, the thick stroke their median. {_limits_told(group, unit, limit_of)}",
@@ -152,8 +116,8 @@ def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
 def _over(numbered: Sequence[Numbered], over: _Against) -> Iterator[Figure]:
     """Rates against a parameter, a line for each set of results that differ in nothing else."""
     for (metric, unit), group in _by_metric(numbered).items():
-        rated = [one for one in group if one[1].unit.endswith("/s") and one[1].number(over.name)]
-        sets = [each for each in _alike(rated, over.about) if len({one[1].number(over.name) for one in each}) > 1]
+        rated = [one for one in group if one.result.unit.endswith("/s") and one.result.number(over.name)]
+        sets = [each for each in _alike(rated, over.about) if len({one.result.number(over.name) for one in each}) > 1]
         yield from (_curve(metric, unit, over, some) for some in _chunks(sets, charts.MOST_SERIES))
 
 
@@ -161,7 +125,7 @@ def _alike(numbered: Sequence[Numbered], about: frozenset[str]) -> list[list[Num
     """Results that differ in nothing that moves the figure but what the comparison is about."""
     sets: list[list[Numbered]] = []
     for one in numbered:
-        mine = next((each for each in sets if not comparable(each[0][1], one[1], except_for=about)), None)
+        mine = next((each for each in sets if not comparable(each[0].result, one.result, except_for=about)), None)
         if mine is None:
             sets.append([one])
         else:
@@ -177,16 +141,17 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
     data: list[tuple[str, ...]] = []
     names = _series_names(sets)
     for series, each in zip(names, sets, strict=True):
-        for one in sorted(each, key=lambda found: found[1].number(name) or 0):
-            x = one[1].number(name) or 0
+        for one in sorted(each, key=lambda found: found.result.number(name) or 0):
+            x = one.result.number(name) or 0
             where = f"{series}, {whole(int(x))} {what}"
             common = {"x": x, "series": series}
             points += [
                 {**common, "y": value, "tip": f"{where}, repetition {at}: {number(value)} {unit}"}
-                for at, value in enumerate(one[1].values, start=1)
+                for at, value in enumerate(one.result.values, start=1)
             ]
-            medians.append({**common, "y": one[1].median, "tip": f"{where}, median: {number(one[1].median)} {unit}"})
-            limit = limit_of(one[1])
+            tip = f"{where}, median: {number(one.result.median)} {unit}"
+            medians.append({**common, "y": one.result.median, "tip": tip})
+            limit = limit_of(one.result)
             if limit is not None:
                 tip = f"{where}, {limit.label}: {number(limit.value)} {unit}"
                 limits.append({**common, "y": limit.value, "tip": tip, "what": limit.label})
@@ -194,9 +159,9 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
                 (
                     series,
                     whole(int(x)),
-                    number(one[1].median),
-                    "; ".join(map(number, one[1].values)),
-                    _limit_cell(one[1]),
+                    number(one.result.median),
+                    "; ".join(map(number, one.result.values)),
+                    _limit_cell(one.result),
                 )
             )
     ticks = tuple(sorted({row["x"] for row in medians}))
@@ -219,15 +184,15 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
 
 def _series_names(sets: Sequence[Sequence[Numbered]]) -> list[str]:
     """Devices; where one has several sets, with the columns of the tables."""
-    duts = [each[0][1].dut for each in sets]
+    duts = [each[0].result.dut for each in sets]
     return [
-        dut if duts.count(dut) == 1 else f"{dut} (columns {', '.join(str(at) for at, _ in each)})"
+        dut if duts.count(dut) == 1 else f"{dut} (columns {', '.join(str(one.number) for one in each)})"
         for dut, each in zip(duts, sets, strict=True)
     ]
 
 
 def _losses(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    every = [one for one in numbered if one[1].metric == "frame-loss" and one[1].repetitions[0].series]
+    every = [one for one in numbered if one.result.metric == "frame-loss" and one.result.repetitions[0].series]
     yield from (_loss(group) for group in _chunks(every, charts.MOST_SERIES))
 
 
@@ -237,9 +202,9 @@ def _loss(group: Sequence[Numbered]) -> Figure:
     data: list[tuple[str, ...]] = []
     for one in group:
         # In shared placement nothing is lost; what is short is that the sending was slowed down.
-        name = "shortfall_percent" if one[1].placement == "shared" else "lost_percent"
+        name = "shortfall_percent" if one.result.placement == "shared" else "lost_percent"
         by_load: dict[float, list[float]] = {}
-        for repetition in one[1].repetitions:
+        for repetition in one.result.repetitions:
             for row in repetition.series:
                 load, share = row.get("offered_rate"), row.get(name)
                 if isinstance(load, float | int) and isinstance(share, float | int):
@@ -253,7 +218,7 @@ def _loss(group: Sequence[Numbered]) -> Figure:
             data.append((series, number(load), "; ".join(f"{value:.4g}" for value in values)))
     upright, each = _uprights(group), "frames/s in each direction"
     axes = (Axis("offered load (frames/s, each direction)"), Axis("loss (%)"))
-    shared = any(one[1].placement == "shared" for one in group)
+    shared = any(one.result.placement == "shared" for one in group)
     why = " In shared placement nothing is lost; shown is the share by which the sending was slowed down." * shared
     return Figure(
         title="Loss against load",
@@ -267,13 +232,13 @@ def _loss(group: Sequence[Numbered]) -> Figure:
 
 def _uprights(group: Sequence[Numbered]) -> list[Line]:
     """The lowest limit of all results, for one line."""
-    found = [limit for _, result in group if (limit := load_limit(result)) is not None]
+    found = [limit for one in group if (limit := load_limit(one.result)) is not None]
     lowest = min(found, key=lambda limit: limit.value, default=None)
     return [] if lowest is None else [Line(lowest.value, lowest.label)]
 
 
 def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    results = [result for _, result in numbered]
+    results = [one.result for one in numbered]
     kinds: tuple[tuple[str, str, float, Any, Callable[[Result], float]], ...] = (
         ("Relative scale-up", "", 1.0, scalability.scale_up, lambda result: 1 / result.device_cores),
         ("Percent of forwarding", "%", 100.0, scalability.of_forwarding, lambda _: 100.0),
@@ -282,16 +247,16 @@ def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
         rows: list[dict[str, Any]] = []
         limits: list[dict[str, Any]] = []
         for one in numbered:
-            found: scalability.Comparison = compare(one[1], results)
+            found: scalability.Comparison = compare(one.result, results)
             if found.value is None or found.reference is None:
                 continue
-            ratio = contrast(found.reference, one[1])
+            ratio = contrast(found.reference, one.result)
             if ratio.kind != "ratio":
                 continue
-            rows.append(_ratio_row(one, ratio, factor(one[1]), found.bound))
-            limit = limit_of(one[1])
+            rows.append(_ratio_row(one, ratio, factor(one.result), found.bound))
+            limit = limit_of(one.result)
             if limit is not None and found.reference.median:
-                value = limit.value / found.reference.median * factor(one[1])
+                value = limit.value / found.reference.median * factor(one.result)
                 tip = f"{limit.label}: {value:.3g}"
                 limits.append({"label": rows[-1]["label"], "value": value, "tip": tip})
         yield from (_ratio_figure(title, unit, same, some, limits) for some in _chunks(rows, charts.MOST_ROWS))
@@ -303,11 +268,11 @@ def _ratio_row(one: Numbered, ratio: Contrast, factor: float, bound: scalability
     bounded = ratio.interval.upper != float("inf")
     upper = ratio.interval.upper * factor if bounded else 2 * value - lower
     told_upper = f"{upper:.4g}" if bounded else "more"
-    where = f"{short(one)}, {one[1].metric}"
+    where = f"{short(one)}, {one.result.metric}"
     told_value = f"{bound} {value:.4g}" if bound else f"{value:.4g}"
     tip = f"{where}: {told_value}, interval {lower:.4g} to {told_upper} ({ratio.interval.coverage:.1%})"
     return {
-        "label": f"{short(one)}|{one[1].metric}",
+        "label": f"{short(one)}|{one.result.metric}",
         "value": value,
         "lower": lower,
         "upper": upper,
@@ -343,7 +308,7 @@ def _ratio_figure(
 
 def _label(group: Sequence[Numbered], one: Numbered) -> str:
     """Column and device; in a second line what tells it from others of the figure."""
-    told_apart = apart.words(one[1], apart.differing([result for _, result in group]))
+    told_apart = apart.words(one.result, apart.differing([one.result for one in group]))
     return "|".join([short(one), *([told_apart] if told_apart else [])])
 
 
@@ -363,7 +328,7 @@ def _limit_cell(result: Result) -> str:
 
 def _limits_told(group: Sequence[Numbered], unit: str, read: Callable[[Result], Limit | None]) -> str:
     """What the line beside the values is, or why there is none."""
-    limits = [read(result) for _, result in group]
+    limits = [read(one.result) for one in group]
     known = [limit for limit in limits if limit is not None]
     if not known:
         return "There is no line of the tester's own limit: it is not known here, or the metric has none."
@@ -376,3 +341,25 @@ def _limits_told(group: Sequence[Numbered], unit: str, read: Callable[[Result], 
         f"The thin or dashed line is the tester's own {what}, {span} {unit}; where that is far beyond all values, it "
         f"stands at the edge, with an arrow.{tried}"
     )
+
+
+#: Each makes the figures of one kind, in the order of the page.
+COLLECTORS: Final[tuple[Callable[[Sequence[Numbered]], Iterator[Figure]], ...]] = (
+    _repetitions,
+    partial(_over, over=_CORES),
+    partial(_over, over=_CONNECTIONS),
+    _losses,
+    _ratios,
+    distributions,
+)
+
+
+def figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]] = ()) -> list[Figure]:
+    """Every figure that results and their trials hold the data of.
+
+    Args:
+        results: in the order of the tables.
+        timed: delays of each result's trials; empty where they are not known.
+    """
+    numbered = [Numbered(*one) for one in zip(itertools.count(1), results, timed or [()] * len(results), strict=False)]
+    return [figure for collect in COLLECTORS for figure in collect(numbered)]

@@ -18,9 +18,10 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.reports import text
 from natgauge.reports.extras import need
-from natgauge.reports.html import again, charts, delays, evidence, glance
+from natgauge.reports.html import again, charts, evidence, glance
 from natgauge.reports.html.evidence import Trials
-from natgauge.reports.html.figures import Figure, figures
+from natgauge.reports.html.figure import Figure
+from natgauge.reports.html.figures import figures
 from natgauge.reports.rows import number, unit_of
 from natgauge.reports.shown import Line, below, lines_of
 from natgauge.reports.stored import Found, Stored
@@ -77,8 +78,6 @@ def page(found: Found) -> str:
     results = found.results
     most = evidence.listed_of_each(len(results))
     trials = [evidence.trials_of(one, most) for one in found.stored]
-    every = figures(results)
-    timed = delays.figures([(one, each.timed) for one, each in zip(enumerate(results, start=1), trials, strict=True)])
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -90,7 +89,7 @@ def page(found: Found) -> str:
         script=_resource("page.js"),
         glances=glance.glances(results),
         verdicts=[_verdict(number, one) for number, one in enumerate(found.stored, start=1)],
-        figures=[_figure(at, one) for at, one in enumerate([*every, *timed], start=1)],
+        figures=[_figure(at, one) for at, one in enumerate(figures(results, [each.timed for each in trials]), start=1)],
         tables=_parts(_numbered(lines_of(results))),
         below=below(results),
         series=[series for at, one in enumerate(results, start=1) for series in _series(at, one)],
