@@ -3,6 +3,8 @@
 
     python -m tools.run_tests {unit,test,soak} [PYTEST ARGUMENT...]
 
+Tests of labs mostly wait. `test` runs the unit tests meanwhile, in processor time that the tests of labs leave over.
+
 With arguments only the parts that pytest runs are run, each with these arguments. The exit status is 0 when nothing
 failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without arguments, as root,
 keeps its figures in benchmarks/results/soak.md if each of its parts ran tests.
@@ -20,12 +22,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import IO, Final
 
 from benchmarks import command, machine
 from tools import listed_programs
@@ -41,6 +44,12 @@ _NO_TESTS: Final = 5  # pytest's exit status when its arguments select no test
 _CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 _PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
+_UNIT: Final = ("tests/unit",)
+_LABS: Final = ("tests/labs",)
+#: With one of these arguments pytest wants the terminal for itself.
+_TALKS: Final = frozenset({"--pdb", "--trace", "-s", "--capture=no"})
+#: The last place in the queue for a core: nice(1), sched(7) of autogroups.
+_LAST: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +85,13 @@ class Part:
         name: as the summary calls it.
         command: the command.
         paths: where pytest looks for tests unless the user says where; empty = in all of tests/.
+        aside: whether it runs at the same time as the part after it, and only when a core has nothing else to do.
     """
 
     name: str
     command: tuple[str, ...]
     paths: tuple[str, ...] = ()
+    aside: bool = False
 
     @property
     def by_pytest(self) -> bool:
@@ -92,16 +103,17 @@ def _cargo(*words: str) -> Part:
     return Part("cargo", ("cargo", "test", "--release", "--locked", "--quiet", "--no-fail-fast", *words))
 
 
-def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = ()) -> Part:
-    return Part(name, (*_PYTEST, *options, "-m", marks), paths)
+def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = (), aside: bool = False) -> Part:
+    return Part(name, (*_PYTEST, *options, "-m", marks), paths, aside)
 
 
 TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
-    "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
+    "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=_UNIT)),
     "test": (
         _cargo(),
-        _tests("parallel", "not alone and not soak", *_PARALLEL),
-        _tests("alone", "alone and not soak"),
+        _tests("unit", "unit and not soak", paths=_UNIT, aside=True),
+        _tests("parallel", "not unit and not alone and not soak", *_PARALLEL, paths=_LABS),
+        _tests("alone", "not unit and alone and not soak", paths=_LABS),
     ),
     "soak": (
         _tests("parallel", "soak and not alone", *_PARALLEL),
@@ -110,12 +122,69 @@ TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
 }
 
 
+class _Running:
+    """A part that has begun.
+
+    Args:
+        part: the part.
+        arguments: of the user's, for pytest.
+        aside: whether it lets all others go first and keeps its output until it is asked for. Such a part is a session
+            of its own, which the terminal sends no Ctrl-C: for Linux a session is what shares a core with the others.
+    """
+
+    def __init__(self, part: Part, arguments: Sequence[str], *, aside: bool) -> None:
+        self.part = part
+        self.aside = aside
+        self._chosen = bool(arguments)
+        self._begin = time.monotonic()
+        with ExitStack() as undo:
+            self._figures = undo.enter_context(tempfile.NamedTemporaryFile("r", prefix="natgauge-figures-"))
+            self._output: IO[str] | None = undo.enter_context(tempfile.TemporaryFile("w+")) if aside else None
+            self.process = subprocess.Popen(
+                [*part.command, *(arguments or part.paths)],
+                cwd=ROOT,
+                env=os.environ | {FIGURES: self._figures.name},
+                stdin=subprocess.DEVNULL if aside else None,
+                stdout=self._output if aside else None if part.by_pytest else subprocess.PIPE,
+                stderr=subprocess.STDOUT if aside else None,
+                text=True,
+                start_new_session=aside,
+            )
+            self._undo = undo.pop_all()
+        if aside:
+            _let_others_go_first(self.process.pid)
+
+    def found(self) -> Figures:
+        """Wait until it has ended, and return what it found."""
+        with self.process:
+            lines = [_echoed(line) for line in self.process.stdout or ()]
+        seconds = time.monotonic() - self._begin
+        name = self.part.name
+        figures = from_pytest(name, self._figures.read()) if self.part.by_pytest else from_cargo(name, lines)
+        return judged(figures, name, seconds, self.process.returncode, chosen=self._chosen)
+
+    def close(self) -> None:
+        """Print what it kept, and forget it."""
+        with self._undo:
+            if self._output is not None:
+                self._output.seek(0)
+                print(f"\n== {self.part.name}", self._output.read(), sep="\n", end="", flush=True)
+
+
+def _let_others_go_first(pid: int) -> None:
+    """Have a process, which leads a session, and all that it will start run only when a core is idle."""
+    with suppress(OSError):  # it has ended, or this kernel knows no such thing
+        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+        # That holds within a session. Between sessions the scheduler divides the time by the figure of each.
+        Path(f"/proc/{pid}/autogroup").write_text(str(_LAST))
+
+
 class Runner:
-    """Runs one part after the other, and ends with the first one that is interrupted."""
+    """Runs one part after the other, those aside at the same time, and ends with the first one that is interrupted."""
 
     def __init__(self) -> None:
         self.interrupted = False
-        self._process: subprocess.Popen[str] | None = None
+        self._running: list[_Running] = []
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -132,32 +201,33 @@ class Runner:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self.interrupted = True
-        # The terminal sends its Ctrl-C to the tests as well, and a second one would stop them from cleaning up.
-        if number == signal.SIGTERM and self._process is not None:
-            self._process.send_signal(signal.SIGINT)
+        for running in self._running:
+            # The terminal sends its Ctrl-C to its own session, and a second one would stop tests from cleaning up.
+            if number == signal.SIGTERM or running.aside:
+                running.process.send_signal(signal.SIGINT)
 
     def run(self, parts: Sequence[Part], arguments: Sequence[str]) -> list[Figures]:
         """Run the parts and return what each found; those that were never begun are absent."""
-        found = []
+        found: list[Figures] = []
+        talks = not _TALKS.isdisjoint(arguments)
         for part in parts:
             if self.interrupted:
                 break
             if part.by_pytest or not arguments:
-                print(f"\n== {part.name}", flush=True)
-                found.append(self._run(part, arguments))
-        return found
+                aside = part.aside and not talks
+                print(f"\n== {part.name}{' runs aside: its output follows' if aside else ''}", flush=True)
+                self._running.append(_Running(part, arguments, aside=aside))
+                found += [] if aside else self._ended()
+        return found + self._ended()
 
-    def _run(self, part: Part, arguments: Sequence[str]) -> Figures:
-        begin = time.monotonic()
-        with tempfile.NamedTemporaryFile("r", prefix="natgauge-figures-") as file:
-            command_line = [*part.command, *(arguments or part.paths)]
-            output = None if part.by_pytest else subprocess.PIPE
-            environment = os.environ | {FIGURES: file.name}
-            with subprocess.Popen(command_line, cwd=ROOT, env=environment, stdout=output, text=True) as self._process:
-                lines = [_echoed(line) for line in self._process.stdout or ()]
-            status, self._process = self._process.returncode, None
-            figures = from_pytest(part.name, file.read()) if part.by_pytest else from_cargo(part.name, lines)
-        return judged(figures, part.name, time.monotonic() - begin, status, chosen=bool(arguments))
+    def _ended(self) -> list[Figures]:
+        """Wait for all that runs."""
+        with ThreadPoolExecutor() as threads:
+            found = list(threads.map(_Running.found, self._running))
+        for running in self._running:
+            running.close()
+        self._running.clear()
+        return found
 
 
 def _echoed(line: str) -> str:

@@ -17,8 +17,9 @@ HERE = Path(__file__).parent
 #: Modules that take longest, longest first. Whoever comes to one of them at last would keep one process busy while the
 #: others have nothing to do. The two that use the far machine wait for each other, so they are far apart.
 LONGEST = (
-    "test_lab_ssh", "test_every_metric", "test_chains", "test_tester", "test_gateways", "test_lab_netns",
-    "test_frame_sizes", "test_lab_ssh_bsd", "test_far_recipes", "test_processes", "test_spread",
+    "test_lab_ssh", "test_every_metric", "test_chains", "test_lab_netns", "test_python_api", "test_subscribers",
+    "test_compare", "test_gateways", "test_measure", "test_spread", "test_bench", "test_lab_ssh_bsd", "test_tester",
+    "test_reports", "test_resolution", "test_frame_sizes", "test_receiver_time", "test_known_answers", "test_metrics",
 )  # fmt: skip
 
 #: Beyond what a device of these tests does, and fast enough to be offered.
@@ -44,7 +45,7 @@ def no_search_for_the_testers_own_rates() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put labs before the other tests, and the longest modules first: the many short tests at the end fill the gaps.
+    """Put labs before other tests, and the longest modules first: the short modules at the end fill the gaps.
 
     pytest-xdist keeps this order with --dist loadscope --no-loadscope-reorder.
     """

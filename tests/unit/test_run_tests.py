@@ -9,7 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -59,9 +61,9 @@ def test_of_truth_has_one_try():
 """
 
 
-def part(name: str, script: str) -> Part:
+def part(name: str, script: str, *, aside: bool = False) -> Part:
     """A part that is run by a script in the place of pytest; its arguments follow."""
-    return Part(name, (sys.executable, "-c", script, "pytest"))
+    return Part(name, (sys.executable, "-c", script, "pytest"), aside=aside)
 
 
 def writing(**figures: int | list[str]) -> str:
@@ -120,14 +122,86 @@ def test_chosen_tests_of_which_nothing_is_known_are_a_failure() -> None:
 
 
 @pytest.mark.parametrize("tier", ["test", "soak"])
-def test_the_parts_of_a_tier_have_every_test_once_wherever_it_is(tier: str) -> None:
-    """The marks alone divide them: a part that looks in one folder would lose a test of another."""
+def test_the_marks_of_a_test_choose_one_part_of_a_tier(tier: str) -> None:
     parts = [part for part in run_tests.TIERS[tier] if part.by_pytest]
-    assert [part.paths for part in parts] == [()] * len(parts)
     chosen = [part.command[part.command.index("-m", 3) + 1] for part in parts]
-    for marks in ({"alone": alone, "soak": soak} for alone in (False, True) for soak in (False, True)):
+    for of_test in product((False, True), repeat=3):
+        marks = dict(zip(("alone", "soak", "unit"), of_test, strict=True))
         times = sum(eval(expression, {}, marks) for expression in chosen)  # noqa: S307 - pytest's marks are Python here
         assert times == (marks["soak"] == (tier == "soak"))
+
+
+def test_every_part_looks_in_each_folder_that_has_tests_for_it() -> None:
+    folders = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in ROOT.glob("tests/**/test_*.py")}
+    for found in run_tests.TIERS["test"]:
+        if found.by_pytest:
+            of_units = found.command[-1].startswith("unit")
+            assert set(found.paths) == {folder for folder in folders if (folder == "tests/unit") == of_units}
+    assert [found.paths for found in run_tests.TIERS["soak"]] == [(), ()]
+
+
+def awaits(*files: Path) -> str:
+    """A script that makes the first file, and ends when all the others are there."""
+    own, *others = map(str, files)
+    return f"""
+import pathlib, time
+pathlib.Path({own!r}).touch()
+while not all(map(os.path.exists, {others!r})):
+    time.sleep(0.01)
+"""
+
+
+def test_a_part_aside_runs_at_the_same_time_as_the_next_one_and_no_later(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each of two ends when the other has begun; the third one finds that the first has ended."""
+    first, second, ended = (tmp_path / name for name in ("first", "second", "ended"))
+    aside = f"{writing(passed=3)}; print('aside')\n{awaits(first, second)}\nopen({str(ended)!r}, 'w').close()"
+    beside = f"{writing(passed=2)}; print('beside')\n{awaits(second, first)}"
+    alone = f"{writing(passed=1)}; print('alone', os.path.exists({str(ended)!r}))"
+    parts = [part("unit", aside, aside=True), part("parallel", beside), part("alone", alone)]
+    found = Runner().run(parts, [])
+    assert [(one.part, one.passed, one.failed) for one in found] == [
+        ("unit", 3, 0),
+        ("parallel", 2, 0),
+        ("alone", 1, 0),
+    ]
+    # The output of the part aside comes in one piece, behind that of the other.
+    assert capfd.readouterr().out.split("\n") == [
+        *("", "== unit runs aside: its output follows", "", "== parallel", "beside"),
+        *("", "== unit", "aside", "", "== alone", "alone True", ""),
+    ]
+
+
+def test_a_part_aside_lets_all_others_go_first() -> None:
+    """Within its session by its scheduling class, and among sessions by the figure of its own."""
+    script = f"""
+import os, time
+while os.sched_getscheduler(0) != os.SCHED_IDLE:
+    time.sleep(0.01)
+while os.access("/proc/self/autogroup", os.W_OK) and not open("/proc/self/autogroup").read().endswith(" nice 19\\n"):
+    time.sleep(0.01)
+{writing(passed=1)}
+"""
+    before = os.sched_getscheduler(0)
+    (found,) = Runner().run([part("unit", script, aside=True)], [])
+    assert found.passed == 1
+    assert os.sched_getscheduler(0) == before
+
+
+def test_a_part_aside_that_fails_fails_the_run(capfd: pytest.CaptureFixture[str]) -> None:
+    script = f"{writing(passed=1, failed=1, failures=['test_x'])}; raise SystemExit('what failed')"
+    found = Runner().run([part("unit", script, aside=True), part("parallel", writing(passed=1))], [])
+    assert run_tests.complaints("test", found) == ["failed: test_x"]
+    assert capfd.readouterr().out.endswith("\n== unit\nwhat failed\n")
+
+
+@pytest.mark.parametrize("argument", ["--pdb", "-s"])
+def test_a_part_that_wants_the_terminal_is_not_aside(argument: str, capfd: pytest.CaptureFixture[str]) -> None:
+    script = f"{writing(passed=1)}; print(os.getsid(0))"
+    found = Runner().run([part("unit", script, aside=True)], [argument])
+    assert [one.passed for one in found] == [1]
+    assert capfd.readouterr().out == f"\n== unit\n{os.getsid(0)}\n"
 
 
 def test_arguments_go_to_pytest_and_cargo_does_not_run(capfd: pytest.CaptureFixture[str]) -> None:
@@ -314,12 +388,13 @@ def test_the_closing_lines_say_whether_programs_were_hidden(
     assert capsys.readouterr().out.splitlines()[-3] == line
 
 
+@pytest.mark.parametrize("aside", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_part_cleans_up_and_is_the_last(number: signal.Signals) -> None:
-    first = """
-import sys, time
+def test_interrupted_parts_clean_up_and_are_the_last(number: signal.Signals, tmp_path: Path, *, aside: bool) -> None:
+    waiting = """
+import pathlib, sys, time
 try:
-    print("ready", flush=True)
+    pathlib.Path(sys.argv[2]).touch()
     time.sleep(60)
 except KeyboardInterrupt:
     print("cleaned up", flush=True)
@@ -327,20 +402,28 @@ except KeyboardInterrupt:
     script = f"""
 import sys
 from tools.run_tests import Part, Runner
+first, second, third = (
+    Part(name, (sys.executable, "-c", {waiting!r}, "pytest", {str(tmp_path)!r} + "/" + name), aside=aside)
+    for name, aside in (("first", {aside}), ("second", False), ("third", False))
+)
 runner = Runner()
 with runner.listening():
-    found = runner.run([Part(name, (sys.executable, "-c", {first!r}, "pytest")) for name in ("first", "second")], [])
+    found = runner.run([first, second, third], [])
 print(runner.interrupted, [one.part for one in found])
 """
+    begun = [tmp_path / name for name in ("first", "second")[: 1 + aside]]
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
-        while process.stdout.readline() != "ready\n":
+        while not all(file.exists() for file in begun):
             assert process.poll() is None
+            time.sleep(0.01)
         if number == signal.SIGINT:
             os.killpg(process.pid, number)  # as a terminal does
         else:
             process.send_signal(number)
-        rest = process.stdout.read()
-    assert rest == "cleaned up\nTrue ['first']\n"
+        printed = process.stdout.read()
+    assert printed.count("cleaned up") == 1 + aside
+    assert printed.splitlines()[-1] == f"True {[file.name for file in begun]}"
+    assert not (tmp_path / "third").exists()
