@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from natgauge.version import VERSION
 
 if TYPE_CHECKING:
-    from natgauge.campaigns.measure import Answer, measure
     from natgauge.comparisons.running import Compared, compare
+    from natgauge.measurements.measure import Answer, measure
     from natgauge.tester.doctor import examine as doctor
     from natgauge.tester.selftest import SelfTest
     from natgauge.tester.selftest import run_selftest as selftest
@@ -28,12 +28,12 @@ __all__ = ["Answer", "Compared", "SelfTest", "__version__", "compare", "doctor",
 
 #: Public name -> the module that has it, and its name there.
 _LAZY: Final = {
-    "Answer": ("natgauge.campaigns.measure", "Answer"),
+    "Answer": ("natgauge.measurements.measure", "Answer"),
     "Compared": ("natgauge.comparisons.running", "Compared"),
     "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
     "compare": ("natgauge.comparisons.running", "compare"),
     "doctor": ("natgauge.tester.doctor", "examine"),
-    "measure": ("natgauge.campaigns.measure", "measure"),
+    "measure": ("natgauge.measurements.measure", "measure"),
     "selftest": ("natgauge.tester.selftest", "run_selftest"),
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args
 
-#: Reasons to trust a figure less; `natgauge.results.doubts` collects those of a result.
+#: Reasons to trust a figure less; `natgauge.records.doubts` collects those of a result.
 DoubtWord = Literal[
     "tester limited", "host limited", "single repetition", "wide spread", "INVALID trials", "disturbed trials",
     "excused trials", "contradictions", "queues", "loss at every rate", "undecided", "time used up",

@@ -23,10 +23,10 @@ import click
 from tests.labs.program import begins
 
 import natgauge
+from natgauge.analysis.contrast import contrast
+from natgauge.records.measurement import Result
 from natgauge.reports import stored
 from natgauge.reports.difference import diff
-from natgauge.results.contrast import contrast
-from natgauge.results.model import Result
 
 GATEWAY: Final = "nftables-nat44"
 #: Four repetitions are the fewest that give an interval of 95 % (Mann-Whitney).

@@ -26,9 +26,9 @@ from tests.labs.program import begins
 
 import natgauge
 from natgauge.bench import bench
-from natgauge.campaigns.measure import Answer
 from natgauge.errors import NatgaugeError
 from natgauge.host.cpus import usable_cpus
+from natgauge.measurements.measure import Answer
 from natgauge.procedures.kit.results import Attempt
 from natgauge.tester.highest import HighestRates
 

@@ -14,7 +14,6 @@ from tests.labs.program import own
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.campaigns.store import Memory
 from natgauge.cli import run
 from natgauge.duts.fitness import Wishes
 from natgauge.duts.gateway import Gateway
@@ -24,6 +23,7 @@ from natgauge.labs import kinds, namespaces, upkeep
 from natgauge.labs.contract import Device
 from natgauge.labs.netns import NetnsLab
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
+from natgauge.records.store import Memory
 
 NAME = own("e2e-bench")
 #: A rough search is enough to see that everything fits together.

@@ -15,12 +15,12 @@ from tests.labs.rough import SLOW_RATES, decided, settings_of
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.campaigns.measure import parameters_of
-from natgauge.campaigns.store import Memory
 from natgauge.errors import UsageError
 from natgauge.host import machine
+from natgauge.measurements.measure import parameters_of
 from natgauge.procedures import procedures
-from natgauge.results.making import make
+from natgauge.records.making import make
+from natgauge.records.store import Memory
 from natgauge.words import Placement
 
 NAT = "nftables-nat44"

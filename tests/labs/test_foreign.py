@@ -13,8 +13,8 @@ from tests.labs.foreign import count_new, foreign_nat, opened_by
 from tests.labs.rough import settings_of, slow_tester
 
 import natgauge
-from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.labs.contract import Device
+from natgauge.records.store import TRIAL_SCHEMA, read_lines
 
 pytestmark = [
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own"),

@@ -10,9 +10,9 @@ import pytest
 
 from natgauge.bench.bench import Bench, keep_lab
 from natgauge.bench.question import ask
-from natgauge.campaigns.store import Memory, plain
 from natgauge.labs import upkeep
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.records.store import Memory, plain
 
 #: Sizes on the Initiator's side. A NAT64's IPv6 frames are 20 octets longer than the IPv4 ones.
 SIZES = {

@@ -13,10 +13,10 @@ from tests.labs.trying import passing
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.campaigns.store import Memory
 from natgauge.host.cpus import usable_cpus
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.records.store import Memory
 from natgauge.trials import StreamCounts, TrialResult
 
 CONNECTIONS = 3000

@@ -23,7 +23,6 @@ from tests.labs.rough import decided, settings_of, slow_tester
 
 import natgauge
 from natgauge.bench import asking
-from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import kinds, namespaces, upkeep
 from natgauge.labs.contract import Lab, Need
@@ -31,6 +30,7 @@ from natgauge.labs.kinds import ssh
 from natgauge.labs.links import MTU
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.events import Event
+from natgauge.records.store import TRIAL_SCHEMA, read_lines
 from natgauge.trials import Progress
 
 pytestmark = [

@@ -16,7 +16,6 @@ import pytest
 from tests.labs.last_runs import record
 
 import natgauge
-from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError
 from natgauge.labs import kinds, namespaces, upkeep
@@ -24,6 +23,7 @@ from natgauge.labs.contract import Need
 from natgauge.labs.guest import image
 from natgauge.labs.guest.qemu import PROGRAM
 from natgauge.labs.kinds import vm
+from natgauge.records.store import TRIAL_SCHEMA, read_lines
 
 pytestmark = [
     pytest.mark.slow("builds a guest and boots it in an emulator"),

@@ -15,8 +15,8 @@ from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 
 import natgauge
 from natgauge.bench.watch import Silent
-from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.procedures.kit.events import Event
+from natgauge.records.store import TRIAL_SCHEMA, read_lines
 from natgauge.trials import Progress
 
 pytestmark = [

@@ -19,10 +19,10 @@ from tests.labs.program import own
 import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.campaigns.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.errors import HostError
 from natgauge.labs import namespaces, upkeep
 from natgauge.labs.netns import NetnsLab
+from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.reports.text import read_summary
 from natgauge.tester.highest import cable_name
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import natgauge
+from natgauge.analysis.comparing import comparable
 from natgauge.cli import run
 from natgauge.reports import frames
 from natgauge.reports.html import again
 from natgauge.reports.html.page import page
 from natgauge.reports.stored import find
-from natgauge.results.comparing import comparable
 
 
 @pytest.fixture(scope="module")

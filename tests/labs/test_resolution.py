@@ -23,10 +23,10 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
-from natgauge.campaigns.store import Memory
 from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.namespaces import inside
 from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
+from natgauge.records.store import Memory
 
 soak = pytest.mark.soak
 

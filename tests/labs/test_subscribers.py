@@ -18,7 +18,6 @@ from tests.labs.wire import Tap
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.campaigns.store import Memory
 from natgauge.duts.chain import Chain
 from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
@@ -27,6 +26,7 @@ from natgauge.errors import BrokenError
 from natgauge.labs.addresses import INSIDE, OUTSIDE
 from natgauge.labs.netns import NetnsLab
 from natgauge.measurer import TrialPlan, Verdict
+from natgauge.records.store import Memory
 
 KINDS = ("lw4o6", "map-e", "map-t")
 SUBSCRIBERS = 1000

@@ -21,11 +21,11 @@ from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.state import CampaignState
-from natgauge.campaigns.store import plain
 from natgauge.errors import UsageError
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import plain
 from natgauge.reports.text import read_summary
-from natgauge.results.parameters import Parameters
 
 PLAN = """
 name = "small"

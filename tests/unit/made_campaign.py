@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.unit.made_results import made
 
-from natgauge.campaigns.store import Store
-from natgauge.results.model import Result
+from natgauge.records.measurement import Result
+from natgauge.records.store import Store
 
 TESTER = {"tester_highest_phase1_rate": 6e6, "tester_highest_phase2_rate": 4e6}
 DOUBT = [{"word": "disturbed trials", "text": "1 of 4 trials were disturbed <b>&"}]

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from natgauge.results.model import Result
-from natgauge.results.parameters import DESCRIPTIONS, Parameters
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import DESCRIPTIONS, Parameters
 
 PLACE = {"placement": "shared", "lab_kind": "netns", "ring": None, "sender_cores": 1, "natgauge": "1", "kernel": "6.18"}
 DEVICE = {"dut": "x", "kind": "nat44", "version": ["x 1"]}

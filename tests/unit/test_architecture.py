@@ -32,8 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "facts": {"measurer", "words"},
     "verdicts": {"facts", "measurer"},
     "procedures": {"errors", "measurer", "notes", "paired", "slices", "statistics", "words"},
-    "results": {"errors", "measurer", "notes", "procedures", "statistics", "words"},
-    "published": {"errors", "results", "toml_text"},
+    "records": {"errors", "files", "measurer", "notes", "procedures", "statistics", "words"},
+    "analysis": {"procedures", "records", "statistics"},
+    "published": {"analysis", "errors", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
     "labs": {"errors", "files", "host", "options", "words"},
@@ -45,16 +46,17 @@ MAY_IMPORT: dict[str, set[str]] = {
         "counts", "duts", "errors", "facts", "files", "host", "labs", "measurer", "options", "procedures", "slices",
         "tester", "trials", "verdicts", "words",
     },
+    "measurements": {"bench", "duts", "host", "labs", "procedures", "records", "tester", "words"},
     "campaigns": {
-        "bench", "duts", "errors", "files", "host", "labs", "measurer", "notes", "options", "procedures", "results",
-        "slices", "tester", "toml_text", "version", "words",
+        "bench", "duts", "errors", "host", "labs", "measurements", "measurer", "notes", "options", "procedures",
+        "records", "slices", "toml_text", "version", "words",
     },
     "comparisons": {
-        "bench", "campaigns", "duts", "errors", "host", "labs", "measurer", "notes", "options", "paired", "procedures",
-        "results", "slices", "statistics", "tester", "trials", "words",
+        "bench", "duts", "errors", "host", "labs", "measurements", "measurer", "notes", "options", "paired",
+        "procedures", "records", "slices", "statistics", "trials", "words",
     },
     "reports": {
-        "campaigns", "errors", "measurer", "notes", "procedures", "published", "results", "statistics", "words",
+        "analysis", "errors", "measurer", "notes", "procedures", "published", "records", "statistics", "words",
     },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

@@ -13,10 +13,10 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.question import Cell
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import status
-from natgauge.campaigns.store import TRIAL_SCHEMA, read_lines
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
+from natgauge.records.store import TRIAL_SCHEMA, read_lines
 from natgauge.reports.text import read_summary
 
 __all__ = ["quick_disk"]

@@ -20,15 +20,15 @@ from natgauge import cli
 from natgauge.bench.bench import Bench, Planned, Ready
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.question import Cell, Question, ask
-from natgauge.campaigns.measure import Answer, answer
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
+from natgauge.measurements.measure import Answer, answer
 from natgauge.procedures import throughput
 from natgauge.procedures.kit.events import Event
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
 from natgauge.reports.text import table, verdict
-from natgauge.results.making import make
-from natgauge.results.model import Result
 from natgauge.trials import Progress
 
 ASKED = ["measure", "throughput", "--dut", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
@@ -52,7 +52,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
         asked.append(question)
         return answered(question, watch)
 
-    monkeypatch.setattr("natgauge.campaigns.measure.answer", answer)
+    monkeypatch.setattr("natgauge.measurements.measure.answer", answer)
     return asked
 
 
@@ -141,7 +141,7 @@ def test_errors_on_the_way_end_with_their_status_and_line(
     def fail(_question: Question, _watch: Any, **_others: Any) -> Answer:
         raise error
 
-    monkeypatch.setattr("natgauge.campaigns.measure.answer", fail)
+    monkeypatch.setattr("natgauge.measurements.measure.answer", fail)
     assert run(ASKED) == status
     assert capsys.readouterr().err == f"natgauge: {error}\n"
 
@@ -152,7 +152,7 @@ def test_what_nobody_foresaw_is_one_line_that_names_a_fault_of_natgauge_and_wher
     def fail(_question: Question, _watch: Any, **_others: Any) -> Answer:
         raise KeyError("table_size\n" + 5000 * "x")
 
-    monkeypatch.setattr("natgauge.campaigns.measure.answer", fail)
+    monkeypatch.setattr("natgauge.measurements.measure.answer", fail)
     monkeypatch.chdir(tmp_path)
     assert run(ASKED) == 4
     line = capsys.readouterr().err
@@ -177,8 +177,8 @@ def test_a_fault_in_a_measurement_keeps_its_traceback_beside_the_evidence(
                 recorder.add_trial({"verdict": "PASS"})
             raise KeyError("table_size")
 
-    monkeypatch.setattr("natgauge.campaigns.measure.Bench", Faulty)
-    monkeypatch.setattr("natgauge.campaigns.measure.check_host", lambda: None)
+    monkeypatch.setattr("natgauge.measurements.measure.Bench", Faulty)
+    monkeypatch.setattr("natgauge.measurements.measure.check_host", lambda: None)
     with pytest.raises(FaultError, match="KeyError: 'table_size'") as caught:
         answer(ask("throughput", "nftables-nat44", {"connections": 1000}), results=tmp_path)
     folder = next(tmp_path.iterdir())
@@ -192,7 +192,7 @@ def test_signals_undo_first_and_then_end_with_their_own_status(number: int, stat
     """In a process of its own: a second signal while undoing must not break the undoing off."""
     script = f"""
 import pathlib, sys, time
-import natgauge.campaigns.measure as measure
+import natgauge.measurements.measure as measure
 from natgauge import cli
 
 def answer(question, watch, results, host_name):
@@ -265,6 +265,6 @@ def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_
         watch.stage("making lab default")
         raise HostError("lab default: in use by process 1")
 
-    monkeypatch.setattr("natgauge.campaigns.measure.answer", refuse)
+    monkeypatch.setattr("natgauge.measurements.measure.answer", refuse)
     assert run(ASKED) == 3
     assert capsys.readouterr().err == "natgauge: lab default: in use by process 1\n"

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from tests.unit.made_results import made
 
-from natgauge.campaigns.store import Store
+from natgauge.analysis.comparing import comparable
+from natgauge.analysis.derived import percent_of_forwarding, relative_scale_up
+from natgauge.analysis.scalability import of_forwarding
 from natgauge.cli import run
+from natgauge.records.measurement import Result
+from natgauge.records.store import Store
 from natgauge.reports import csv_table
 from natgauge.reports.rows import rows
 from natgauge.reports.text import table
-from natgauge.results.comparing import comparable
-from natgauge.results.derived import percent_of_forwarding, relative_scale_up
-from natgauge.results.model import Result
-from natgauge.results.scalability import of_forwarding
 
 CORES = (1, 2, 4, 8, 16)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natgauge.analysis import derived
 from natgauge.procedures.kit.procedure import Better
-from natgauge.results import derived
 
 RATE = st.floats(min_value=1e-3, max_value=1e9)
 FACTOR = st.floats(min_value=1e-3, max_value=1e3)

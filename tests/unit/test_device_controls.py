@@ -30,8 +30,8 @@ from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
 
 PLAN = TrialPlan(1000, 500.0)
 #: What the engine that stands in for one forwards, frames/s.

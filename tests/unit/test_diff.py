@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from tests.unit.made_results import in_turns, made
 
-from natgauge.campaigns.store import Store
+from natgauge.analysis.contrast import contrast
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.procedures import procedures
+from natgauge.records.measurement import Result
+from natgauge.records.store import Store
 from natgauge.reports.difference import diff, interval_of, text
-from natgauge.results.contrast import contrast
-from natgauge.results.model import Result
 from natgauge.statistics.two_samples import shift_coverage
 
 FIRST = (1000.0, 1010.0, 990.0, 1005.0, 995.0)

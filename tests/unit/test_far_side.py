@@ -20,8 +20,8 @@ from natgauge.host.cpus import as_if
 from natgauge.labs.netns import NetnsLab
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import Measurement, make_result
-from natgauge.results import doubts
-from natgauge.results.parameters import Parameters
+from natgauge.records import doubts
+from natgauge.records.parameters import Parameters
 
 #: What lab and measurement give a server; a snippet may use nothing else.
 VARIABLES = {

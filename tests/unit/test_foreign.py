@@ -24,7 +24,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.labs.contract import Foreign
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures import throughput
-from natgauge.results.making import make
+from natgauge.records.making import make
 from natgauge.trials import TrialRequest
 
 TIMEOUT = 30

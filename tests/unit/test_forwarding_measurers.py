@@ -18,8 +18,8 @@ from natgauge.bench.bench import Ready
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.renewal import Renewed
 from natgauge.campaigns.replay import ReplayingMeasurer
-from natgauge.campaigns.store import Memory
 from natgauge.measurer import Measurer
+from natgauge.records.store import Memory
 
 #: Measurers that must give every member.
 COMPLETE = (Renewed, ReplayingMeasurer, LabMeasurer)

@@ -14,9 +14,9 @@ from natgauge.measurer import Counts, TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.incurable import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
 
 #: Probability that a frame is lost.
 LOTS = 0.001

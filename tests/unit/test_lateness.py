@@ -13,8 +13,8 @@ from natgauge.procedures.kit.lateness import ShortTrialsError
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
-from natgauge.results.doubts import find
-from natgauge.results.parameters import Parameters
+from natgauge.records.doubts import find
+from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
 
 RATE = 354_000.0

@@ -15,10 +15,10 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.requests import TrialConstants
 from natgauge.bench.surroundings import Surroundings
 from natgauge.bench.traffic import TrafficOptions, make_plan
-from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, UsageError
 from natgauge.labs.contract import Link, Port
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
+from natgauge.records.store import plain
 from natgauge.trials import TrialRequest, TrialResult
 from natgauge.words import Placement
 

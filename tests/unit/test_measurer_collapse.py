@@ -14,9 +14,9 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 from natgauge.trials import TrialRequest, TrialResult
 
 PLAN = TrialPlan(1000, 500.0)

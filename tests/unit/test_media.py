@@ -13,19 +13,19 @@ from pyroute2.ethtool.ioctl import NotSupportedError
 from tests.unit.made_results import made
 from tests.unit.test_recording import CONDITIONS, result
 
-from natgauge.campaigns.recording import record
+from natgauge.analysis.comparing import comparable
 from natgauge.labs import media
 from natgauge.labs.contract import Port
 from natgauge.labs.media import Media, media_of, theoretical_maximum
 from natgauge.labs.wire import WireLab
+from natgauge.measurements.conditions import record
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 from natgauge.reports import csv_table
 from natgauge.reports.text import table, verdict
-from natgauge.results.comparing import comparable
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters
 
 SPEEDS = (10, 100, 1000, 10_000)
 #: RFC 5180 appendix A.1, whose figures are cut off to whole frames. Three of them do not come of its formula, which

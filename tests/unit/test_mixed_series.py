@@ -14,15 +14,15 @@ from tests.unit.campaigning import Benches, Dies, Killed, Simulated, campaign
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.analysis.comparing import comparable
 from natgauge.campaigns.bench_protocol import Prepared
-from natgauge.campaigns.recording import with_beside
 from natgauge.errors import HostError
+from natgauge.measurements.conditions import with_beside
 from natgauge.procedures.kit.joining import join
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters, differing, joined
 from natgauge.reports.text import read_summary, table, verdict
-from natgauge.results.comparing import comparable
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters, differing, joined
 
 PLACE: dict[str, JsonValue] = {"placement": "shared", "kernel": "6.18", "lab_kind": "netns", "seed": 1}
 

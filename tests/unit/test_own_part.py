@@ -15,12 +15,12 @@ from tests.unit.campaigning import Benches, Dies, Killed, Simulated, campaign, j
 from natgauge import procedures
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.recording import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
+from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
 from natgauge.procedures.kit.joining import join
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 from natgauge.reports.text import read_summary
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters
 
 __all__ = ["quick_disk"]
 

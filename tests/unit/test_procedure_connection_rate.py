@@ -19,8 +19,8 @@ from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
 
 N = 100_000
 

@@ -20,8 +20,8 @@ from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.procedures.kit.values import SearchError
-from natgauge.results.doubts import find
-from natgauge.results.parameters import Parameters
+from natgauge.records.doubts import find
+from natgauge.records.parameters import Parameters
 
 N = 1000
 TIMES = frozenset({Ability.RATE_STEP, Ability.LOSS_TIMES, Ability.RESTART_IN_TRIAL})

@@ -16,8 +16,8 @@ from natgauge.measurer import Ability, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget
 from natgauge.procedures.table_capacity import PROCEDURE, Settings
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
 
 N = 1_000_000
 

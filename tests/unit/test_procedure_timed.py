@@ -16,10 +16,10 @@ from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, 
 from natgauge.procedures import ipdv, latency, pdv
 from natgauge.procedures.kit.delay_metrics import MOST_STALLED, Timing, read
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.records.doubts import find
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
-from natgauge.results.doubts import find
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
 
 N = 1000
 US = 1e-6

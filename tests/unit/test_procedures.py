@@ -18,8 +18,8 @@ from natgauge.procedures.kit.frame_counts import forwarding_rate
 from natgauge.procedures.kit.inner import inner
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
 
 
 def test_the_metrics_of_this_release_are_there() -> None:

@@ -14,8 +14,8 @@ from natgauge.procedures import connection_rate, throughput, validated_connectio
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.values import SearchError
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
 
 #: A card's ring, a VPP's, a qdisc's; frames.

@@ -12,9 +12,9 @@ from tests.unit.simulated import Gateway
 
 from natgauge.measurer import Counts
 from natgauge.procedures import connection_rate, throughput
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 
 
 @dataclass(slots=True)

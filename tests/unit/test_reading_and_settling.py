@@ -11,13 +11,13 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import FakeTable, measurer
 from tests.unit.test_recording import result, settings
 
+from natgauge.analysis.comparing import comparable
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import UsageError
 from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.time_budget import nominal_seconds
-from natgauge.results.comparing import comparable
 
 READERS = [
     "throughput", "frame-loss", "latency", "pdv", "ipdv", "back-to-back", "system-recovery", "reset",

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from natgauge.analysis.comparing import comparable
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
-from natgauge.campaigns.recording import Conditions, record, with_receiver
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import load
 from natgauge.host import machine
+from natgauge.measurements.conditions import Conditions, record, with_receiver
 from natgauge.measurer import Verdict
 from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.results import Measurement, make_result
-from natgauge.results.comparing import comparable
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import DESCRIPTIONS, Parameters, describe
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import DESCRIPTIONS, Parameters, describe
 from natgauge.tester.highest import HighestRates
 
 CPU: Any = machine.facts()["cpu"]

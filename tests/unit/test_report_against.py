@@ -12,9 +12,9 @@ from tests.unit.test_report_forms import folder
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.records.measurement import Result
 from natgauge.reports import draft, latex, markdown, overview, text
 from natgauge.reports.against import sheet
-from natgauge.results.model import Result
 
 UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
 

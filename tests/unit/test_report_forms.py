@@ -15,14 +15,14 @@ import pytest
 from markdown_it import MarkdownIt
 from tests.unit.made_results import grouped, made
 
-from natgauge.campaigns.store import Store
 from natgauge.cli import run
 from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
 from natgauge.reports.shown import below, lines_of
 from natgauge.reports.stored import find
-from natgauge.results.making import make
-from natgauge.results.model import Result
 
 FIGURES = ("typical_latency_us", "worst_case_latency_us")
 DOUBTS = [{"word": "single repetition", "text": "one"}, {"word": "wide spread", "text": "wide"}]

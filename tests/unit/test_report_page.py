@@ -18,11 +18,14 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge.bench.question import ask
-from natgauge.campaigns.store import Store
 from natgauge.cli import measure, run
 from natgauge.errors import HostError
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
 from natgauge.procedures import latency
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import Store
 from natgauge.reports.html import again, charts
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.limits import limit_of, load_limit
@@ -31,9 +34,6 @@ from natgauge.reports.html.timed import timed_of
 from natgauge.reports.rows import number as printed
 from natgauge.reports.shown import lines_of
 from natgauge.reports.stored import find
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters
 
 MOST_OCTETS = 6_000_000
 DELAYS = bell(12_000, 1)

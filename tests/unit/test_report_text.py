@@ -9,12 +9,12 @@ import pytest
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns.store import plain
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.records.making import make
+from natgauge.records.store import plain
 from natgauge.reports.text import SeriesRow, verdict
-from natgauge.results.making import make
 
 ROWS: list[dict[str, float | str | None]] = [
     {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},

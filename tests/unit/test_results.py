@@ -12,7 +12,6 @@ import pytest
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns.store import Store
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.measurer import Counts, TrialOutcome, Verdict
@@ -22,11 +21,12 @@ from natgauge.procedures.kit.notes import disturbed_note
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.procedures.tear_down_rate import tear_down
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import DESCRIPTIONS, GROUPS, Parameters, describe
+from natgauge.records.store import Store
 from natgauge.reports import csv_table
 from natgauge.reports.text import read_summary, table, verdict
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import DESCRIPTIONS, GROUPS, Parameters, describe
 
 Change = Callable[[dict[str, Any]], object]
 

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.made_results import made
 
+from natgauge.analysis.scalability import DerivedRow, derived_rows
 from natgauge.published import load
+from natgauge.records.measurement import Result
 from natgauge.reports import csv_table, latex, markdown
 from natgauge.reports.against import sheet as against_sheet
 from natgauge.reports.difference import diff, text
@@ -21,8 +23,6 @@ from natgauge.reports.html.figures import figures
 from natgauge.reports.overview import sheet as overview_sheet
 from natgauge.reports.rows import uncompared
 from natgauge.reports.text import table, verdict
-from natgauge.results.model import Result
-from natgauge.results.scalability import DerivedRow, derived_rows
 
 PREVIOUS = "median / previous median over "
 WORSE = "degradation over "

@@ -19,7 +19,7 @@ from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit import queues, too_high
 from natgauge.procedures.kit.results import Measurement
-from natgauge.results.parameters import Parameters
+from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
 
 RATE = get("connection-rate")

@@ -17,20 +17,20 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.analysis.sittings import sitting_of, take_turns
 from natgauge.bench.bench import Bench, Planned, Ready
 from natgauge.bench.question import Cell
 from natgauge.bench.renewal import Renewed
 from natgauge.bench.seeds import in_repetition, seed_of_repetition
 from natgauge.bench.watch import Silent
-from natgauge.campaigns.store import Memory
 from natgauge.errors import HostError
 from natgauge.procedures import connection_rate
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import Memory
 from natgauge.reports.difference import Diff, Line, diff, document, text
 from natgauge.reports.text import read_summary
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters
-from natgauge.results.sittings import sitting_of, take_turns
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
 SLOWER = [800.0, 810.0, 790.0, 805.0]

@@ -12,14 +12,14 @@ from tests.unit.test_rare_loss import LosesAFew
 
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.state import RecordedRepetition
-from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability
 from natgauge.procedures import get
 from natgauge.procedures.kit.joining import join
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import plain
 
 #: Its tester limits the throughput, not the device.
 FASTER_THAN_THE_TESTER: dict[str, Any] = {"forwards": 1e9, "ceiling": 4e6, "abilities": frozenset({Ability.VARIATION})}

@@ -23,10 +23,10 @@ from natgauge.procedures.kit.time_budget import (
     TimeUpError,
     nominal_seconds,
 )
+from natgauge.records.making import make
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
-from natgauge.results.making import make
-from natgauge.results.model import Result
-from natgauge.results.parameters import Parameters
 
 N = 100_000
 DECIDED: dict[str, Any] = {"connections": N, "placement": "isolated", "order": "permutation", "four_tuples": N}

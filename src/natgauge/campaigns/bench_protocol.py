@@ -14,10 +14,10 @@ from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.measure import parameters_of
-from natgauge.campaigns.recording import RECEIVER_SECONDS, SERVER_ALONE
+from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE
+from natgauge.measurements.measure import parameters_of
 from natgauge.measurer import Measurer, TrialPlan
-from natgauge.results.parameters import Parameters
+from natgauge.records.parameters import Parameters
 
 #: Measures the tester's own part after the trials of a repetition. The first argument is the plan of the last trial
 #: that passed, or None if no trial passed; the second has the names of the figures that earlier repetitions know.

@@ -24,10 +24,15 @@ from natgauge.campaigns.bench_protocol import LabBench, MakeBench
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.journal import Journal, entries
-from natgauge.campaigns.recording import moving_facts
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
-from natgauge.campaigns.store import (
+from natgauge.duts.recipe import digest
+from natgauge.errors import NatgaugeError, UsageError, fault
+from natgauge.host import machine
+from natgauge.labs import upkeep
+from natgauge.measurements.conditions import moving_facts
+from natgauge.records.parameters import describe
+from natgauge.records.store import (
     CAMPAIGN,
     ENVIRONMENT,
     ENVIRONMENT_SCHEMA,
@@ -37,11 +42,6 @@ from natgauge.campaigns.store import (
     read_document,
     write_document,
 )
-from natgauge.duts.recipe import digest
-from natgauge.errors import NatgaugeError, UsageError, fault
-from natgauge.host import machine
-from natgauge.labs import upkeep
-from natgauge.results.parameters import describe
 from natgauge.version import VERSION
 
 CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"

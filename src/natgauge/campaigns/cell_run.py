@@ -15,15 +15,14 @@ from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
-from natgauge.campaigns.recording import with_beside
 from natgauge.campaigns.repetition import AppendLine, RepetitionRun
 from natgauge.campaigns.replay import ReplayError
 from natgauge.campaigns.state import CampaignState, RecordedRepetition
-from natgauge.campaigns.store import Memory
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.measurements.conditions import with_beside
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
-from natgauge.results.comparing import shown
-from natgauge.results.parameters import Parameters
+from natgauge.records.parameters import Parameters, shown
+from natgauge.records.store import Memory
 
 #: A connection rate that these limited is one that the device does; what is limited by time is a bound only.
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from natgauge.campaigns.store import plain, read_lines
 from natgauge.errors import HostError
+from natgauge.records.store import plain, read_lines
 
 JOURNAL_SCHEMA: Final = "natgauge-journal-2"
 JOURNAL: Final = "journal.jsonl"

@@ -14,20 +14,20 @@ from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.journal import EVIDENCE, entries
-from natgauge.campaigns.measure import keep
-from natgauge.campaigns.recording import with_conduct, with_own_part
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
-from natgauge.campaigns.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
 from natgauge.duts.recipe import as_played, digest
 from natgauge.errors import UsageError
+from natgauge.measurements.conditions import with_conduct, with_own_part
+from natgauge.measurements.measure import keep
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.joining import counted, join
 from natgauge.procedures.kit.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.results.parameters import Parameters, joined
+from natgauge.records.parameters import Parameters, joined
+from natgauge.records.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name
 
 _MAKING: Final = ".making"
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from natgauge.campaigns.store import plain
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan, Verdict
+from natgauge.records.store import plain
 from natgauge.slices import CostPlan, CostRound
 
 _ANSWERS: Final[Mapping[str, Any]] = {

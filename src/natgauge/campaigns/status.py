@@ -11,8 +11,8 @@ from typing import Any
 from natgauge.campaigns.campaign import CAMPAIGN_SCHEMA
 from natgauge.campaigns.journal import JOURNAL, entries, is_written
 from natgauge.campaigns.state import CampaignState
-from natgauge.campaigns.store import CAMPAIGN, read_document
 from natgauge.procedures.kit.time_budget import TIME
+from natgauge.records.store import CAMPAIGN, read_document
 
 
 @dataclass(frozen=True, slots=True)

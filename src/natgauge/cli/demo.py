@@ -21,11 +21,11 @@ _INVALID_REPEATS: Final = 4
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
 def command(results: Path) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
-    from natgauge.campaigns.measure import Answer, measure
     from natgauge.cli.measure import show
     from natgauge.cli.progress import ProgressDisplay
+    from natgauge.measurements.measure import Answer, measure
+    from natgauge.records.measurement import Result
     from natgauge.reports.text import table
-    from natgauge.results.model import Result
 
     common: dict[str, Any] = {
         "connections": _CONNECTIONS,

@@ -32,7 +32,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     if as_json:
         import json
 
-        from natgauge.campaigns.store import plain
+        from natgauge.records.store import plain
 
         click.echo(json.dumps({"state": state, "findings": plain(findings)}))
     else:

@@ -73,7 +73,7 @@ def status(as_json: bool) -> None:
     if as_json:
         import json
 
-        from natgauge.campaigns.store import plain
+        from natgauge.records.store import plain
 
         click.echo(json.dumps({"labs": plain(labs)}))
         return

@@ -15,7 +15,7 @@ from natgauge.labs import kinds
 from natgauge.options import options_of
 
 if TYPE_CHECKING:
-    from natgauge.campaigns.measure import Answer
+    from natgauge.measurements.measure import Answer
 
 #: Every option of any kind of lab; those that not all have say which do.
 _PLACE = [
@@ -52,8 +52,8 @@ def command(metric: str, dut: str, results: Path, host_name: bool, as_json: bool
     Progress goes to standard error, the result to standard output, the evidence of every trial to a results folder.
     """
     from natgauge.bench.question import ask
-    from natgauge.campaigns.measure import answer
     from natgauge.cli.progress import ProgressDisplay
+    from natgauge.measurements.measure import answer
 
     question = ask(metric, dut, choices)
     with ProgressDisplay() as display:
@@ -68,8 +68,8 @@ def show(found: Answer, *, as_json: bool) -> None:
 
         click.echo(json.dumps(found.document, allow_nan=False))
         return
+    from natgauge.records.measurement import Result
     from natgauge.reports.text import verdict
-    from natgauge.results.model import Result
 
     click.echo(verdict(Result.from_document(found.document)))
     click.echo(f"  Evidence: {found.folder}")

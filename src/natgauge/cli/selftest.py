@@ -31,7 +31,7 @@ def command(frames_at_90: int | None, cores: str | None, quick: bool, as_json: b
     if as_json:
         import json
 
-        from natgauge.campaigns.store import plain
+        from natgauge.records.store import plain
 
         click.echo(json.dumps(plain(test)))
     else:

@@ -24,7 +24,7 @@ def command(folder: Path, as_json: bool) -> None:
     if as_json:
         import json
 
-        from natgauge.campaigns.store import plain
+        from natgauge.records.store import plain
 
         click.echo(json.dumps(plain(found), allow_nan=False))
         return

@@ -26,9 +26,6 @@ from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.rounds import MOST_VOID
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.measure import parameters_of
-from natgauge.campaigns.recording import with_receiver
-from natgauge.campaigns.store import Store, plain
 from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_knob, goal_of
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Figure, Subject, figure_of
@@ -37,11 +34,14 @@ from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.labs import kinds
+from natgauge.measurements.conditions import with_receiver
+from natgauge.measurements.measure import parameters_of
 from natgauge.notes import Note
 from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.results.parameters import Parameters
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import Store, plain
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.words import Quantity
 

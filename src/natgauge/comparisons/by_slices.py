@@ -8,7 +8,6 @@ from typing import Self
 
 from natgauge.bench.rounds import MOST_VOID, Asked, perform
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.store import Store
 from natgauge.comparisons.asked import Asked as AskedGateway
 from natgauge.comparisons.asked import CompareOptions, Goal
 from natgauge.comparisons.contestants import Contestants, Standing
@@ -18,6 +17,7 @@ from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.notes import Note
+from natgauge.records.store import Store
 from natgauge.slices import blocks_of_round, interruption_notes
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.trials import compare as run_round

@@ -13,11 +13,11 @@ from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.question import Cell
 from natgauge.bench.rounds import NO_SEARCH, RATE, Frames, forwarding_of, over_cable
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.store import Memory
 from natgauge.comparisons.asked import Asked
 from natgauge.errors import UsageError
 from natgauge.labs.cable import CableLab
 from natgauge.measurer import TrialPlan
+from natgauge.records.store import Memory
 from natgauge.trials import Contestant, TrialRequest
 
 #: As many as the engine visits in one round.

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
-from natgauge.campaigns.store import COMPARISON_SCHEMA, RESULTS, Store, plain
 from natgauge.comparisons import asked
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.comparisons.by_rates import ByRates
@@ -25,6 +24,7 @@ from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
 from natgauge.notes import Note
+from natgauge.records.store import COMPARISON_SCHEMA, RESULTS, Store, plain
 from natgauge.slices import read_quantities
 from natgauge.statistics.interim import alpha_spent, rounds_before
 

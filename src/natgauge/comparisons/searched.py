@@ -18,8 +18,8 @@ from natgauge.procedures.kit.lateness import rounded_up
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import Measurement, make_result
-from natgauge.results import doubts
-from natgauge.results.parameters import Parameters
+from natgauge.records import doubts
+from natgauge.records.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval, Estimate, relative_half_width
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.words import Quantity

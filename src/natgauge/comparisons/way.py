@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, Self
 
-from natgauge.campaigns.store import Store
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.figures import Figure
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.notes import Note
+from natgauge.records.store import Store
 
 
 class NotMadeAgainError(BrokenError):

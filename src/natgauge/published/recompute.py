@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, Literal
 
+from natgauge.analysis import derived
 from natgauge.published.cells import Printed
 from natgauge.published.model import Derived, Figure, Kind, Row, Table
-from natgauge.results import derived
 
 #: "same": to the last printed digit; "rounding": the roundings of what it follows from explain the last digit; "slip":
 #: differs as printed, and not once the known slips of the table are put right; "differs": nobody knows why.

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from natgauge.errors import UsageError
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import describe
 from natgauge.reports.rows import Cell, Row, rows, unit_of, whole
 from natgauge.reports.shown import Line, Sheet, below
-from natgauge.results.model import Result
-from natgauge.results.parameters import describe
 
 Against = Literal["cores", "connections"]
 

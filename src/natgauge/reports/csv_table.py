@@ -7,8 +7,8 @@ import csv
 import io
 from collections.abc import Sequence
 
+from natgauge.records.measurement import Result
 from natgauge.reports.rows import rows
-from natgauge.results.model import Result
 
 
 def table(results: Sequence[Result]) -> str:

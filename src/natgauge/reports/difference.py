@@ -8,15 +8,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from natgauge.analysis.contrast import Contrast, better, contrast, least_repetitions
+from natgauge.analysis.pairing import Pair, pair
+from natgauge.analysis.scalability import varied_with
+from natgauge.analysis.sittings import Sitting, sitting_of
 from natgauge.errors import UsageError
+from natgauge.records.doubts import FUNCTIONAL
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import GROUPS, describe
 from natgauge.reports.rows import doubt_words, number, unit_of
-from natgauge.results.contrast import Contrast, better, contrast, least_repetitions
-from natgauge.results.doubts import FUNCTIONAL
-from natgauge.results.model import Result
-from natgauge.results.pairing import Pair, pair
-from natgauge.results.parameters import GROUPS, describe
-from natgauge.results.scalability import varied_with
-from natgauge.results.sittings import Sitting, sitting_of
 from natgauge.statistics.interval import CONFIDENCE
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"

@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from natgauge.records.measurement import Result
 from natgauge.reports.shown import Line, Sheet, sheet
-from natgauge.results.model import Result
 
 WIDTH: Final = 72
 #: The widest that labels and cells are before they are broken into several lines.

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from natgauge.records.measurement import Result
 from natgauge.reports.shown import Sheet, sheet
-from natgauge.results.model import Result
 
 
 def table(results: Sequence[Result]) -> str:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from natgauge.errors import UsageError
+from natgauge.records.measurement import Result
 from natgauge.reports.rows import doubt_words, number, rows, unit_of
 from natgauge.reports.shown import Line, Sheet, findings
-from natgauge.results.model import Result
 
 #: Stands behind a figure that has doubts, which are told below.
 _DOUBTED = "*"

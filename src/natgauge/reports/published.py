@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.published.load import sources, table
 from natgauge.published.model import Derived, Row, Table
 from natgauge.published.recompute import Agreement, Check, computed, degradations, judged
-from natgauge.results.model import Result
+from natgauge.records.measurement import Result
 
 #: Stands wherever a published figure does.
 THEIRS: Final = "Published, on their hardware; not measured here"

@@ -15,13 +15,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis import derived
+from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
 from natgauge.procedures.cost import OWN, SHARE, TESTER
-from natgauge.results import derived
-from natgauge.results.comparing import shown
-from natgauge.results.model import SHARE_OF_LINK, Result
-from natgauge.results.parameters import describe
-from natgauge.results.scalability import Bound, Comparison, DerivedRow, derived_rows
+from natgauge.records.measurement import SHARE_OF_LINK, Result
+from natgauge.records.parameters import describe, shown
 from natgauge.words import Quantity
 
 

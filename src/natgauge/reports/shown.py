@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.analysis.scalability import derived_rows
 from natgauge.notes import NoteWord
+from natgauge.records.measurement import Result
 from natgauge.reports.rows import column_of, doubt_words, references, rows, uncompared
-from natgauge.results.model import Result
-from natgauge.results.scalability import derived_rows
 
 #: Doubts that are told whole: they say something of the device that its figure does not.
 _FINDINGS: Final[frozenset[NoteWord]] = frozenset(

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from natgauge.campaigns.store import (
+from natgauge.errors import UsageError
+from natgauge.records.measurement import SUMMARY_SCHEMA, Result
+from natgauge.records.store import (
     CAMPAIGN,
     CAMPAIGN_RESULTS,
     COMPARISON,
@@ -22,8 +24,6 @@ from natgauge.campaigns.store import (
     read_lines,
     result_name,
 )
-from natgauge.errors import UsageError
-from natgauge.results.model import SUMMARY_SCHEMA, Result
 
 _Kind = TypeVar("_Kind")
 

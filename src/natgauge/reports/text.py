@@ -10,11 +10,11 @@ from pydantic import JsonValue
 
 from natgauge.measurer import Verdict
 from natgauge.notes import count_of
+from natgauge.records.doubts import FUNCTIONAL
+from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, doubt_words, number, unit_of, whole
 from natgauge.reports.shown import Sheet, findings, sheet
 from natgauge.reports.stored import read_summary
-from natgauge.results.doubts import FUNCTIONAL
-from natgauge.results.model import SHARE_OF_LINK, Result
 from natgauge.words import LimitedBy
 
 #: Whoever shows a result reads it first: `read_summary` is handed on.

@@ -20,12 +20,12 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import Cell, CellOptions
 from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.plan import Plan
-from natgauge.campaigns.recording import moving_facts
 from natgauge.errors import UsageError
 from natgauge.host.cpus import core_groups, cpu_list, format_cpus
 from natgauge.labs.contract import Lab
 from natgauge.labs.locks import Lock, check_name
 from natgauge.labs.register import kept_settings
+from natgauge.measurements.conditions import moving_facts
 from natgauge.version import VERSION
 from natgauge.words import TESTER
 

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge import procedures
-from natgauge.results.model import Result
+from natgauge.records.measurement import Result
 
 #: Parameters of lab, traffic and device that are options, too -> the option's name.
 _OPTIONS: Final = {

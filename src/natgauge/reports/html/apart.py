@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from natgauge.records.measurement import Result
 from natgauge.reports.rows import whole
-from natgauge.results.model import Result
 
 #: By parameter, in the order in which they are told.
 _WORDS: Final = {

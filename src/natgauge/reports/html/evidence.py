@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from natgauge.campaigns.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
 from natgauge.measurer import Verdict
+from natgauge.records.parameters import shown
+from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
 from natgauge.reports.html.timed import Timed, timed_of
 from natgauge.reports.rows import number
 from natgauge.reports.stored import Stored, each_trial
-from natgauge.results.comparing import shown
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results
 #: folder has all.

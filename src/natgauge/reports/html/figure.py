@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from natgauge.records.measurement import Result
 from natgauge.reports.html.charts import Row
 from natgauge.reports.html.timed import Timed
-from natgauge.results.model import Result
 
 
 class Numbered(NamedTuple):

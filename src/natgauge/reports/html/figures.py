@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from natgauge.analysis import scalability
+from natgauge.analysis.comparing import comparable
+from natgauge.analysis.contrast import Contrast, contrast
+from natgauge.records.measurement import Result
 from natgauge.reports.html import apart, charts
 from natgauge.reports.html.charts import Axis, Line
 from natgauge.reports.html.delays import distributions
@@ -18,10 +22,6 @@ from natgauge.reports.html.figure import Figure, Numbered, short
 from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
 from natgauge.reports.html.timed import Timed
 from natgauge.reports.rows import number, unit_of, whole
-from natgauge.results import scalability
-from natgauge.results.comparing import comparable
-from natgauge.results.contrast import Contrast, contrast
-from natgauge.results.model import Result
 from natgauge.statistics.order_statistics import median_interval
 
 #: What grows with the number of connections, and is no other set-up for that.

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.records.measurement import Result
 from natgauge.reports import text
 from natgauge.reports.html import apart
 from natgauge.reports.rows import number, unit_of
-from natgauge.results.model import Result
 
 #: So many results are seen at a glance without a table.
 FEW: Final = 6

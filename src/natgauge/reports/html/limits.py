@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.records.measurement import Result
 from natgauge.reports.rows import number, unit_of
-from natgauge.results.model import Result
 
 #: Phase whose rate a metric finds, by the unit of its values.
 _PHASE: Final = {"connections/s": 1, "frames/s": 2}

@@ -13,9 +13,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.campaigns.store import TRIALS
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import GROUPS, describe, shown
+from natgauge.records.store import TRIALS
 from natgauge.reports import text
 from natgauge.reports.extras import need
 from natgauge.reports.html import again, charts, evidence, glance
@@ -25,9 +27,6 @@ from natgauge.reports.html.figures import figures
 from natgauge.reports.rows import number, unit_of
 from natgauge.reports.shown import Line, below, lines_of
 from natgauge.reports.stored import Found, Stored
-from natgauge.results.comparing import shown
-from natgauge.results.model import Result
-from natgauge.results.parameters import GROUPS, describe
 
 #: Columns of a table beside each other; more would leave paper and phone.
 _COLUMNS: Final = 6

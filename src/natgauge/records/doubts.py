@@ -13,9 +13,8 @@ from natgauge.notes import Note, NoteWord, count_of
 from natgauge.procedures.kit import queues
 from natgauge.procedures.kit.notes import excused_told
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
-from natgauge.results.comparing import shown
-from natgauge.results.model import FRAME_RATES
-from natgauge.results.parameters import Parameters, describe, differing
+from natgauge.records.measurement import FRAME_RATES
+from natgauge.records.parameters import Parameters, describe, differing, shown
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.words import TESTER
 

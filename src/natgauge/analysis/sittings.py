@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Literal
 
-from natgauge.results.model import Result
+from natgauge.records.measurement import Result
 
 #: What repetitions of two results do not sample; "" where they took turns in labs of their own.
 Sitting = Literal["", "one lab each", "one sitting each"]

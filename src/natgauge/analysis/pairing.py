@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from natgauge.results.comparing import Difference, comparable
-from natgauge.results.model import Result
+from natgauge.analysis.comparing import Difference, comparable
+from natgauge.records.measurement import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.renewal import NextBench, Renewed
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
-from natgauge.campaigns.recording import Conditions, record, with_conduct, with_receiver, with_server
-from natgauge.campaigns.store import RESULTS, Store
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
+from natgauge.measurements.conditions import Conditions, record, with_conduct, with_receiver, with_server
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.results.making import make
-from natgauge.results.parameters import Parameters, joined
+from natgauge.records.making import make
+from natgauge.records.parameters import Parameters, joined
+from natgauge.records.store import RESULTS, Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from natgauge import files
 from natgauge.errors import NatgaugeError, UsageError, fault
-from natgauge.results.model import SUMMARY_SCHEMA
+from natgauge.records.measurement import SUMMARY_SCHEMA
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"

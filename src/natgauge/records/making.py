@@ -7,9 +7,9 @@ from typing import Any
 
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import Measurement, MeasurementResult
-from natgauge.results import doubts
-from natgauge.results.model import FRAME_RATES, SHARE_OF_LINK, Repetition, Result
-from natgauge.results.parameters import Parameters
+from natgauge.records import doubts
+from natgauge.records.measurement import FRAME_RATES, SHARE_OF_LINK, Repetition, Result
+from natgauge.records.parameters import Parameters
 
 
 def make(measured: MeasurementResult, parameters: Parameters, folder: str | None = None) -> Result:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
-from natgauge.results.parameters import Parameters
+from natgauge.records.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy
 

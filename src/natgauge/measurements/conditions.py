@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.bench.traffic import TrafficPlan
-from natgauge.campaigns.store import plain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe, digest
 from natgauge.labs.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.results.parameters import GROUPS, Parameters
+from natgauge.records.parameters import GROUPS, Parameters
+from natgauge.records.store import plain
 from natgauge.tester.highest import HighestRates
 from natgauge.words import Placement, Side
 

@@ -291,3 +291,14 @@ class Parameters(BaseModel):
     def flat(self) -> dict[str, JsonValue]:
         """All values by name."""
         return {name: value for _, name, value in self.items()}
+
+
+def shown(value: JsonValue) -> str:
+    """A parameter's value as people read it."""
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        return " ".join(map(shown, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {shown(inner)}" for name, inner in value.items()) or "none"
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from natgauge.results import contrast, derived
-from natgauge.results.comparing import Difference, comparable
-from natgauge.results.doubts import FUNCTIONAL
-from natgauge.results.model import Result
+from natgauge.analysis import contrast, derived
+from natgauge.analysis.comparing import Difference, comparable
+from natgauge.records.doubts import FUNCTIONAL
+from natgauge.records.measurement import Result
 
 #: What a scale-up is about; a device on the senders' cores has as many as they have.
 _CORES: Final = frozenset({"device_cores", "cores"})

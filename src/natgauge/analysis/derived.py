@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures that follow from others, as published tables print them; always of unrounded medians.
 
-Pure arithmetic: whether two figures may be held against each other at all is for `natgauge.results.scalability` to say.
+Pure arithmetic: `natgauge.analysis.scalability` decides which results are compared at all.
 A reference of 0 raises ZeroDivisionError: nothing is relative to nothing.
 """
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from natgauge.results.model import Result
-from natgauge.results.parameters import describe, differing
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import describe, differing, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,3 @@ def comparable(first: Result, second: Result, *, except_for: Collection[str] = (
         if mine.get(name) != its.get(name) or differing(mine.get(name)):
             found.append(Difference(name, described.heading, mine.get(name), its.get(name)))
     return found
-
-
-def shown(value: JsonValue) -> str:
-    """A parameter's value as people read it."""
-    if value is None:
-        return "none"
-    if isinstance(value, list):
-        return " ".join(map(shown, value)) or "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {shown(inner)}" for name, inner in value.items()) or "none"
-    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)

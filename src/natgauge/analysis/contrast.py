@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from natgauge import procedures
 from natgauge.procedures.kit.procedure import Better
-from natgauge.results.model import Repetition, Result
+from natgauge.records.measurement import Repetition, Result
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
