@@ -93,7 +93,7 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
     [
         ("tayga-nat64", {"placement": "shared"}, "tayga-nat64: .*processes of its own"),
         ("nftables-nat44", {"placement": "isolated"}, "cost: placement isolated: .*use --placement shared"),
-        ("nftables-nat44", {"cores": "0,1"}, "cost: cores 0,1: costs are those of one core"),
+        ("nftables-nat44", {"cores": "0,1"}, "cost: nftables-nat44: cores 0,1: costs are those of one core"),
     ],
 )
 def test_what_cannot_be_timed_is_refused_in_one_line(dut: str, more: dict[str, object], words: str) -> None:

@@ -13,8 +13,9 @@ from typing import Any, Self
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import Cell
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared

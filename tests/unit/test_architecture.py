@@ -103,6 +103,27 @@ def test_the_floors_have_no_circle() -> None:
     assert list(TopologicalSorter(MAY_IMPORT).static_order())
 
 
+def module_of(path: Path) -> str:
+    """The dotted name that a file is imported by."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_no_package_has_a_circle_inside() -> None:
+    """Late imports and those for types only count: who reads two files of a circle has to read all of them."""
+    files = {module_of(path): path for path in ROOT.glob("**/*.py")}
+    # A file of a package names its neighbours by the package itself, which is no import of what the package holds.
+    graph = {name: {one for one in imported(path) if one in files and one != name} for name, path in files.items()}
+    for name, path in files.items():
+        graph[name] -= {one for one in graph[name] if path.is_relative_to(files[one].parent) and is_package(files[one])}
+    assert list(TopologicalSorter(graph).static_order())
+
+
+def is_package(path: Path) -> bool:
+    """Whether the file is that of a package itself."""
+    return path.name == "__init__.py"
+
+
 def test_each_file_of_procedures_is_a_metric_named_like_it() -> None:
     files = {path.stem for path in (ROOT / "procedures").glob("*.py")} - {"__init__"}
     assert files == {metric.replace("-", "_") for metric in procedures()}

@@ -9,13 +9,14 @@ import random
 import time
 from contextvars import Context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from natgauge.cli import run
 from natgauge.comparisons import by_slices, running
-from natgauge.comparisons.contestants import Contestants, Standing
+from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.duts.layers import BUILT_IN
 from natgauge.errors import HostError
 from natgauge.host.knobs import MachineKnob
@@ -99,7 +100,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
     monkeypatch.setattr(by_slices, "run_round", found)
     monkeypatch.setattr(Contestants, "__enter__", lambda _: found.labs.append("made"))
     monkeypatch.setattr(Contestants, "__exit__", lambda *_: found.labs.append("undone"))
-    monkeypatch.setattr(Standing, "started", property(Ready))
+    monkeypatch.setattr(RunningGateway, "started", property(Ready))
     monkeypatch.chdir(tmp_path)
     return found
 
@@ -109,10 +110,11 @@ class Ready:
 
     device = None
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: RunningGateway) -> None:
         self._bench = standing.bench
         self.measurer = self
         self.number = 0
+        self.settings = SimpleNamespace(udp_timeout=None)
 
     def request(self, plan: Any) -> Any:
         """As `LabMeasurer` writes it."""

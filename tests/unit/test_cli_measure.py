@@ -17,8 +17,9 @@ from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge import cli
-from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import Cell, Question, ask
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration

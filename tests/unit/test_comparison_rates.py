@@ -15,8 +15,9 @@ import pytest
 from tests.unit.simulated import LONG_STALL, Gateway
 
 import natgauge
-from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.planned import Planned
 from natgauge.cli import run
 from natgauge.cli.compare import rate_shown
 from natgauge.comparisons import asked, by_rates, running

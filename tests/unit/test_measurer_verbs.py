@@ -11,8 +11,9 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
 
-from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
 from natgauge.bench.traffic import TrafficOptions, make_plan
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
@@ -240,7 +241,7 @@ def test_connections_that_are_to_expire_get_no_longer_time_outs_than_they_need()
     assert expiring.needed_seconds < 10 < others.needed_seconds
 
 
-class Beside:
+class Rounds:
     """Rounds of slices that end as they are told."""
 
     def __init__(self, *, fault: str = "", breaks: bool = False) -> None:
@@ -261,7 +262,7 @@ def test_frames_are_timed_only_where_something_stands_beside() -> None:
     subject = measurer(Played)
     with pytest.raises(UsageError, match="timing the frames"):
         subject.costs(ROUND)
-    subject.beside = Beside(fault="device: lost")
+    subject.slice_rounds = Rounds(fault="device: lost")
     assert Ability.COSTS in subject.abilities
     assert subject.costs(ROUND).fault == "device: lost"
     assert not subject.collapsed
@@ -274,14 +275,14 @@ def test_a_device_that_did_not_outlive_slices_is_started_anew(breaks: bool) -> N
             raise BrokenError("no answer")
 
     subject = measurer(Gone)
-    subject.beside = Beside(fault="device: lost", breaks=breaks)
+    subject.slice_rounds = Rounds(fault="device: lost", breaks=breaks)
     if breaks:
         with pytest.raises(BrokenError, match="interrupted"):
             subject.costs(ROUND)
     else:
         subject.costs(ROUND)
     assert subject.collapsed
-    subject.beside = Beside()
+    subject.slice_rounds = Rounds()
     subject.costs(ROUND)
     assert isinstance(subject.device, Gone)
     assert (subject.device.restarts, subject.collapsed) == (1, False)

@@ -18,7 +18,8 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.analysis.sittings import sitting_of, take_turns
-from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import Cell
 from natgauge.bench.renewal import Renewed
 from natgauge.bench.seeds import in_repetition, seed_of_repetition

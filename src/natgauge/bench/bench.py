@@ -16,15 +16,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from natgauge import procedures
-from natgauge.bench import costs, far_side, foreign, queries
+from natgauge.bench import far_side, foreign, queries
+from natgauge.bench.cost_rounds import CostRounds
 from natgauge.bench.grace import checked, grace_of
-from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder
+from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder, SliceRounds
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import Cell
 from natgauge.bench.requests import TrialConstants, refuse_stateless
-from natgauge.bench.rounds import Frames
+from natgauge.bench.rounds import NO_SEARCH, Frames, forwarding_of
 from natgauge.bench.surroundings import surroundings
+from natgauge.bench.timeable import reasons_not_timed
 from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, with_pool
-from natgauge.bench.watch import Silent, Watch
+from natgauge.bench.watch import Silent, Unread, Watch
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
@@ -46,21 +49,6 @@ from natgauge.words import QUERY_OCTETS, TESTER, Family, Query
 
 #: Makes what plays a recipe on a device with these wishes.
 Player = Callable[[Recipe, Device, Wishes], Gateway]
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """One procedure with settings that nothing speaks against on its bench.
-
-    Attributes:
-        procedure: what is run.
-        settings: its own.
-        facts: what the device must be fit for.
-    """
-
-    procedure: Procedure[Any]
-    settings: TrialSettings
-    facts: PlanFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +130,7 @@ class Bench:
         self._rates = rates
         self._made = ExitStack()
         self._fitted: PlanFacts | None = None
-        self._beside: costs.Beside | None = None
+        self._slice_rounds: CostRounds | None = None
         self._server = ExitStack()
         self._far_side: far_side.FarSide | None = None
         if not self.lab.devices:
@@ -161,7 +149,7 @@ class Bench:
         """What can be asked of a measurer here, as far as lab and recipe tell."""
         found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else foreign.abilities(self.lab.foreign))
         found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
-        found |= set() if costs.unable(self.recipe, self.lab) else {Ability.COSTS}
+        found |= set() if self._reasons_not_timed() else {Ability.COSTS}
         found |= set() if self.lab.server is None else {Ability.REAL_SERVER}
         return found | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
@@ -217,8 +205,8 @@ class Bench:
             order=self.traffic.order,
             four_tuples=self.traffic.space,
         )
-        if Ability.COSTS in settings.needs() and (why := costs.unable(self.recipe, self.lab)):
-            raise UsageError(f"{procedure.metric}: {why}")
+        if Ability.COSTS in settings.needs() and (reasons := self._reasons_not_timed()):
+            raise UsageError(f"{procedure.metric}: {reasons[0]}")
         procedure.refuse_unable(self.abilities, settings)
         for name, value in settings.parameters().items():
             if name.endswith("_rate") and isinstance(value, float):
@@ -268,7 +256,7 @@ class Bench:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.device, self._fitted, self._beside, self._far_side = None, None, None, None
+        self.device, self._fitted, self._slice_rounds, self._far_side = None, None, None, None
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def ready(self, planned: Planned, recorder: Recorder, *, prove: bool = True) -> Ready:
@@ -313,7 +301,7 @@ class Bench:
             watch=self._watch,
             phase1_only=planned.settings.phase2_seconds == 0,
             own=self._own_delays if self.lab.virtual else None,
-            beside=self._neighbours(),
+            slice_rounds=self._rounds_of_slices(),
             server=self._real_server(planned.settings.far_side),
         )
         if prove:
@@ -328,15 +316,25 @@ class Bench:
         named = self.cell.traffic.destination_ports is not None
         return foreign.measurer(self.lab, self.recipe, named_ports=named, **given)
 
-    def _neighbours(self) -> costs.Beside | None:
-        """What stands beside the device when its frames are timed; made once for all procedures."""
-        if costs.unable(self.recipe, self.lab):
+    def _reasons_not_timed(self) -> list[str]:
+        return reasons_not_timed(self.recipe.name, self.recipe, self.lab.placement, self.lab.sender_cpus)
+
+    def _rounds_of_slices(self) -> SliceRounds | None:
+        """What times the device's frames; made once for all procedures. None = they cannot be timed here."""
+        if self._reasons_not_timed():
             return None
-        if self._beside is None:
+        if self._slice_rounds is None:
             family = self.around.inside.family
             frames = Frames(family, self.octets_on(family), self.traffic.connections)
-            self._beside = costs.BesideOnCore(frames, self.lab.sender_cpus[0], Bench, self._made)
-        return self._beside
+            cpu = self.lab.sender_cpus[0]
+            self._slice_rounds = CostRounds(frames, cpu, lambda name: self._plain_forwarding(frames, name), self._made)
+        return self._slice_rounds
+
+    def _plain_forwarding(self, frames: Frames, lab_name: str) -> LabMeasurer:
+        """Plain forwarding of the same frames, started in a lab of its own on the device's core."""
+        place = {"lab_name": lab_name, "placement": "shared", "cores": str(self.lab.sender_cpus[0])}
+        bench = self._made.enter_context(Bench(forwarding_of(frames, place), rates=NO_SEARCH))
+        return bench.ready(bench.plan("throughput", {}), Unread(), prove=False).measurer
 
     def _real_server(self, name: str) -> far_side.FarSide | None:
         """The server that is to answer, started; None = the tester answers."""

@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.needs import ServerControl
+from natgauge.bench.planned import Planned
 from natgauge.bench.surroundings import Surroundings
 from natgauge.bench.traffic import TrafficOptions, TrafficPlan, make_plan
 from natgauge.bench.watch import Unread
@@ -21,9 +22,6 @@ from natgauge.labs.addresses import INSIDE, OUTSIDE, LinkSide
 from natgauge.labs.cable import CableLab
 from natgauge.labs.contract import Addresses, Device, Lab, Link
 from natgauge.words import TESTER, Address, Family
-
-if TYPE_CHECKING:
-    from natgauge.bench.bench import Planned
 
 #: A server listens on each of its addresses, with a socket for each of its cores.
 MOST_ADDRESSES: Final = 64

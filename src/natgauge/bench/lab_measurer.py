@@ -11,7 +11,6 @@ from typing import Final, Protocol
 
 from natgauge.bench import forwarding
 from natgauge.bench.asking import Asking, SilentControlsError
-from natgauge.bench.costs import Beside
 from natgauge.bench.evidence import Evidence, record_of_none
 from natgauge.bench.needs import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.bench.pacing import learned, pacing
@@ -83,6 +82,13 @@ class Recorder(Protocol):
         """Keep one round of slices."""
 
 
+class SliceRounds(Protocol):
+    """Performs rounds of slices."""
+
+    def round(self, measurer: LabMeasurer, plan: CostPlan) -> CostRound:
+        """Perform one round through this measurer's device, and record it."""
+
+
 Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
 
 
@@ -105,7 +111,7 @@ class LabMeasurer(Measurer):
         runner: performs one request; the tests hand in their own.
         number: of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
-        beside: what stands beside the device when its frames are timed; None = they cannot be timed here.
+        slice_rounds: times the frames of the device; None = they cannot be timed here.
         collapsed: the device did not stand any more after the last trial.
         silent: trials in a row in which the device's controls did not answer, although it forwarded.
         passed: the plan of the last trial that passed.
@@ -126,7 +132,7 @@ class LabMeasurer(Measurer):
     runner: Runner = _run_engine
     number: int = 0
     own: OwnDelays | None = None
-    beside: Beside | None = None
+    slice_rounds: SliceRounds | None = None
     collapsed: bool = False
     silent: int = 0
     passed: TrialPlan | None = None
@@ -146,7 +152,7 @@ class LabMeasurer(Measurer):
         device = self.device
         found = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
         found |= set() if self.settings.background is None else {Ability.BACKGROUND}
-        found |= set() if self.beside is None else {Ability.COSTS}
+        found |= set() if self.slice_rounds is None else {Ability.COSTS}
         found |= set() if self.server is None else {Ability.REAL_SERVER}
         if device is None:
             return found
@@ -393,12 +399,12 @@ class LabMeasurer(Measurer):
             UsageError: its frames cannot be timed here.
             NatgaugeError: it could not be run.
         """
-        if self.beside is None:
+        if self.slice_rounds is None:
             return Measurer.costs(self, plan)
         if self.collapsed:
             self.restart()
         try:
-            found = self.beside.round(self, plan)
+            found = self.slice_rounds.round(self, plan)
         except NatgaugeError:
             self._note_collapse()
             raise

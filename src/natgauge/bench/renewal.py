@@ -13,8 +13,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
-from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.lab_measurer import LabMeasurer, Recorder
+from natgauge.bench.planned import Planned
 from natgauge.labs import kinds
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.results import MeasurementResult

@@ -74,8 +74,8 @@ class Visited(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A round.
+class RoundPlan:
+    """A round to be performed.
 
     Attributes:
         cpu: where all work.
@@ -109,7 +109,7 @@ class Round:
         return {"request": self.request, "result": self.result, "void": self.faults}
 
 
-def perform(asked: Asked, devices: Sequence[Visited], cables: Sequence[Contestant], run: Runner = compare) -> Round:
+def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contestant], run: Runner = compare) -> Round:
     """Empty all tables, visit all in turn, and judge every frame.
 
     Raises:
@@ -120,13 +120,13 @@ def perform(asked: Asked, devices: Sequence[Visited], cables: Sequence[Contestan
     timeouts = [one.udp_timeout for one in devices if one.udp_timeout is not None]
     # A round may not outlast what the device remembers; one that remembers for a second is asked for what it can.
     limit = min([_LONGEST_SECONDS, *(max(timeout - 1, timeout / 2) for timeout in timeouts)])
-    blocks = {quantity: asked.blocks.get(quantity, 0) for quantity in QUANTITIES}
+    blocks = {quantity: plan.blocks.get(quantity, 0) for quantity in QUANTITIES}
     own = [Contestant(name=one.label[-_LONGEST_NAME:], trial=one.request()) for one in devices]
     request = ComparisonRequest(
-        seed=asked.seed % 2**64,
-        cpu=asked.cpu,
+        seed=plan.seed % 2**64,
+        cpu=plan.cpu,
         contestants=(*own, *cables),
-        slices=Slices(frames=asked.frames, lead=LEAD_FRAMES, **blocks),
+        slices=Slices(frames=plan.frames, lead=LEAD_FRAMES, **blocks),
         limits=Limits(seconds=limit),
     )
     result = run(request, seconds=limit + _SLACK_SECONDS)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, Self
 
-from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.far_side import rate_alone
 from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch

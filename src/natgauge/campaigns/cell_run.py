@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.bench.bench import Planned
+from natgauge.bench.planned import Planned
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.bench.bench import Bench, Planned
+from natgauge.bench.bench import Bench
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import Cell, ask
 from natgauge.campaigns import keys
 from natgauge.campaigns.formula import evaluate

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from natgauge.bench.bench import Planned
+from natgauge.bench.planned import Planned
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from natgauge.cli.compare import answer, doubts_told
 from natgauge.notes import Note
 from natgauge.reports.markdown import escaped, row
 
@@ -20,6 +19,22 @@ _HEADINGS = ("gateway", "of", "cost beside the baseline", "interval", "verdict",
 def comment(found: Compared) -> str:
     """Headline, a table with a line for each figure, the first gateway against itself, and what must be known."""
     return "\n".join(_lines(found))
+
+
+def answer(found: Compared) -> str:
+    """What --fail-above asked, answered."""
+    said = "more" if found.above else "not more" if found.decided else "undecided whether more"
+    return f"{said} than {found.document['fail_above']:.1%} above the baseline"
+
+
+def doubts_told(document: Mapping[str, Any]) -> list[str]:
+    """What to know before the rates are trusted, a line for each gateway, quantity and doubt; none by slices."""
+    return [
+        f"{label} ({quantity}): {doubt['text']}"
+        for label, quantities in document.get("doubts", {}).items()
+        for quantity, found in quantities.items()
+        for doubt in found
+    ]
 
 
 def _lines(found: Compared) -> Iterator[str]:

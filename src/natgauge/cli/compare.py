@@ -74,10 +74,10 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
 
         click.echo(json.dumps(found.document, allow_nan=False))
         return
+    from natgauge.cli.comment import answer, comment, doubts_told
+
     document = found.document
     if form == "markdown":
-        from natgauge.cli.comment import comment
-
         click.echo(comment(found))
         return
     what = "of the device's own work on one core" if document["by"] == "slices" else "of time at the highest rate"
@@ -106,26 +106,10 @@ def _show(found: Compared, *, form: str, as_json: bool) -> None:
     click.echo(f"  {document['seconds']:.0f} s, {document['rounds']} rounds. Evidence: {document['evidence']}")
 
 
-def answer(found: Compared) -> str:
-    """What --fail-above asked, answered."""
-    said = "more" if found.above else "not more" if found.decided else "undecided whether more"
-    return f"{said} than {found.document['fail_above']:.1%} above the baseline"
-
-
 def _lengths(devices: Mapping[str, int], gateway: str, baseline: str) -> str:
     """The numbers of devices of a gateway and of the baseline, where these are unequal."""
     own, other = devices[gateway], devices[baseline]
     return "" if own == other else f"; {own} {'device' if own == 1 else 'devices'}, the baseline has {other}"
-
-
-def doubts_told(document: Mapping[str, Any]) -> list[str]:
-    """What to know before the rates are trusted, a line for each gateway, quantity and doubt; none by slices."""
-    return [
-        f"{label} ({quantity}): {doubt['text']}"
-        for label, quantities in document.get("doubts", {}).items()
-        for quantity, found in quantities.items()
-        for doubt in found
-    ]
 
 
 def rate_shown(document: Mapping[str, Any], label: str, quantity: str, rate: float) -> str:

@@ -7,15 +7,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from natgauge.bench.question import GROUPS, Cell, CellOptions, ask, place_options
+from natgauge.bench.timeable import reasons_not_timed
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.labs import kinds
+from natgauge.labs.contract import Kind
 from natgauge.options import Option, choice, options_of
 from natgauge.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
-from natgauge.words import QUANTITIES
+from natgauge.words import QUANTITIES, Placement
 
 #: What a gateway's name may be followed by, and what all of them may share; where it stands is another such thing.
 _GROUPS: Final = ("traffic", "wishes")
@@ -107,7 +109,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComparedGateway:
     """A gateway that is to be compared.
 
     Attributes:
@@ -119,6 +121,11 @@ class Asked:
     label: str
     recipe: Recipe
     choices: Mapping[str, object]
+
+    @property
+    def lab_kind(self) -> Kind[Any]:
+        """The kind of its lab."""
+        return kinds.get(str(self.choices.get("lab", kinds.DEFAULT)))
 
     def cell(self, place: Mapping[str, object]) -> Cell:
         """Its cell in a lab with these options."""
@@ -159,7 +166,7 @@ def goal_of(options: CompareOptions) -> Goal:
     )
 
 
-def filled(options: CompareOptions, gateways: Sequence[Asked]) -> CompareOptions:
+def filled(options: CompareOptions, gateways: Sequence[ComparedGateway]) -> CompareOptions:
     """The options with the way chosen, and with what is usual for it.
 
     Raises:
@@ -169,17 +176,14 @@ def filled(options: CompareOptions, gateways: Sequence[Asked]) -> CompareOptions
         value = getattr(options, option.name)
         if option.words and value is not None and value not in option.words:
             raise UsageError(f"{option.name}: {value!r} is unknown; choose one of {', '.join(option.words)}")
-    why = next(filter(None, (_unsliceable(one) for one in gateways)), "")
+    reasons = [reason for one in gateways for reason in _reasons_not_sliced(one, options.placement or "shared")]
     if knob := differing_knob(gateways):
-        why = (
-            why
-            or f"{knob}: is one setting of the whole machine, so it cannot differ between gateways that are up at once"
+        reasons.append(
+            f"{knob}: is one setting of the whole machine, so it cannot differ between gateways that are up at once"
         )
-    if options.placement == "isolated":
-        why = why or "placement isolated: devices do not work in the sender's context there, so slices cannot be timed"
-    if options.by == "slices" and why:
-        raise UsageError(f"{why}; leave out --by slices")
-    by: Way = options.by if options.by != "auto" else "rates" if why else "slices"
+    if options.by == "slices" and reasons:
+        raise UsageError(f"{reasons[0]}; or leave out --by slices")
+    by: Way = options.by if options.by != "auto" else "rates" if reasons else "slices"
     for one in gateways if by == "slices" else ():
         if own := next((name for name in one.choices if name in place_options()), None):
             raise UsageError(
@@ -197,7 +201,7 @@ def filled(options: CompareOptions, gateways: Sequence[Asked]) -> CompareOptions
     return CompareOptions(**{**usual, **chosen, "by": by})
 
 
-def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) -> list[Asked]:
+def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) -> list[ComparedGateway]:
     """The gateways by their names, the first one being the baseline.
 
     Args:
@@ -213,13 +217,13 @@ def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) ->
             f"compare: {', '.join(names) or 'nothing'} alone; name two gateways or more, the first is the baseline"
         )
     given = {name: value for name, value in shared.items() if value is not None}
-    found: list[Asked] = []
+    found: list[ComparedGateway] = []
     for name in names:
         one = _read(name, given)
         alike = sum(
             other.label.removesuffix(f" ({number})") == one.label for number, other in enumerate(found, start=1)
         )
-        found.append(Asked(f"{one.label} ({alike + 1})", one.recipe, one.choices) if alike else one)
+        found.append(ComparedGateway(f"{one.label} ({alike + 1})", one.recipe, one.choices) if alike else one)
     for one in found:
         _refuse_unlike(found[0], one, unlike=unlike)
     return found
@@ -232,15 +236,15 @@ def settings() -> dict[str, Option]:
     return found | {option.name: option for option in options_of(CellOptions) if option.name in _OF_CELL}
 
 
-def _read(name: str, shared: Mapping[str, object]) -> Asked:
+def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
     matched = _SETTINGS.fullmatch(name)
     if matched is None:
-        return Asked(name, load(name), dict(shared))
+        return ComparedGateway(name, load(name), dict(shared))
     own: dict[str, object] = {}
     for part in _NEXT_SETTING.split(matched["settings"]):
         setting, _, text = part.partition("=")
         own[setting] = _value(name, setting, text)
-    return Asked(name, load(matched["dut"]), {**shared, **own})
+    return ComparedGateway(name, load(matched["dut"]), {**shared, **own})
 
 
 def _value(name: str, setting: str, text: str) -> object:
@@ -255,28 +259,19 @@ def _value(name: str, setting: str, text: str) -> object:
         raise UsageError(f"{name}: {setting} {text!r} is no number") from None
 
 
-def _unsliceable(one: Asked) -> str:
-    """Why its slices cannot be timed; empty = they can."""
-    recipe = one.recipe
-    if one.choices.get("lab", kinds.DEFAULT) != kinds.DEFAULT:
-        return f"{one.label}: lab {one.choices['lab']}: its device does not work in the sender's context"
-    if one.choices.get("placement") == "isolated":
-        return f"{one.label}: placement isolated: its device does not work in the sender's context"
-    if recipe.own_processes:
-        return (
-            f"{one.label}: works in processes of its own, which do not run in the sender's context, so its slices "
-            "cannot be timed"
-        )
-    if recipe.initiator_family != recipe.responder_family:
-        return (
-            f"{one.label}: goes from {recipe.initiator_family} to {recipe.responder_family}; there is no cable of two "
-            "families to take the tester's own cost from"
-        )
-    return ""
+def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[str]:
+    """Reasons why its frames cannot be timed in slices; by slices all gateways work on one core.
+
+    Args:
+        gateway: with its own choices.
+        placement: of gateways that choose none.
+    """
+    own = gateway.choices.get("placement", placement) if gateway.lab_kind.shares_core else "external"
+    return reasons_not_timed(gateway.label, gateway.recipe, cast("Placement", own))
 
 
-def _refuse_unlike(first: Asked, one: Asked, *, unlike: bool) -> None:
-    def does(asked: Asked) -> tuple[str, str, str]:
+def _refuse_unlike(first: ComparedGateway, one: ComparedGateway, *, unlike: bool) -> None:
+    def does(asked: ComparedGateway) -> tuple[str, str, str]:
         recipe = asked.recipe
         devices = f"with {recipe.length} {'device' if recipe.length == 1 else 'devices'}"
         return recipe.kind, recipe.initiator_family, devices
@@ -288,7 +283,7 @@ def _refuse_unlike(first: Asked, one: Asked, *, unlike: bool) -> None:
         )
 
 
-def differing_knob(found: Sequence[Asked]) -> str | None:
+def differing_knob(found: Sequence[ComparedGateway]) -> str | None:
     """A setting of the whole machine that is to differ between gateways, which cannot be up at once then."""
     for one in found:
         for name, knob in one.recipe.knobs.named().items():

@@ -20,20 +20,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self, cast
 
-from natgauge.bench.bench import Bench, Planned, Ready
+from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.rounds import MOST_VOID
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
-from natgauge.comparisons.asked import Asked, CompareOptions, Goal, differing_knob, goal_of
+from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal, differing_knob, goal_of
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Figure, Subject, figure_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
 from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
-from natgauge.labs import kinds
 from natgauge.measurements.conditions import with_receiver
 from natgauge.measurements.measure import parameters_of
 from natgauge.notes import Note
@@ -52,7 +52,7 @@ _SURELY: Final = 0.5
 
 
 @dataclass(slots=True)
-class Standing:
+class RatedGateway:
     """A gateway on a bench of its own.
 
     Attributes:
@@ -100,7 +100,7 @@ class ByRates:
     first_look = 8
 
     def __init__(
-        self, gateways: Sequence[Asked], quantities: Sequence[Quantity], options: CompareOptions, watch: Watch
+        self, gateways: Sequence[ComparedGateway], quantities: Sequence[Quantity], options: CompareOptions, watch: Watch
     ) -> None:
         """Plan all; nothing is made.
 
@@ -111,7 +111,7 @@ class ByRates:
         self._goal = goal_of(options)
         self._placement = options.placement or "isolated"
         first = gateways[0]
-        every = [*gateways, Asked(f"{first.label} (again)", first.recipe, first.choices)]
+        every = [*gateways, ComparedGateway(f"{first.label} (again)", first.recipe, first.choices)]
         self._all = [self._standing(one, number) for number, one in enumerate(every)]
         self.labels = [one.label for one in self._all[:-1]]
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
@@ -119,7 +119,7 @@ class ByRates:
         self._voids: dict[str, int] = {}
         self._made = ExitStack()
         # Where ports are given, or a setting of the whole machine differs, only one can stand at a time.
-        own_labs = all(one.choices.get("lab", kinds.DEFAULT) == kinds.DEFAULT for one in gateways)
+        own_labs = all(one.lab_kind.shares_core for one in gateways)
         self._at_once = own_labs and differing_knob(gateways) is None
         self._sharing = sharing(one.bench for one in self._all) if self._at_once else 1
         self._keepers = {one.label: _Labelled(one.label) for one in self._all}
@@ -232,23 +232,23 @@ class ByRates:
             one.label: {quantity: tell(searched) for quantity, searched in one.searched.items()} for one in self._all
         }
 
-    def _standing(self, asked: Asked, number: int) -> Standing:
+    def _standing(self, asked: ComparedGateway, number: int) -> RatedGateway:
         place: dict[str, object] = {"lab_name": f"compare-{os.getpid()}-{number}", "seed": self._seed}
-        if asked.choices.get("lab", kinds.DEFAULT) == kinds.DEFAULT and "placement" not in asked.choices:
+        if asked.lab_kind.shares_core and "placement" not in asked.choices:
             place["placement"] = self._placement
         cell = asked.cell(place)
         bench = Bench(cell, self._watch)
         for quantity in self._quantities:
             # What is wrong is told before anything is made.
             _planned(bench, quantity)
-        return Standing(
+        return RatedGateway(
             asked.label,
             cell,
             bench,
             searched={quantity: Searched(asked.label, quantity) for quantity in self._quantities},
         )
 
-    def _start(self, one: Standing, wanted: Sequence[Quantity]) -> None:
+    def _start(self, one: RatedGateway, wanted: Sequence[Quantity]) -> None:
         if one.bench.lab.emulated:
             raise UsageError(
                 f"{one.label}: runs on an emulated machine; its figures show that it works, not how fast it is, and "
@@ -265,7 +265,7 @@ class ByRates:
                 one.ready[quantity].measurer.continue_after(before.measurer)
 
     @contextmanager
-    def _up(self, one: Standing, quantity: Quantity, number: int) -> Iterator[None]:
+    def _up(self, one: RatedGateway, quantity: Quantity, number: int) -> Iterator[None]:
         """While it stands; where not all can be up at once, it is made for this search of a round and undone."""
         if self._at_once:
             yield
@@ -278,7 +278,7 @@ class ByRates:
                 self._start(one, (quantity,))
             yield
 
-    def _search(self, one: Standing, quantity: Quantity) -> str:
+    def _search(self, one: RatedGateway, quantity: Quantity) -> str:
         """Search once; why that is void, or nothing."""
         ready, searched = one.ready[quantity], one.searched[quantity]
         # Both metrics search for a rate.
@@ -297,12 +297,12 @@ class ByRates:
             one.receivers[quantity] = receiver_seconds(ready.measurer)
         return searched.add(procedure, settings, self._parameters(one, quantity), found)
 
-    def _parameters(self, one: Standing, quantity: Quantity) -> Parameters:
+    def _parameters(self, one: RatedGateway, quantity: Quantity) -> Parameters:
         """All that was set for a search, as a result of `measure` has it."""
         found = parameters_of(one.bench, one.ready[quantity], self._machine)
         return with_receiver(found, one.receivers.get(quantity))
 
-    def _establishing(self, one: Standing, quantity: Quantity) -> float:
+    def _establishing(self, one: RatedGateway, quantity: Quantity) -> float:
         """How fast connections are established where no quantity asks for it: phase 1 must be no faster.
 
         Raises:
@@ -316,7 +316,7 @@ class ByRates:
             raise BrokenError(f'compare: {one.label}: establishes connections at no rate; see "natgauge measure"')
         return found.value
 
-    def _note_void(self, one: Standing, quantity: Quantity, why: str) -> None:
+    def _note_void(self, one: RatedGateway, quantity: Quantity, why: str) -> None:
         self.notes.append(Note("trials", f"a search of {one.label} ({quantity}) is void: {why}"))
         self._voids[one.label] = self._voids.get(one.label, 0) + 1
         if self._voids[one.label] >= MOST_VOID:
@@ -325,7 +325,7 @@ class ByRates:
                 '"natgauge measure throughput"'
             )
 
-    def _figure(self, one: Standing, quantity: Quantity, goal: Goal, alpha: float) -> Figure:
+    def _figure(self, one: RatedGateway, quantity: Quantity, goal: Goal, alpha: float) -> Figure:
         baseline, other, twin = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))
         found = ratio_of(baseline, other, alpha)
         bias = None if other is twin else ratio_of(baseline, twin, alpha)

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from natgauge.bench.rounds import MOST_VOID, Asked, perform
+from natgauge.bench.rounds import MOST_VOID, RoundPlan, perform
 from natgauge.bench.watch import Watch
-from natgauge.comparisons.asked import Asked as AskedGateway
-from natgauge.comparisons.asked import CompareOptions, Goal
-from natgauge.comparisons.contestants import Contestants, Standing
+from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal
+from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.comparisons.figures import Figure, Ledger, Place
 from natgauge.comparisons.lengths import HOP
 from natgauge.comparisons.way import making_again
@@ -31,7 +30,7 @@ class BySlices:
 
     def __init__(
         self,
-        gateways: Sequence[AskedGateway],
+        gateways: Sequence[ComparedGateway],
         quantities: Sequence[Quantity],
         options: CompareOptions,
         watch: Watch,
@@ -95,8 +94,8 @@ class BySlices:
         if number:
             with making_again(number):
                 self._renew()
-        question = Asked(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
-        done = perform(question, self.all.devices, self.all.cable_contestants(), run_round)
+        question = RoundPlan(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
+        done = perform(question, [one.timed for one in self.all.devices], self.all.cable_contestants(), run_round)
         for position, fault in done.faults.items():
             self._note_void(position, fault)
         blocks = done.result.blocks
@@ -149,7 +148,7 @@ class BySlices:
     def _places(self) -> list[Place]:
         at = {id(one): position for position, one in enumerate(self.all.devices)}
 
-        def place(one: Standing) -> Place:
+        def place(one: RunningGateway) -> Place:
             forwarding = self.all.forwarding[one.frames]
             return Place(one.label, at[id(one)], self.all.cable_of(one), at[id(forwarding)])
 

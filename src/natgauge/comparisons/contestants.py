@@ -11,21 +11,20 @@ from typing import Final, Self
 
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.question import Cell
-from natgauge.bench.rounds import NO_SEARCH, RATE, Frames, forwarding_of, over_cable
-from natgauge.bench.watch import Watch
-from natgauge.comparisons.asked import Asked
+from natgauge.bench.rounds import NO_SEARCH, Frames, forwarding_of, over_cable
+from natgauge.bench.timed_gateway import TimedGateway
+from natgauge.bench.watch import Unread, Watch
+from natgauge.comparisons.asked import ComparedGateway
 from natgauge.errors import UsageError
 from natgauge.labs.cable import CableLab
-from natgauge.measurer import TrialPlan
-from natgauge.records.store import Memory
-from natgauge.trials import Contestant, TrialRequest
+from natgauge.trials import Contestant
 
 #: As many as the engine visits in one round.
 MOST: Final = 16
 
 
 @dataclass(slots=True)
-class Standing:
+class RunningGateway:
     """A gateway that is up.
 
     Attributes:
@@ -40,12 +39,6 @@ class Standing:
     frames: Frames
     ready: Ready | None = None
 
-    def request(self) -> TrialRequest:
-        """Its part of the next round, with a run mark of its own."""
-        measurer = self.started.measurer
-        measurer.number += 1
-        return measurer.request(TrialPlan(self.bench.traffic.connections, RATE, None))
-
     @property
     def started(self) -> Ready:
         """Its device.
@@ -58,24 +51,14 @@ class Standing:
             raise RuntimeError(message)
         return self.ready
 
-    def empty(self) -> None:
-        """Forget all connections.
+    @property
+    def timed(self) -> TimedGateway:
+        """It, as rounds visit it.
 
         Raises:
-            BrokenError: some are left.
+            RuntimeError: it is not up.
         """
-        if self.bench.device is not None and self.bench.device.empties:
-            self.started.measurer.asking(self.bench.device.empty)
-
-    def count(self) -> int | None:
-        """Its own number of connections; None where it keeps none, or does not tell."""
-        return None if self.bench.device is None else self.started.measurer.asking(self.bench.device.count)
-
-    @property
-    def udp_timeout(self) -> int | None:
-        """Seconds after which it forgets a connection; None where it keeps none."""
-        device = self.started.device
-        return None if device is None else device.knobs.get("udp_timeout")
+        return TimedGateway(self.label, self.started.measurer, self.bench.traffic.connections)
 
 
 class Contestants:
@@ -89,7 +72,7 @@ class Contestants:
         cpu: where all work.
     """
 
-    def __init__(self, asked: Sequence[Asked], cpu: int, seed: int, watch: Watch) -> None:
+    def __init__(self, asked: Sequence[ComparedGateway], cpu: int, seed: int, watch: Watch) -> None:
         """Plan all; nothing is made.
 
         Raises:
@@ -101,7 +84,7 @@ class Contestants:
         self._made = ExitStack()
         self.gateways = [self._standing(one, str(number)) for number, one in enumerate(asked)]
         first = asked[0]
-        self.twin = self._standing(Asked(f"{first.label} (again)", first.recipe, first.choices), "again")
+        self.twin = self._standing(ComparedGateway(f"{first.label} (again)", first.recipe, first.choices), "again")
         kinds = dict.fromkeys(one.frames for one in self.gateways)
         self.forwarding = {frames: self._forwarding(frames, asked, number) for number, frames in enumerate(kinds)}
         self.cables = {frames: CableLab(_name(f"cable{number}")) for number, frames in enumerate(kinds)}
@@ -112,7 +95,7 @@ class Contestants:
             )
 
     @property
-    def devices(self) -> list[Standing]:
+    def devices(self) -> list[RunningGateway]:
         """All but the cables, each once."""
         every = [*self.gateways, self.twin, *self.forwarding.values()]
         return list({id(one): one for one in every}.values())
@@ -133,7 +116,7 @@ class Contestants:
                 facts = replace(planned.facts, sharing=shared_by)
                 # The links within a chain learn their neighbours with its first frames, some of which are lost.
                 chained = bool(one.bench.recipe.chain)
-                one.ready = one.bench.ready(replace(planned, facts=facts), Memory(), prove=chained)
+                one.ready = one.bench.ready(replace(planned, facts=facts), Unread(), prove=chained)
         except BaseException:
             self._made.close()
             raise
@@ -146,24 +129,24 @@ class Contestants:
         """Of the next round, after all devices."""
         return [over_cable(frames, lab, self.cpu) for frames, lab in self.cables.items()]
 
-    def cable_of(self, one: Standing) -> int:
+    def cable_of(self, one: RunningGateway) -> int:
         """Position of its cable in a round."""
         return len(self.devices) + list(self.cables).index(one.frames)
 
-    def _standing(self, asked: Asked, lab: str) -> Standing:
+    def _standing(self, asked: ComparedGateway, lab: str) -> RunningGateway:
         return self._on(asked.label, asked.cell(self._place(lab)))
 
     def _place(self, lab: str) -> dict[str, object]:
         return {"lab_name": _name(lab), "placement": "shared", "cores": str(self.cpu), "seed": self._seed}
 
-    def _on(self, label: str, cell: Cell) -> Standing:
+    def _on(self, label: str, cell: Cell) -> RunningGateway:
         bench = Bench(cell, self._watch, rates=NO_SEARCH)
         # What is wrong with its limits is told before any of them is made.
         bench.plan("throughput", {})
         family = bench.around.inside.family
-        return Standing(label, bench, Frames(family, bench.octets_on(family), bench.traffic.connections))
+        return RunningGateway(label, bench, Frames(family, bench.octets_on(family), bench.traffic.connections))
 
-    def _forwarding(self, frames: Frames, asked: Sequence[Asked], number: int) -> Standing:
+    def _forwarding(self, frames: Frames, asked: Sequence[ComparedGateway], number: int) -> RunningGateway:
         for one, standing in zip(asked, self.gateways, strict=True):
             if one.recipe.kind == "routing" and standing.frames == frames:
                 return standing

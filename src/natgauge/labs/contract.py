@@ -346,9 +346,11 @@ class Kind(Generic[OptionsT]):
         plan: a lab of this name; nothing is made before its `with` block. Raises UsageError for what cannot be.
         quick: whether a lab that does not stay is made in a fraction of a second, so that each repetition can have its
             own.
+        shares_core: whether a device can work on the sender's core, and the user chooses its placement.
     """
 
     summary: str
     options: type[OptionsT]
     plan: Callable[[str, OptionsT, Need], Lab]
     quick: bool = False
+    shares_core: bool = False

@@ -23,8 +23,9 @@ from pyroute2 import IPRoute
 from tests.labs.calibration import Mode, calibrator, forwarder
 from tests.labs.program import own
 
-from natgauge.bench.bench import Bench, Planned, Player
+from natgauge.bench.bench import Bench, Player
 from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
 from natgauge.bench.watch import Silent
 from natgauge.duts.fitness import Wishes

@@ -129,4 +129,4 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-KIND = Kind(summary="made here of network namespaces", options=Options, plan=plan, quick=True)
+KIND = Kind(summary="made here of network namespaces", options=Options, plan=plan, quick=True, shares_core=True)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds that time a device's frames next to plain forwarding and a cable, both made for the first round."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+
+from natgauge.bench.hot_spots import hot_spots
+from natgauge.bench.lab_measurer import LabMeasurer
+from natgauge.bench.rounds import Frames, Round, RoundPlan, over_cable, perform, work
+from natgauge.bench.timed_gateway import TimedGateway
+from natgauge.host.sampling import Sampling
+from natgauge.labs.cable import CableLab
+from natgauge.slices import CostBlock, CostPlan, CostRound
+
+
+class CostRounds:
+    """Plain forwarding of the same frames and a cable, each in a lab of its own on the device's core."""
+
+    def __init__(
+        self, frames: Frames, cpu: int, start_forwarding: Callable[[str], LabMeasurer], made: ExitStack
+    ) -> None:
+        """Nothing is made yet.
+
+        Args:
+            frames: that are sent through the device.
+            cpu: where all work.
+            start_forwarding: starts plain forwarding in a lab of this name.
+            made: undoes what is made.
+        """
+        self._frames = frames
+        self._cpu = cpu
+        self._start_forwarding = start_forwarding
+        self._made = made
+        self._cable: CableLab | None = None
+        self._forwarding: LabMeasurer | None = None
+
+    def round(self, measurer: LabMeasurer, plan: CostPlan) -> CostRound:
+        """Perform one round of slices through this measurer's device, and keep it.
+
+        Raises:
+            NatgaugeError: it could not be run.
+        """
+        own = TimedGateway("device", measurer, plan.connections)
+        devices = [own]
+        if plan.settle_seconds:
+            own.empty()
+            measurer.sleep(plan.settle_seconds)
+        cables = []
+        if not plan.alone:
+            forwarding, cable = self._references()
+            devices.append(TimedGateway("plain forwarding", forwarding, plan.connections))
+            cables.append(over_cable(self._frames, cable, self._cpu, plan.connections))
+        sampling = Sampling(self._cpu) if plan.sampled else None
+        with sampling or nullcontext():
+            done = perform(RoundPlan(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
+        told = _told(done, plan)
+        if sampling is not None:
+            told = replace(told, hot_spots=hot_spots(sampling.stacks, _standing_seconds(done)))
+        measurer.recorder.add_round(done.as_kept())
+        return told
+
+    def _references(self) -> tuple[LabMeasurer, CableLab]:
+        if self._cable is None or self._forwarding is None:
+            self._cable = self._made.enter_context(CableLab(_name("cable")))
+            self._forwarding = self._start_forwarding(_name("plain"))
+        return self._forwarding, self._cable
+
+
+def _told(done: Round, plan: CostPlan) -> CostRound:
+    fault = "; ".join(
+        f"{done.request.contestants[position].name}: {said}" for position, said in sorted(done.faults.items())
+    )
+    blocks = []
+    for block in done.result.blocks:
+        took = [nanoseconds / (2 * plan.frames) for nanoseconds in work(block)]
+        blocks.append(CostBlock(block.quantity, *took))
+    return CostRound(
+        blocks=() if fault else tuple(blocks),
+        fault=fault,
+        slices=sum(len(block.ns) for block in done.result.blocks),
+        interrupted=sum(block.interrupted for block in done.result.blocks),
+    )
+
+
+def _standing_seconds(done: Round) -> float | None:
+    """Of the slices over standing connections, with their leads; None where there were none: all was opening."""
+    slices = done.request.slices
+    standing = [sum(block.ns) for block in done.result.blocks if block.quantity != "new"]
+    return sum(standing) / 1e9 * (slices.lead + slices.frames) / slices.frames if standing else None
+
+
+def _name(what: str) -> str:
+    """Every process has labs of its own."""
+    return f"cost-{os.getpid()}-{what}"

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A procedure with settings that a bench can perform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from natgauge.duts.fitness import PlanFacts
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.settings import TrialSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One procedure with settings that its bench can perform.
+
+    Attributes:
+        procedure: what is run.
+        settings: its own.
+        facts: what the device must be fit for.
+    """
+
+    procedure: Procedure[Any]
+    settings: TrialSettings
+    facts: PlanFacts

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which devices' frames can be timed in slices, for costs and for comparisons by slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from natgauge.duts.recipe import Recipe
+from natgauge.words import Placement
+
+
+def reasons_not_timed(name: str, recipe: Recipe, placement: Placement, sender_cpus: Sequence[int] = ()) -> list[str]:
+    """Reasons why the frames of a device cannot be timed; none = they can.
+
+    Args:
+        name: of the device in messages.
+        recipe: of the device.
+        placement: of the lab.
+        sender_cpus: the tester's sending cores; none = not chosen yet, so one can be.
+    """
+    found = []
+    if placement != "shared":
+        remedy = "; use --placement shared" if placement == "isolated" else ""
+        found.append(
+            f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
+            f"timed{remedy}"
+        )
+    if recipe.own_processes:
+        found.append(
+            "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
+            "be measured: connection-rate, throughput"
+        )
+    if recipe.initiator_family != recipe.responder_family:
+        found.append(
+            f"goes from {recipe.initiator_family} to {recipe.responder_family}; there is no cable of two families to "
+            "take the tester's own work from"
+        )
+    if len(sender_cpus) > 1:
+        found.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
+    return [f"{name}: {reason}" for reason in found]
