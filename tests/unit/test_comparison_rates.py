@@ -418,4 +418,4 @@ def test_settings_may_have_colons_and_commas() -> None:
     (_, one) = read(["nftables-nat44", name], {}, unlike=False)
     assert one.choices["initiator_gateway"] == "2001:db8::1"
     assert one.choices["empty_command"] == "nft flush table ip a, ip b"
-    assert one.choices["cores"] == "1"
+    assert one.choices["cores"] == (1,)

@@ -363,10 +363,10 @@ def test_a_host_that_disturbs_every_trial_gives_no_latency() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("loads", "", "loads: '' is no list of percentages"),
+        ("loads", "", "loads: '' is no list of shares"),
         ("loads", "100%,fast", "loads: '100%,fast' is no list"),
-        ("loads", "110%", "loads: 110.0 is outside of 0.1 to 100 %"),
-        ("loads", "50,50", "names a share twice"),
+        ("loads", "110%", "loads: '110%' is outside of 0.1% to 100%"),
+        ("loads", "50%,0.5", "names a share twice"),
         ("way", "some", "way: 'some' is unknown; choose one of every-frame, rfc8219"),
         ("tags", 100, "tags: 100 is outside of 500 to 1000000 frames"),
         ("trial_seconds", 0, "trial seconds: 0"),

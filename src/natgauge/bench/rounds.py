@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from natgauge.bench.question import Cell, ask
+from natgauge.bench.question import ask
 from natgauge.duts.recipe import load
+from natgauge.inputs.question import Cell
 from natgauge.labs.cable import CableLab
 from natgauge.slices import LEAD_FRAMES
 from natgauge.tester.cable import untranslated_request

@@ -22,7 +22,6 @@ from typing import Final, Self, cast
 
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.rounds import MOST_VOID
 from natgauge.bench.seeds import in_repetition
@@ -34,6 +33,7 @@ from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_
 from natgauge.comparisons.way import making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
+from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver
 from natgauge.measurements.measure import parameters_of
 from natgauge.notes import Note

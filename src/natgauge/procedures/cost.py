@@ -17,6 +17,9 @@ from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
+from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.paired import ratio
@@ -24,9 +27,8 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.procedures.kit.values import whole
 from natgauge.slices import (
     LEAST_FRAMES,
     MOST_FRAMES,
@@ -73,23 +75,27 @@ class Settings(TrialSettings):
 
     quantities: str | None = field(
         default=None,
-        metadata=about("costs of a new connection, of a frame up, down, both; all of them", check=_check_quantities),
+        metadata=described(
+            "costs of a new connection, of a frame up, down, both; all of them",
+            type=Text("QUANTITIES"),
+            check=_check_quantities,
+        ),
     )
     rounds: int = field(
         default=4,
-        metadata=about(
+        metadata=described(
             "rounds of one repetition", "rounds", partial(whole, lowest=LEAST_ROUNDS, highest=1000, unit="rounds")
         ),
     )
     slice_frames: int = field(
         default=USUAL_FRAMES,
-        metadata=about(
+        metadata=described(
             "frames of one slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
         ),
     )
 
     hot_spots: bool = field(
-        default=False, metadata=about("tell in which functions of the kernel the work is done (needs perf)")
+        default=False, metadata=described("tell in which functions of the kernel the work is done (needs perf)")
     )
 
     def __post_init__(self) -> None:

@@ -32,10 +32,10 @@ from tests.labs.known_answers.rows import (
 )
 
 from natgauge.facts import STALL_BOUND_SECONDS
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.incurable import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.queues import TRIAL_SECONDS, most_share, wait_limit
-from natgauge.procedures.kit.values import SearchError
 
 # A deep queue before the device, and a limit that nobody is told
 

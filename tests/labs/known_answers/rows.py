@@ -28,13 +28,13 @@ from tests.labs.known_answers.devices import (
 )
 
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
-from natgauge.duts.fitness import Wishes
 from natgauge.facts import STALL_BOUND_SECONDS
+from natgauge.inputs.question import Wishes
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.enumeration_orders import expected_connections
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.procedures.kit.values import SearchError
 
 
 @dataclass(frozen=True, slots=True)
