@@ -21,7 +21,7 @@ from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions, Wishes
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
-from natgauge.slices import CostPlan, CostRound
+from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.tester.cable import CableTester, FrameKind
 
 

@@ -20,7 +20,7 @@ from natgauge.inputs.question import Cell
 from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
-from natgauge.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
+from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
 from natgauge.words import QUANTITIES, Placement
 
 #: What a gateway's name may be followed by, and what all of them may share; where it stands is another such thing.

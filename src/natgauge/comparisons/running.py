@@ -25,8 +25,8 @@ from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
 from natgauge.inputs.input import inputs_of
 from natgauge.notes import Note
+from natgauge.paired.slices import read_quantities
 from natgauge.records.store import COMPARISON_SCHEMA, RESULTS, Store, plain
-from natgauge.slices import read_quantities
 from natgauge.statistics.interim import alpha_spent, rounds_before
 
 #: Exit statuses of the command line beside 0.
