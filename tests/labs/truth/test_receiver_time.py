@@ -65,6 +65,7 @@ def test_a_rate_on_the_devices_own_cores_says_what_the_tester_took_of_them(tmp_p
     assert all(f"{taken:.0f} ns of " in text and f"{share:.1%} too low" in text for text in told)
 
 
+@pytest.mark.soak  # unit/test_own_part.py has campaigns of simulated devices, and the test above a real receiver
 def test_a_campaign_says_what_the_tester_took_as_a_measurement_does(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN)
