@@ -208,13 +208,17 @@ class _TimedTrials(Standing[DelaySettingsT]):
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
         """As others; INVALID where frames that were due in stalls moved a percentile."""
         outcome = super().trial(load, plan, bounds)
+        judged = self.judged(outcome)
+        if judged is not outcome:
+            self._stalled.append(_Stalled(_stalled_share(outcome), outcome, judged))
+        return judged
+
+    def judged(self, outcome: TrialOutcome) -> TrialOutcome:
+        """INVALID where frames that were due in stalls moved a percentile."""
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or not self.timing.moved(outcome):
             return outcome
-        share = _stalled_share(outcome)
-        reason = f"{_told(share)} of the timed frames were due while a core stood still"
-        judged = replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
-        self._stalled.append(_Stalled(share, outcome, judged))
-        return judged
+        reason = f"{_told(_stalled_share(outcome))} of the timed frames were due while a core stood still"
+        return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
 
     def is_enough(self, outcome: TrialOutcome) -> bool:
         """As others; and after `MOST_STALLED` repeats of trials whose percentiles stalls moved."""
