@@ -10,6 +10,7 @@ import pytest
 from tests.labs.moments import Moments
 
 from natgauge.bench import bench
+from natgauge.labs.netns import NetnsLab
 from natgauge.procedures.kit import rate_search
 from natgauge.tester.highest import HighestRates
 
@@ -28,12 +29,21 @@ RATES = HighestRates(2e6, 2e6)
 
 #: Of the first trial of a search, in seconds: every device here is fast enough for it.
 FIRST_TRIAL_SECONDS = 0.2
+#: For the last frames of a phase: nothing on these hosts keeps a frame for as long.
+GRACE_SECONDS = 0.1
 
 
 @pytest.fixture(autouse=True)
 def searches_begin_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search for a rate of connections begins with a trial of two seconds, for a device may be slow."""
     monkeypatch.setattr(rate_search, "FIRST_TRIAL_SECONDS", FIRST_TRIAL_SECONDS)
+
+
+@pytest.fixture(autouse=True)
+def receivers_close_soon(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each phase of a trial ends with a wait for the last frames; tests that judge timing have the usual one."""
+    if request.node.get_closest_marker("alone") is None:
+        monkeypatch.setattr(NetnsLab, "grace_seconds", GRACE_SECONDS)
 
 
 @pytest.fixture(autouse=True, scope="session")
