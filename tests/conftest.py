@@ -39,14 +39,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark unit tests, and give tests of labs one more try.
+    """Mark unit tests as calm, and give tests of labs one more try.
 
     A host may stand still for longer than a lab can bear. The tests of what figures are worth (`truth`) have one try,
     because two would make one failure in a hundred out of one in ten. A test that hung has used up its time.
     """
     folders = item.path.relative_to(HERE).parts
     if folders[0] == "unit":
-        item.add_marker(pytest.mark.unit)
+        item.add_marker(pytest.mark.calm)
     if folders[0] == "labs" and folders[1] != "truth" and not item.config.option.usepdb:
         item.add_marker(pytest.mark.flaky(reruns=1, rerun_except="from pytest-timeout"))
 

@@ -3,7 +3,7 @@
 
     python -m tools.run_tests {unit,test,soak} [PYTEST ARGUMENT...]
 
-Tests of labs mostly wait. `test` runs the unit tests meanwhile, in processor time that the tests of labs leave over.
+Tests of labs mostly wait. `test` runs the calm tests meanwhile, in processor time that the other tests leave over.
 
 With arguments only the parts that pytest runs are run, each with these arguments. The exit status is 0 when nothing
 failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without arguments, as root,
@@ -44,7 +44,6 @@ _NO_TESTS: Final = 5  # pytest's exit status when its arguments select no test
 _CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 _PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
-_UNIT: Final = ("tests/unit",)
 _LABS: Final = ("tests/labs",)
 #: With one of these arguments pytest wants the terminal for itself.
 _TALKS: Final = frozenset({"--pdb", "--trace", "-s", "--capture=no"})
@@ -108,12 +107,12 @@ def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = (), as
 
 
 TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
-    "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=_UNIT)),
+    "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
     "test": (
         _cargo(),
-        _tests("unit", "unit and not soak", paths=_UNIT, aside=True),
-        _tests("parallel", "not unit and not alone and not soak", *_PARALLEL, paths=_LABS),
-        _tests("alone", "not unit and alone and not soak", paths=_LABS),
+        _tests("calm", "calm and not alone and not soak", *_PARALLEL, aside=True),
+        _tests("parallel", "not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
+        _tests("alone", "alone and not soak"),
     ),
     "soak": (
         _tests("parallel", "soak and not alone", *_PARALLEL),

@@ -30,6 +30,7 @@ from natgauge.labs.device import NamespaceDevice
 from natgauge.labs.netns import NetnsLab
 from natgauge.words import Address
 
+pytestmark = pytest.mark.calm
 HERE = Path(__file__).parent
 FILES = (HERE.parents[1] / "src" / "natgauge" / "duts").glob("*.toml")
 #: Chains have tests of their own; what this machine's kernel or disk has not is tried in a guest, or by whoever has it.

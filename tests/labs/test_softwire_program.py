@@ -13,6 +13,7 @@ import pytest
 from natgauge.host import programs
 from natgauge.labs import namespaces
 
+pytestmark = pytest.mark.calm
 GOOD = {
     "technology": "map-t",
     "role": "br",

@@ -25,7 +25,7 @@ from natgauge.procedures.kit.events import Event
 
 __all__ = ["alone", "own_run", "quick_disk"]
 
-pytestmark = pytest.mark.slow("workers are processes that start anew after each kill")
+pytestmark = [pytest.mark.calm, pytest.mark.slow("workers are processes that start anew after each kill")]
 
 
 @pytest.fixture(autouse=True)

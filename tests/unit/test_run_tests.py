@@ -126,18 +126,16 @@ def test_the_marks_of_a_test_choose_one_part_of_a_tier(tier: str) -> None:
     parts = [part for part in run_tests.TIERS[tier] if part.by_pytest]
     chosen = [part.command[part.command.index("-m", 3) + 1] for part in parts]
     for of_test in product((False, True), repeat=3):
-        marks = dict(zip(("alone", "soak", "unit"), of_test, strict=True))
+        marks = dict(zip(("alone", "calm", "soak"), of_test, strict=True))
         times = sum(eval(expression, {}, marks) for expression in chosen)  # noqa: S307 - pytest's marks are Python here
         assert times == (marks["soak"] == (tier == "soak"))
 
 
-def test_every_part_looks_in_each_folder_that_has_tests_for_it() -> None:
-    folders = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in ROOT.glob("tests/**/test_*.py")}
-    for found in run_tests.TIERS["test"]:
-        if found.by_pytest:
-            of_units = found.command[-1].startswith("unit")
-            assert set(found.paths) == {folder for folder in folders if (folder == "tests/unit") == of_units}
-    assert [found.paths for found in run_tests.TIERS["soak"]] == [(), ()]
+def test_a_part_that_looks_in_one_folder_is_without_unit_tests_which_are_all_calm() -> None:
+    folders = {path.relative_to(ROOT / "tests").parts[0] for path in ROOT.glob("tests/**/test_*.py")}
+    assert folders == {"unit", "labs"}
+    narrow = [part for tier in ("test", "soak") for part in run_tests.TIERS[tier] if part.paths]
+    assert [(part.paths, part.command[-1].split(" and ")[0]) for part in narrow] == [(("tests/labs",), "not calm")]
 
 
 def awaits(*files: Path) -> str:
