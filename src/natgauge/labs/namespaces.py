@@ -221,7 +221,9 @@ def delete(doomed: Sequence[str], timeout: float = 60.0) -> None:
     for name in set(there) - set(whole):
         path_of(name).unlink()
     for name in whole:
-        end_processes(processes(name))
+        # What ends may have started another process after the list was made.
+        while found := processes(name):
+            end_processes(found)
     if whole:
         in_thread(lambda: _delete_watched(whole, timeout), "natgauge-delete")
 
