@@ -79,10 +79,11 @@ format: $(STAMPS)/installed $(STAMPS)/check-packages ## let the formatters have 
 	cargo fmt
 	clang-format -i $(C_FILES)
 
-schemas: ## write trial/*.schema.json from the engine's types, after a change of them
+schemas: $(STAMPS)/installed ## write trial/*.schema.json and records/*.schema.json from the types, after a change of them
 	cargo build --release --locked
 	for name in request result comparison comparison-result; do \
 		target/release/natgauge-engine --schema $$name > trial/$$name-1.schema.json; done
+	$(BIN)/python tools/record_schemas.py records
 
 bench: setup $(STAMPS)/bench-packages ## the tester's own speed, beside other generators (root; about 15 minutes)
 	$(BIN)/python -m benchmarks.run

@@ -172,7 +172,7 @@ def outcome(case: Case, number: int, seed: int) -> Outcome:
     dice = random.Random(f"{seed} {case.name}")  # noqa: S311 - a simulation
     all_of_them = [_compare(case, dice) for _ in range(number)]
     found = [one.found for one in all_of_them if one.found is not None]
-    wrong = {"dearer": case.truth <= 1, "cheaper": case.truth >= 1}
+    wrong = {"costs more": case.truth <= 1, "costs less": case.truth >= 1}
     return Outcome(
         case,
         number,

@@ -24,8 +24,8 @@ from tests.labs.program import begins
 from tests.labs.test_compare import recipe
 
 import natgauge
-from natgauge.comparisons.figures import Figure
 from natgauge.host.cpus import usable_cpus
+from natgauge.records.comparison import RatioEstimate
 
 NAT = "nftables-nat44"
 ITSELF = "itself"
@@ -50,8 +50,8 @@ class Run:
         seconds: all of it took.
     """
 
-    figure: Figure
-    twin: Figure
+    figure: RatioEstimate
+    twin: RatioEstimate
     seconds: float
 
 
@@ -69,11 +69,11 @@ def compared(folder: Path, beside: str | Path, core: int, connections: int) -> R
         core=core,
     )
     seconds = time.monotonic() - began
-    (figure,), (twin,) = found.figures, found.twin
+    (figure,), (twin,) = found.result.estimates, found.result.control
     return Run(figure, twin, seconds)
 
 
-def holds_one(figure: Figure) -> bool:
+def holds_one(figure: RatioEstimate) -> bool:
     """Whether nothing against nothing was told."""
     return figure.low is not None and figure.high is not None and figure.low <= 1 <= figure.high
 
@@ -83,9 +83,9 @@ def row(case: str, runs: Sequence[Run]) -> tuple[str, bool]:
     alike = case == ITSELF
     ratios = [run.figure.ratio for run in runs if run.figure.ratio is not None]
     halves = [run.figure.half_width for run in runs if run.figure.half_width is not None]
-    right = sum(holds_one(run.figure) if alike else run.figure.verdict == "dearer" for run in runs)
+    right = sum(holds_one(run.figure) if alike else run.figure.verdict == "costs more" for run in runs)
     longest = max(run.seconds for run in runs)
-    found = f"{right} of {len(runs)} {'hold 1' if alike else 'dearer'}"
+    found = f"{right} of {len(runs)} {'hold 1' if alike else 'cost more'}"
     cells = [
         case,
         f"{min(ratios):.3f} to {max(ratios):.3f}, median {statistics.median(ratios):.3f}",

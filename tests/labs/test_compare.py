@@ -68,23 +68,23 @@ def labs() -> list[str]:
 
 @alone
 @pytest.mark.slow("compares until the interval is narrow enough")
-def test_twenty_rules_are_found_dearer_than_none(tmp_path: Path) -> None:
-    dearer = recipe(tmp_path, "twenty-rules", *["counter"] * 20)
+def test_twenty_rules_cost_more_than_none(tmp_path: Path) -> None:
+    filtering = recipe(tmp_path, "twenty-rules", *["counter"] * 20)
     found = natgauge.compare(
         "nftables-nat44",
-        dearer,
+        filtering,
         quantities="up",
         connections=20_000,
         fail_above="1%",
         most_seconds=60.0,
         results=tmp_path,
     )
-    (figure,) = found.figures
-    assert figure.verdict == "dearer"
-    assert (found.above, found.exit_status) == (True, 10)
-    assert found.document["twin"][0]["gateway"] == "nftables-nat44 (again)"
+    (figure,) = found.result.estimates
+    assert figure.verdict == "costs more"
+    assert (found.result.above, found.exit_status) == (True, 10)
+    assert found.result.control[0].gateway == "nftables-nat44 (again)"
     rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
-    assert len(rounds) == found.document["rounds"]
+    assert len(rounds) == found.result.rounds
     for one in rounds:
         assert one["void"] == {}
         for block in one["result"]["blocks"]:
@@ -118,7 +118,7 @@ def test_not_even_the_first_round_of_a_chain_is_void(tmp_path: Path) -> None:
         "ds-lite", "ds-lite", quantities="up", connections=2000, most_seconds=2.0, results=tmp_path
     )
     rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
-    assert [one["void"] for one in rounds] == [{}] * found.document["rounds"]
+    assert [one["void"] for one in rounds] == [{}] * found.result.rounds
 
 
 @pytest.fixture
@@ -140,14 +140,14 @@ QUICKLY: Final[Mapping[str, Any]] = {
 @pytest.mark.usefixtures("wide")
 def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
     found = natgauge.compare("tayga-nat64", "tayga-nat64", results=tmp_path, **QUICKLY)
-    document = found.document
     names = ["tayga-nat64", "tayga-nat64 (2)", "tayga-nat64 (again)"]
-    assert (document["by"], document["placement"]) == ("rates", "isolated")
-    assert list(document["rates"]) == names
-    assert all(rates["new"] for rates in document["rates"].values()), document["notes"]
+    gateways = found.result.gateways
+    assert (found.result.by, gateways[0].parameters.get("placement")) == ("rates", "isolated")
+    assert [one.label for one in gateways] == names
+    assert all(one.rates["new"] for one in gateways), found.result.notes
     # Of 2,000 connections, established in a fraction of a second, queues may have made a large part.
-    for doubts in document["doubts"].values():
-        assert "queues" in [doubt["word"] for doubt in doubts["new"]]
+    for one in gateways:
+        assert "queues" in [doubt.word for doubt in one.doubts["new"]]
     trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
     assert {trial["gateway"] for trial in trials} == set(names)
     assert labs() == []
@@ -164,7 +164,6 @@ def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
             for ports in (one, two)
         ]
         found = natgauge.compare(*names, results=tmp_path, **QUICKLY)
-    assert found.document["by"] == "rates"
-    rates = found.document["rates"]
-    assert list(rates) == [*names, f"{names[0]} (again)"]
-    assert all(each["new"] for each in rates.values()), found.document["notes"]
+    assert found.result.by == "rates"
+    assert [one.label for one in found.result.gateways] == [*names, f"{names[0]} (again)"]
+    assert all(one.rates["new"] for one in found.result.gateways), found.result.notes

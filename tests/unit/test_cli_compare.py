@@ -145,30 +145,37 @@ def test_json_is_one_object_with_the_promised_fields(engine: Engine, capsys: pyt
     assert run([*ASKED, "--json", "--quantities", "up,new"]) == 0
     shown = capsys.readouterr()
     document = json.loads(shown.out)
-    assert document["baseline"] == "nftables-nat44"
-    promised = {"gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds", "share_of_forwarding"}
-    for figure in document["quantities"]:
+    labels = ["nftables-nat44", "iptables-nat44", "nftables-nat44 (again)"]
+    assert [one["label"] for one in document["gateways"]] == labels
+    assert [one["role"] for one in document["gateways"]] == ["baseline", "compared", "control"]
+    for one in document["gateways"]:
+        assert one["parameters"]["traffic"]["connections"] == 20_000
+        assert one["parameters"]["place"]["kernel"]
+        assert one["parameters"]["device"]["dut"] == one["label"].removesuffix(" (again)")
+    promised = {"gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds", "ratio_to_forwarding"}
+    for figure in document["estimates"]:
         assert promised <= set(figure)
-        assert (figure["gateway"], figure["verdict"], figure["level"]) == ("iptables-nat44", "dearer", 0.95)
+        assert (figure["gateway"], figure["verdict"], figure["level"]) == ("iptables-nat44", "costs more", 0.95)
         assert figure["low"] < 1.1 < figure["high"]
-        assert figure["share_of_forwarding"] == pytest.approx(2200 / 800, rel=0.01)
-    assert [figure["quantity"] for figure in document["quantities"]] == ["new", "up"]
-    assert [figure["gateway"] for figure in document["twin"]] == ["nftables-nat44 (again)"] * 2
+        assert figure["ratio_to_forwarding"] == pytest.approx(2200 / 800, rel=0.01)
+    assert [figure["quantity"] for figure in document["estimates"]] == ["new", "up"]
+    assert [figure["gateway"] for figure in document["control"]] == ["nftables-nat44 (again)"] * 2
     assert document["decided"] is True
     assert "3 rounds: up of iptables-nat44: 1." in shown.err
-    kept = Path(document["evidence"])
+    kept = Path(document["results"])
     assert json.loads((kept / "comparison.json").read_text()) == document
     lines = [json.loads(line) for line in (kept / "rounds.jsonl").read_text().splitlines()]
     assert len(lines) == document["rounds"] == len(engine.rounds)
-    assert sum(len(block["ns"]) for line in lines for block in line["result"]["blocks"]) == document["slices"]
+    assert sum(len(block["ns"]) for line in lines for block in line["result"]["blocks"]) == document["slices"]["slices"]
 
 
-def test_a_report_says_that_a_comparison_is_none_of_its_results(
-    engine: Engine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_shows_what_compare_stored(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ASKED, "--json", "--quantities", "up"]) == 0
-    assert run(["report", json.loads(capsys.readouterr().out)["evidence"]]) == 2
-    assert "it is a comparison's, whose answer is in comparison.json" in capsys.readouterr().err
+    folder = json.loads(capsys.readouterr().out)["results"]
+    assert run(["report", folder]) == 0
+    shown = capsys.readouterr().out
+    assert "iptables-nat44 " in shown
+    assert "costs more" in shown
     assert engine.rounds
 
 
@@ -210,7 +217,7 @@ def test_labs_that_cannot_be_made_again_leave_what_is_known(
     assert run([*ASKED, "--json", "--quantities", "up", "--resolve", "0.1%"]) == 11
     document = json.loads(capsys.readouterr().out)
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (rounds, False, rounds)
-    assert (document["quantities"][0]["low"] is not None) == (rounds >= by_slices.BySlices.first_look)
+    assert (document["estimates"][0]["low"] is not None) == (rounds >= by_slices.BySlices.first_look)
     (note,) = document["notes"]
     named = f"{rounds} round" if rounds == 1 else f"{rounds} rounds"
     assert note["text"].startswith(f"{named} were measured, then an error: table_size: another natgauge")
@@ -255,7 +262,7 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     assert run([*ASKED, "--json", "--most-seconds", "45", "--quantities", "up"]) == 11
     document = json.loads(capsys.readouterr().out)
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
-    assert document["quantities"][0]["low"] is None
+    assert document["estimates"][0]["low"] is None
     text = "2 rounds; a confidence interval takes 3, so use --most-seconds 60 or more"
     assert document["notes"] == [{"word": "time used up", "text": text, "count": 1, "value": None}]
 
@@ -312,7 +319,7 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     _headings, _rule, baseline, other, twin = table
     assert baseline[0].strip() == "nftables-nat44 (baseline)"
     assert float(baseline[6].strip()) == pytest.approx(2000 / 800, rel=0.02)
-    assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "up", "dearer")
+    assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "up", "costs more")
     assert other[2].startswith("+")
     assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
     assert twin[0].strip() == "nftables-nat44 (again)"
@@ -343,15 +350,15 @@ def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
 ) -> None:
     assert run([*UNEQUAL, "--unlike", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["devices"] == {"map-e": 2, "ds-lite": 3}
+    assert [one["devices"] for one in document["gateways"]] == [2, 3, 2]
     # The simulated core changes its speed, so that only ratios are exact.
-    of_ds_lite = document["quantities"][0]["nanoseconds"]
-    assert of_ds_lite / document["hop_nanoseconds"]["up"] == pytest.approx(3400 / 800, rel=0.05)
+    of_ds_lite = document["estimates"][0]["nanoseconds"]
+    assert of_ds_lite / document["forwarding_nanoseconds"]["up"] == pytest.approx(3400 / 800, rel=0.05)
     (note,) = document["notes"]
     assert note["text"].startswith(
         "the chains have unequal numbers of devices (map-e 2, ds-lite 3): each further device adds"
     )
-    assert f"up {document['hop_nanoseconds']['up']:,.0f} ns" in note["text"]
+    assert f"up {document['forwarding_nanoseconds']['up']:,.0f} ns" in note["text"]
     assert run([*UNEQUAL, "--unlike"]) == 0
     shown = capsys.readouterr().out
     assert "; 3 devices, the baseline has 2\n" in shown
@@ -368,7 +375,7 @@ def test_chains_of_equal_length_say_nothing_of_it(engine: Engine, capsys: pytest
     assert "device, the baseline" not in capsys.readouterr().out
     assert run([*ASKED, "--quantities", "up", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["devices"], document["notes"]) == ({"nftables-nat44": 1, "iptables-nat44": 1}, [])
+    assert ([one["devices"] for one in document["gateways"]], document["notes"]) == ([1, 1, 1], [])
     assert engine.rounds
 
 

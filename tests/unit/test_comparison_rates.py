@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.made_comparisons import compared_by_rates
 from tests.unit.simulated import LONG_STALL, Gateway
 
 import natgauge
@@ -19,7 +20,6 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.planned import Planned
 from natgauge.cli import run
-from natgauge.cli.compare import rate_shown
 from natgauge.comparisons import asked, by_rates, running
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -28,6 +28,8 @@ from natgauge.labs.netns import NetnsLab
 from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.records.comparison import SearchLimit
+from natgauge.reports.comparison import text
 from natgauge.tester.highest import HighestRates
 
 ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
@@ -115,18 +117,19 @@ def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, capsys: p
     world.gateways[1] = {"establishes": 16_000.0, "forwards": 40_000.0}
     assert run([*ASKED, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["by"], document["placement"], document["rounds"]) == ("rates", "isolated", 8)
-    assert [figure["quantity"] for figure in document["quantities"]] == ["new", "both"]
-    for figure in document["quantities"]:
-        assert figure["verdict"] == "dearer"
+    assert (document["by"], document["rounds"]) == ("rates", 8)
+    assert [one["parameters"]["place"]["placement"] for one in document["gateways"]] == ["isolated"] * 3
+    assert [figure["quantity"] for figure in document["estimates"]] == ["new", "both"]
+    for figure in document["estimates"]:
+        assert figure["verdict"] == "costs more"
         assert figure["low"] <= 1.25 <= figure["high"]
         # Each search leaves two bounds that are 2 % apart, and queues may have raised each rate by 1 or 2 %.
         assert figure["high"] / figure["low"] < 1.09
-        assert figure["share_of_forwarding"] is None
-    assert document["quantities"][0]["nanoseconds"] == pytest.approx(1e9 / 16_000, rel=0.02)
-    assert document["quantities"][1]["nanoseconds"] == pytest.approx(1e9 / 80_000, rel=0.02)
-    assert document["rates"]["tayga-nat64"]["both"] == pytest.approx(50_000, rel=0.02)
-    rounds = [json.loads(line) for line in (Path(document["evidence"]) / "rounds.jsonl").read_text().splitlines()]
+        assert figure["ratio_to_forwarding"] is None
+    assert document["estimates"][0]["nanoseconds"] == pytest.approx(1e9 / 16_000, rel=0.02)
+    assert document["estimates"][1]["nanoseconds"] == pytest.approx(1e9 / 80_000, rel=0.02)
+    assert document["gateways"][0]["rates"]["both"] == pytest.approx(50_000, rel=0.02)
+    rounds = [json.loads(line) for line in (Path(document["results"]) / "rounds.jsonl").read_text().splitlines()]
     assert len(rounds) == 8
     assert all(low < high for one in rounds for each in one["rates"].values() for low, high in each.values())
 
@@ -134,7 +137,7 @@ def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, capsys: p
 def test_the_same_gateway_twice_shows_no_difference(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ASKED, "--quantities", "new"]) == 0
     out = capsys.readouterr().out
-    assert "Beside tayga-nat64, of time at the highest rate:" in out
+    assert "Costs compared with tayga-nat64, as the time for a frame at the highest rate:" in out
     assert "no difference larger than" in out
     assert "Rates of tayga-nat64 (again): new 2" in out
     assert {gateway.establishes for gateway in world.started} == {20_000.0}
@@ -147,25 +150,24 @@ def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World) -
         found = natgauge.compare(
             *ASKED[1:3], connections=20_000, seed=7, quantities="new", level=level, most_seconds=1.0
         )
-        rounds = found.document["rounds"]
+        rounds = found.result.rounds
         assert rounds < least
-        assert found.figures[0].low is None
-        assert found.document["notes"][-1]["text"].startswith(f"{rounds} rounds; a confidence interval takes {least},")
+        assert found.result.estimates[0].low is None
+        assert found.result.notes[-1].text.startswith(f"{rounds} rounds; a confidence interval takes {least},")
 
 
 def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited() -> None:
-    limits = [
-        {"gateway": "nat", "quantity": "new", "by": by, "searches": searches, "of": 5}
+    limits = tuple(
+        SearchLimit(gateway="nat", quantity="new", limited_by=by, searches=searches, of=5, at_least=9.0)
         for by, searches in (("the tester", 2), ("the time", 1))
-    ]
-    shown = {"rates": {"nat": {"new": 10.0}}, "limits": limits}
-    assert rate_shown(shown, "nat", "new", 10.0) == "new at least 10/s"
-    assert rate_shown({**shown, "limits": limits[:1]}, "nat", "new", 10.0) == "new 10/s"
+    )
+    assert "Rates of nat: new at least 10/s" in text(compared_by_rates(limits))
+    assert "Rates of nat: new 10/s" in text(compared_by_rates(limits[:1]))
 
 
 def test_each_round_has_labs_and_a_seed_of_its_own(world: World) -> None:
     found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new")
-    rounds = found.document["rounds"]
+    rounds = found.result.rounds
     assert len(world.started) == 3 * rounds
     in_rounds = [set(world.seeds[3 * number : 3 * number + 3]) for number in range(rounds)]
     assert all(len(seeds) == 1 for seeds in in_rounds)
@@ -178,18 +180,18 @@ def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) 
     found = natgauge.compare(
         *ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=5.0, resolve="0.1%"
     )
-    (figure,) = found.figures
+    (figure,) = found.result.estimates
     assert figure.low is not None
     assert figure.high is not None
     assert figure.low <= 1.25 <= figure.high
-    assert (figure.verdict, found.decided, found.exit_status) == ("dearer", False, 11)
+    assert (figure.verdict, found.result.decided, found.exit_status) == ("costs more", False, 11)
 
 
 def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: World) -> None:
     found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=1.25)
-    assert found.document["rounds"] == 6
-    assert found.figures[0].low is not None
-    assert found.document["notes"] == []
+    assert found.result.rounds == 6
+    assert found.result.estimates[0].low is not None
+    assert found.result.notes == ()
     assert world.started
 
 
@@ -203,11 +205,11 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
     world.gateways = [TESTER, {"establishes": 40_000.0, **TESTER}, TESTER]
     assert run([*ASKED, "--quantities", "new", "--most-seconds", "2", "--json"]) == 11
     document = json.loads(capsys.readouterr().out)
-    (figure,) = document["quantities"]
+    (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
     assert "nothing is known of the ratio of costs: the tester limited tayga-nat64 in" in figure["text"]
     assert [limit["gateway"] for limit in figure["limits"]] == ["tayga-nat64", "tayga-nat64:udp_timeout=300"]
-    for limit in document["limits"]:
+    for limit in figure["limits"]:
         assert limit["limited_by"] == "the tester"
         assert limit["searches"] == limit["of"] == document["rounds"]
         assert 11_000 < limit["at_least"] <= 12_000
@@ -246,13 +248,13 @@ def test_markdown_says_why_a_ratio_is_open(world: World, capsys: pytest.CaptureF
 def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World) -> None:
     world.gateways[1] = {"establishes": 1e6, "ceiling": 30_000.0}
     found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=2.0)
-    (figure,) = found.figures
+    (figure,) = found.result.estimates
     # No rate was found too high for it, so there is no end to how cheap it may be.
     assert figure.low == 0
     assert figure.high == pytest.approx(2 / 3, rel=0.05)
     assert figure.verdict == "undecided"
     assert "its cost is at most 0.6" in figure.text
-    assert not found.decided
+    assert not found.result.decided
 
 
 @pytest.mark.parametrize(
@@ -271,7 +273,7 @@ def test_with_one_end_open_fail_above_fails_but_never_passes(
     found = natgauge.compare(
         *ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=2.0, fail_above="3%"
     )
-    assert (found.figures[0].verdict, found.exit_status) == ("undecided", status)
+    assert (found.result.estimates[0].verdict, found.exit_status) == ("undecided", status)
 
 
 def test_a_deep_queue_does_not_make_a_gateway_faster_than_one_that_is(world: World) -> None:
@@ -285,11 +287,11 @@ def test_a_deep_queue_does_not_make_a_gateway_faster_than_one_that_is(world: Wor
     assert 100_000 < enough < 1_000_000
     world.started.clear()
     found = natgauge.compare(*ASKED[1:3], connections=enough, **asked_for)
-    (figure,) = found.figures
+    (figure,) = found.result.estimates
     assert figure.low is not None
     assert figure.high is not None
     assert figure.low <= 200 / 240 <= figure.high
-    assert (figure.verdict, found.decided) == ("cheaper", True)
+    assert (figure.verdict, found.result.decided) == ("costs less", True)
 
 
 def test_with_fail_above_few_connections_are_no_reason_to_refuse(world: World) -> None:
@@ -301,7 +303,7 @@ def test_with_fail_above_few_connections_are_no_reason_to_refuse(world: World) -
         found = natgauge.compare(
             *ASKED[1:3], connections=10_000, seed=7, quantities="new", most_seconds=2.0, fail_above="3%"
         )
-        (figure,) = found.figures
+        (figure,) = found.result.estimates
         assert figure.low is not None
         assert figure.high is not None
         assert figure.low <= 200_000 / other <= figure.high
@@ -314,14 +316,14 @@ def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys:
     assert run([*ASKED, "--json"]) in (0, 11)
     document = json.loads(capsys.readouterr().out)
     told = {
-        label: {quantity: [doubt["word"] for doubt in found] for quantity, found in quantities.items()}
-        for label, quantities in document["doubts"].items()
+        one["label"]: {quantity: [doubt["word"] for doubt in found] for quantity, found in one["doubts"].items()}
+        for one in document["gateways"]
     }
     assert list(told) == ["tayga-nat64", "tayga-nat64:udp_timeout=300", "tayga-nat64 (again)"]
     # 1 us of 50 us a connection; 1 us of the 10 us of a frame, of which both directions have 50,000/s.
     assert told["tayga-nat64"] == {"new": ["tester on device cores"], "both": ["queues", "tester on device cores"]}
     assert "disturbed trials" in told["tayga-nat64:udp_timeout=300"]["new"]
-    (receivers,) = [one for one in document["doubts"]["tayga-nat64"]["new"] if one["word"] == "tester on device cores"]
+    (receivers,) = [one for one in document["gateways"][0]["doubts"]["new"] if one["word"] == "tester on device cores"]
     assert "1000 ns of 5" in receivers["text"]
 
 
@@ -337,7 +339,7 @@ def test_figures_of_an_emulated_machine_are_compared_with_nothing(
 def test_a_gateway_without_any_rate_ends_it_in_one_line(world: World) -> None:
     world.gateways[1] = {"passes": lambda _load: False}
     with pytest.raises(
-        BrokenError, match=r"compare: tayga-nat64:udp_timeout=300 \(new\): 0.005% of the frames are lost at every rate"
+        BrokenError, match=r"compare: tayga-nat64:udp_timeout=300: 0.005% of the frames are lost at every rate"
     ):
         natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new")
 
@@ -385,7 +387,7 @@ def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", *ONE_AT_A_TIME, "--connections", "20000", "--quantities", "new", "--seed", "1"]) == 0
-    assert "Beside nftables-nat44:hash_size=1024, of time at the highest rate:" in capsys.readouterr().out
+    assert "Costs compared with nftables-nat44:hash_size=1024, as the time for a frame" in capsys.readouterr().out
     assert (len(world.started), world.most_entered) == (3 * 8, 1)
     with pytest.raises(UsageError, match="hash_size: is one setting of the whole machine"):
         natgauge.compare(*ONE_AT_A_TIME, by="slices")
@@ -406,8 +408,8 @@ def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
 
     monkeypatch.setattr(Bench, "__enter__", limited)
     found = natgauge.compare(*names, connections=20_000, seed=1, quantities="new")
-    assert (found.decided, found.exit_status, found.document["rounds"]) == (False, 11, made // 3)
-    assert any("then an error: hash_size: another natgauge" in note["text"] for note in found.document["notes"])
+    assert (found.result.decided, found.exit_status, found.result.rounds) == (False, 11, made // 3)
+    assert any("then an error: hash_size: another natgauge" in note.text for note in found.result.notes)
     assert world.started
 
 
@@ -418,4 +420,4 @@ def test_settings_may_have_colons_and_commas() -> None:
     (_, one) = read(["nftables-nat44", name], {}, unlike=False)
     assert one.choices["initiator_gateway"] == "2001:db8::1"
     assert one.choices["empty_command"] == "nft flush table ip a, ip b"
-    assert one.choices["cores"] == (1,)
+    assert one.choices["cores"] == "1"

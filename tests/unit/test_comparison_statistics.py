@@ -11,11 +11,11 @@ from fractions import Fraction
 import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
 
-from natgauge.bench.rounds import work_of_blocks
+from natgauge import paired
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.figures import Figure, figures_of
-from natgauge.paired.ratios import BlockWork, PairedRatios, Place, ratio
+from natgauge.comparisons.figures import Ledger, Place, Ratios, is_decided
+from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.statistics.interval import ConfidenceInterval, Estimate
 from natgauge.statistics.order_statistics import median_estimate
@@ -35,7 +35,7 @@ class Host:
     """A host whose speed changes in steps, and that takes the core away now and then.
 
     `other`: what the other device costs, as a share of the baseline's 2,000 ns; `second_gains`: share by which a slice
-    is cheaper right behind another than at the beginning of a block.
+    costs less right behind another than at the beginning of a block.
     """
 
     def __init__(self, seed: int, other: float, *, second_gains: float = 0.0) -> None:
@@ -44,14 +44,13 @@ class Host:
         self._speed = 1.0
         self._gains = second_gains
 
-    def blocks(self, number: int) -> Iterator[BlockWork]:
+    def blocks(self, number: int) -> Iterator[Block]:
         """Blocks of the quantity `up`."""
         for _ in range(number):
             order = list(self.costs)
             self._random.shuffle(order)
             ns = [self._slice(position, at) for at, position in enumerate([*order, *reversed(order)])]
-            block = Block(quantity="up", order=tuple(order), ns=tuple(ns), waited=0, interrupted=0)
-            yield from work_of_blocks([block], FRAMES)
+            yield Block(quantity="up", order=tuple(order), ns=tuple(ns), waited=0, interrupted=0)
 
     def _slice(self, position: int, at: int) -> int:
         dice = self._random
@@ -63,17 +62,17 @@ class Host:
         return round((self.costs[position] + TESTER) * FRAMES * self._speed * noise * warm + stolen)
 
 
-def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[Figure]:
+def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[RatioEstimate]:
     """The figures of b and of the twin when all is decided, or after so many rounds."""
-    ratios = PairedRatios(PLACES, ["up"])
+    ledger = Ledger(PLACES, ["up"], FRAMES)
     look = 1
     for done in range(1, most_rounds + 1):
-        ratios.add(list(host.blocks(blocks)))
+        ledger.add(list(host.blocks(blocks)))
         if done < rounds_before(look, FIRST) and done < most_rounds:
             continue
-        figures = figures_of(ratios, goal, alpha_spent(look, goal.alpha))
+        figures = ledger.estimates(goal, alpha_spent(look, goal.alpha))
         look += 1
-        if figures[0].decided(goal):
+        if is_decided(figures[0], goal):
             break
     return figures
 
@@ -83,7 +82,7 @@ def test_a_difference_is_found_and_its_interval_holds_it(cost: float) -> None:
     held = 0
     for seed in range(20):
         figure = looks(Host(seed, cost))[0]
-        assert figure.verdict == ("dearer" if cost > 1 else "cheaper")
+        assert figure.verdict == ("costs more" if cost > 1 else "costs less")
         assert figure.low is not None
         assert figure.high is not None
         held += figure.low <= cost <= figure.high
@@ -118,12 +117,12 @@ def test_rounds_that_disagree_beyond_their_blocks_make_intervals_wider() -> None
     dice = random.Random(3)  # noqa: S311 - a simulation
     held, naive = 0, 0
     for _ in range(300):
-        rounds: list[list[float]] = []
+        ratios = Ratios()
         for _ in range(8):
             place = dice.gauss(0, 0.015)
-            rounds.append([math.exp(dice.gauss(place, 0.05)) for _ in range(96)])
-        found = estimate_over_rounds(rounds, 0.05)
-        alone = median_estimate([value for one in rounds for value in one], 0.05)
+            ratios.rounds.append([math.exp(dice.gauss(place, 0.05)) for _ in range(96)])
+        found = ratios.interval(0.05)
+        alone = median_estimate([value for one in ratios.rounds for value in one], 0.05)
         assert found is not None
         assert alone is not None
         held += 1 in found.interval
@@ -147,7 +146,9 @@ def test_few_rounds_that_disagree_are_not_surer_than_they_may_be(rounds: int, ti
     dice = random.Random(5)  # noqa: S311 - a simulation
     held = 0
     for _ in range(300):
-        found = estimate_over_rounds([ticking(dice, dice.gauss(0, 0.0005), tick) for _ in range(rounds)], 0.05)
+        ratios = Ratios()
+        ratios.rounds += [ticking(dice, dice.gauss(0, 0.0005), tick) for _ in range(rounds)]
+        found = ratios.interval(0.05)
         assert found is not None
         held += 1 in found.interval
     assert held / 300 > 0.93
@@ -285,43 +286,43 @@ def test_all_looks_together_spend_alpha_and_no_more() -> None:
 def test_who_comes_second_gains_nothing_by_it() -> None:
     """The place in the order is drawn anew for each block, so warm caches make no bias."""
     figures = [looks(Host(seed, 1.0, second_gains=0.05))[0] for seed in range(10)]
-    assert sum(figure.verdict in ("dearer", "cheaper") for figure in figures) <= 1
+    assert sum(figure.verdict in ("costs more", "costs less") for figure in figures) <= 1
 
 
 def test_the_testers_own_cost_is_taken_off_before_the_ratio() -> None:
     figure = looks(Host(3, 2.0))[0]
     assert figure.ratio == pytest.approx(2.0, rel=0.02)
-    assert figure.share_of_forwarding == pytest.approx(2 * 2000 / FORWARDING, rel=0.02)
+    assert figure.ratio_to_forwarding == pytest.approx(2 * 2000 / FORWARDING, rel=0.02)
     assert figure.nanoseconds is not None
     assert 4000 < figure.nanoseconds < 4000 * 1.7
 
 
 def test_a_block_with_no_work_above_the_testers_says_what_it_can() -> None:
-    assert ratio(10, 5, 5, 5) == math.inf
-    assert ratio(5, 10, 5, 5) == 0.0
-    assert ratio(4, 4, 5, 5) is None
+    assert paired.ratio(10, 5, 5, 5) == math.inf
+    assert paired.ratio(5, 10, 5, 5) == 0.0
+    assert paired.ratio(4, 4, 5, 5) is None
 
 
 def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or_cable() -> None:
     blocks = list(Host(4, 1.0).blocks(10))
     for void, told in ((OTHER, [0, 10]), (BASELINE, [0, 0]), (CABLE, [0, 0])):
-        ratios = PairedRatios(PLACES, ["up"])
-        ratios.add(blocks, frozenset({void}))
-        assert [figure.blocks for figure in figures_of(ratios, GOAL, alpha_spent(1, GOAL.alpha))] == told
+        ledger = Ledger(PLACES, ["up"], FRAMES)
+        ledger.add(blocks, frozenset({void}))
+        assert [figure.blocks for figure in ledger.estimates(GOAL, alpha_spent(1, GOAL.alpha))] == told
 
 
 def test_a_void_round_of_plain_forwarding_takes_its_share_alone() -> None:
-    ratios = PairedRatios(PLACES, ["up"])
-    ratios.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))
-    figure = figures_of(ratios, GOAL, alpha_spent(1, GOAL.alpha))[0]
-    assert (figure.blocks, figure.share_of_forwarding) == (10, None)
+    ledger = Ledger(PLACES, ["up"], FRAMES)
+    ledger.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))
+    figure = ledger.estimates(GOAL, alpha_spent(1, GOAL.alpha))[0]
+    assert (figure.blocks, figure.ratio_to_forwarding) == (10, None)
 
 
 def test_too_few_blocks_decide_nothing() -> None:
     assert median_estimate([1.0] * 5, 0.05) is None
-    ratios = PairedRatios(PLACES, ["up"])
-    figure = figures_of(ratios, GOAL, alpha_spent(1, GOAL.alpha))[0]
-    assert (figure.verdict, figure.ratio, figure.decided(GOAL)) == ("undecided", None, False)
+    ledger = Ledger(PLACES, ["up"], FRAMES)
+    figure = ledger.estimates(GOAL, alpha_spent(1, GOAL.alpha))[0]
+    assert (figure.verdict, figure.ratio, is_decided(figure, GOAL)) == ("undecided", None, False)
 
 
 def estimate(ratio: float, lower: float, upper: float) -> Estimate:
@@ -337,8 +338,8 @@ def judged(found: Estimate | None, bias: Estimate | None, goal: Goal = GOAL) -> 
 @pytest.mark.parametrize(
     ("found", "verdict", "words"),
     [
-        (estimate(1.04, 1.036, 1.044), "dearer", "b costs 4.0 % more (3.6 % to 4.4 %)"),
-        (estimate(0.9, 0.88, 0.92), "cheaper", "b costs 10.0 % less (8.0 % to 12.0 %)"),
+        (estimate(1.04, 1.036, 1.044), "costs more", "b costs 4.0 % more (3.6 % to 4.4 %)"),
+        (estimate(0.9, 0.88, 0.92), "costs less", "b costs 10.0 % less (8.0 % to 12.0 %)"),
         (estimate(1.001, 0.995, 1.007), "no difference", "no difference larger than 0.7 % seen"),
         (estimate(1.0, 0.95, 1.06), "undecided", "between -5.0 % and +6.0 %"),
     ],
@@ -351,9 +352,9 @@ def test_verdicts_say_what_was_seen(found: Estimate, verdict: str, words: str) -
 
 def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() -> None:
     found = estimate(1.005, 1.002, 1.008)
-    assert judged(found, estimate(1.0, 0.997, 1.003))[0] == "dearer"
+    assert judged(found, estimate(1.0, 0.997, 1.003))[0] == "costs more"
     assert judged(found, estimate(1.006, 1.003, 1.009))[0] == "undecided"
-    assert judged(estimate(1.04, 1.03, 1.05), estimate(1.006, 1.003, 1.009))[0] == "dearer"
+    assert judged(estimate(1.04, 1.03, 1.05), estimate(1.006, 1.003, 1.009))[0] == "costs more"
 
 
 def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words() -> None:
@@ -367,21 +368,21 @@ def test_an_interval_without_an_upper_end_has_no_half_width(ratio: float) -> Non
     assert math.isinf(estimate(ratio, 0.0, math.inf).half_width)
 
 
-def test_a_twin_that_seems_cheaper_makes_dearer_ones_doubtful_too() -> None:
+def test_a_control_that_seems_to_cost_less_makes_higher_costs_doubtful_too() -> None:
     """If the place alone makes a fifth less, a hundredth more is no finding, and neither is none."""
     bias = estimate(0.78, 0.77, 0.79)
     assert judged(estimate(1.011, 1.003, 1.02), bias)[0] == "undecided"
     assert judged(estimate(0.998, 0.99, 1.006), bias)[0] == "undecided"
-    assert judged(estimate(1.5, 1.45, 1.55), bias)[0] == "dearer"
+    assert judged(estimate(1.5, 1.45, 1.55), bias)[0] == "costs more"
 
 
 def test_a_biased_place_decides_no_limit() -> None:
     goal = Goal(level=0.95, resolve=0.01, fail_above=0.03)
-    ratios = PairedRatios(PLACES, ["up"])
+    ledger = Ledger(PLACES, ["up"], FRAMES)
     host = Host(8, 1.1)
     host.costs[TWIN] *= 0.8
-    ratios.add(list(host.blocks(300)))
-    assert figures_of(ratios, goal, alpha_spent(1, goal.alpha))[0].above is None
+    ledger.add(list(host.blocks(300)))
+    assert ledger.estimates(goal, alpha_spent(1, goal.alpha))[0].above is None
 
 
 @pytest.mark.parametrize(("cost", "above"), [(1.0, False), (1.1, True)])
@@ -389,8 +390,8 @@ def test_whether_it_is_above_a_limit_is_decided_sooner_than_how_much(cost: float
     goal = Goal(level=0.95, resolve=0.001, fail_above=0.03)
     figure = looks(Host(5, cost), goal)[0]
     assert figure.above is above
-    assert figure.decided(goal)
-    assert not figure.decided(Goal(level=0.95, resolve=0.001, fail_above=None))
+    assert is_decided(figure, goal)
+    assert not is_decided(figure, Goal(level=0.95, resolve=0.001, fail_above=None))
 
 
 def test_on_the_limit_nothing_is_decided() -> None:

@@ -11,7 +11,7 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
 from natgauge.comparisons.asked import Goal
-from natgauge.comparisons.figures import Subject, figure_of
+from natgauge.comparisons.figures import Subject, estimate_of
 from natgauge.comparisons.searched import Searched, ratio_of, refuse_too_few
 from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
@@ -102,7 +102,7 @@ def test_a_bound_that_rare_loss_made_is_not_the_gateways_own() -> None:
         f"rare loss limited gateway in {len(rare)} of {len(rare)} searches: its rate is at least"
     )
     subject = Subject("lossy", "new", lossy.nanoseconds, None, len(rare), lossy.limits)
-    figure = figure_of(subject, ratio_of(other, lossy, 0.05), None, Goal(0.95, 0.05, None))
+    figure = estimate_of(subject, ratio_of(other, lossy, 0.05), None, Goal(0.95, 0.05, None))
     assert (figure.verdict, figure.ratio) == ("undecided", None)
     assert limit.text in figure.text
 
@@ -193,7 +193,7 @@ def test_so_few_connections_that_queues_decide_are_refused_with_a_number_that_wo
         ((200_000, 203_000), (200_000, 203_000), Goal(level=0.95, resolve=0.05, fail_above=0.03)),
         # No more connections make the search itself any finer.
         ((200_000, 203_000), (200_000, 203_000), Goal(level=0.95, resolve=0.005, fail_above=None)),
-        # A tenth of the cost: as a share of the dearer one's cost, the interval is narrow.
+        # A tenth of the cost: as a share of the larger cost, the interval is narrow.
         ((20_000, 20_300), (200_000, 203_000), GOAL),
     ],
 )

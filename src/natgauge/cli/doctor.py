@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
-import cloup
 
 if TYPE_CHECKING:
     from natgauge.tester.doctor import Finding
@@ -17,7 +16,7 @@ _GATEWAY: Final = "gateway "
 _PACKAGES: Final = "gateway packages"
 
 
-@cloup.command("doctor")
+@click.command("doctor")
 @click.option("-v", "--verbose", is_flag=True, help="Print what is in order, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context

@@ -7,25 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
-import cloup
-
-from natgauge.cli.help import epilog
 
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
 
-@cloup.group("host")
+@click.group("host")
 def command() -> None:
     """Look at settings of this machine that move figures, set them for measuring, put them back."""
 
 
-@command.command("check", epilog=epilog("host check"))
+@command.command("check")
 @_ports
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(ports: str | None, *, as_json: bool) -> int:
     """Tell what is set, what is better for measuring, and why; nothing is changed.
 
-    Without --ports every interface with a card is looked at.
+    Without --ports every interface with a card is looked at. Exit status: 0 all is well, 1 something could be better.
     """
     from natgauge.host.tuning import tuner
 

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
-import cloup
-
-from natgauge.cli.names import PUBLISHED
 
 if TYPE_CHECKING:
     from natgauge.reports.against import Against
+    from natgauge.reports.stored import Found
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
 _FORMS: Final[Mapping[str, str]] = {
@@ -26,7 +24,7 @@ _FORMS: Final[Mapping[str, str]] = {
 }
 
 
-@cloup.command("report")
+@click.command("report")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -43,7 +41,6 @@ _FORMS: Final[Mapping[str, str]] = {
 )
 @click.option(
     "--published",
-    type=PUBLISHED,
     multiple=True,
     metavar="NAME",
     help="Lay this published table beside it, measured on their hardware; `natgauge published` lists them.",
@@ -69,9 +66,9 @@ def command(
     html: Path | None,
     parquet: Path | None,
 ) -> None:
-    """Print the table of RFC 9693 section 6 for results folders, one column each.
+    """Print the table of RFC 9693 section 6 for results folders, one column each, and a table for each comparison.
 
-    FOLDER is a results folder, a folder that holds several, or a campaign's.
+    FOLDER is a results folder of a measurement or a comparison, a folder that holds several, or a campaign's.
     """
     from natgauge.errors import UsageError
     from natgauge.reports import stored
@@ -84,6 +81,7 @@ def command(
     if against and form == "csv":
         raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
     found = stored.find(folders)
+    _refuse(found, form=form, against=against, published=published, html=html, parquet=parquet)
     for folder in found.unended:
         click.echo(f"natgauge: {folder}: left out, for its measurement did not end", err=True)
     if html is not None:
@@ -97,18 +95,67 @@ def command(
         for path in frames.write(found, parquet):
             click.echo(path)
     if form is not None or (html is None and parquet is None):
-        from natgauge.reports import against as turned
-        from natgauge.reports import draft, overview
-        from natgauge.reports.published import beside
+        if found.stored:
+            click.echo(_measured(found, form or "text", against, published))
+        if found.comparisons:
+            click.echo(("\n" if found.stored else "") + _compared(found, form or "text"))
 
-        theirs = beside(published, found.results)
-        view = importlib.import_module(f"natgauge.reports.{_FORMS[form or 'text']}")
-        if against is None:
-            ours = view.table(found.results)
+
+def _refuse(
+    found: Found,
+    *,
+    form: str | None,
+    against: Against | Literal["metrics"] | None,
+    published: tuple[str, ...],
+    html: Path | None,
+    parquet: Path | None,
+) -> None:
+    """Refuse what comparisons have no table for.
+
+    Raises:
+        UsageError: CSV of both kinds, whose columns differ; or a comparison alone is to be turned, or shown beside a
+            published table.
+    """
+    from natgauge.errors import UsageError
+
+    if form == "csv" and found.stored and found.comparisons:
+        raise UsageError(
+            "report: --format csv: the folders hold measurements and comparisons, which have different columns; name "
+            "folders of one kind"
+        )
+    if not found.stored and (html or parquet):
+        option = "--html" if html else "--parquet"
+        raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
+    if not found.stored and (against or published):
+        option = "--against" if against else "--published"
+        raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
+
+
+def _measured(found: Found, form: str, against: Against | Literal["metrics"] | None, published: tuple[str, ...]) -> str:
+    """The table of all results of measurements."""
+    from natgauge.reports import against as turned
+    from natgauge.reports import draft, overview
+    from natgauge.reports.published import beside
+
+    theirs = beside(published, found.results)
+    view = importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
+    if against is None:
+        ours = view.table(found.results)
+    else:
+        if against == "metrics":
+            sheet = overview.sheet(found.results)
         else:
-            if against == "metrics":
-                sheet = overview.sheet(found.results)
-            else:
-                sheet = turned.sheet(found.results, against, narrow=form == "draft")
-            ours = draft.plain(sheet) if form == "draft" else view.render(sheet)
-        click.echo(f"Measured here:\n{ours}\n\n{theirs}" if theirs else ours)
+            sheet = turned.sheet(found.results, against, narrow=form == "draft")
+        ours = draft.plain(sheet) if form == "draft" else view.render(sheet)
+    return f"Measured here:\n{ours}\n\n{theirs}" if theirs else str(ours)
+
+
+def _compared(found: Found, form: str) -> str:
+    """A table for each comparison; CSV has one for all."""
+    from natgauge.reports import comparison
+
+    if form == "csv":
+        return comparison.csv_table(found.records)
+    view = importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
+    render = view.plain if form == "draft" else view.render
+    return "\n\n".join(render(comparison.sheet(one)) for one in found.records)

@@ -15,32 +15,34 @@ import itertools
 import math
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Self, cast
 
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.planned import Planned
+from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
+from natgauge.bench.rounds import MOST_VOID
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal, differing_knob, goal_of
 from natgauge.comparisons.contestants import sharing
-from natgauge.comparisons.figures import Figure, Subject, figure_of
+from natgauge.comparisons.figures import Subject, estimate_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
-from natgauge.comparisons.way import making_again
+from natgauge.comparisons.way import Findings, making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
-from natgauge.inputs.question import Cell
-from natgauge.measurements.conditions import with_receiver
+from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
-from natgauge.paired.voids import VoidRounds
+from natgauge.notes import Note
 from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.records.comparison import BaselineCost, RatioEstimate
 from natgauge.records.parameters import Parameters
-from natgauge.records.store import Store, plain
+from natgauge.records.store import Store
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.words import Quantity
 
@@ -114,8 +116,8 @@ class ByRates:
         self._all = [self._standing(one, number) for number, one in enumerate(every)]
         self.labels = [one.label for one in self._all[:-1]]
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
-        self._voids = VoidRounds("compare", "search", 'see what it does with "natgauge measure throughput"')
-        self.notes = self._voids.notes
+        self.notes: list[Note] = []
+        self._voids: dict[str, int] = {}
         self._made = ExitStack()
         # Where ports are given, or a setting of the whole machine differs, only one can stand at a time.
         own_labs = all(one.lab_kind.shares_core for one in gateways)
@@ -181,9 +183,10 @@ class ByRates:
             for one in order.sample(self._all, len(self._all)):
                 with self._up(one, quantity, number):
                     why = self._search(one, quantity)
-                self._voids.judge(f"{one.label} ({quantity})", why)
                 bounds = one.searched[quantity].rounds[-1]
-                if bounds is not None:
+                if bounds is None:
+                    self._note_void(one, quantity, why)
+                else:
                     one.known[quantity] = bounds.passed
                     found[one.label][quantity] = [bounds.lower, None if math.isinf(bounds.upper) else bounds.upper]
             if quantity == "new":
@@ -201,34 +204,38 @@ class ByRates:
         """As many as the interval of a median takes."""
         return next(number for number in itertools.count(1) if rank_of_end(number, alpha))
 
-    def figures(self, goal: Goal, alpha: float) -> list[Figure]:
-        """What is known."""
-        return [self._figure(one, quantity, goal, alpha) for one in self._all[1:] for quantity in self._quantities]
+    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
+        """Return the estimates of all gateways but the baseline."""
+        return [self._estimate(one, quantity, goal, alpha) for one in self._all[1:] for quantity in self._quantities]
 
-    def told(self) -> Mapping[str, object]:
-        """The baseline's time for a frame at its highest rate, and every gateway's rates."""
-        return {
-            "by": "rates",
-            "placement": self._placement,
-            "baseline_costs": [
-                {
-                    "quantity": quantity,
-                    "nanoseconds": self._all[0].searched[quantity].nanoseconds,
-                    "share_of_forwarding": None,
-                    "tester_nanoseconds": None,
-                }
+    def parameters(self) -> Mapping[str, Parameters]:
+        """Return all that was set for each gateway, by its label."""
+        return {one.label: self._set_for(one) for one in self._all}
+
+    @staticmethod
+    def _set_for(one: RatedGateway) -> Parameters:
+        """The parameters under which a gateway was searched first; only its name where no search left anything."""
+        known = (searched.parameters for searched in one.searched.values())
+        found = next((parameters for parameters in known if parameters is not None), None)
+        return Parameters(device={"dut": one.bench.recipe.name}) if found is None else without_search(found)
+
+    def findings(self) -> Findings:
+        """Return the baseline's time for a frame at its highest rate, and every gateway's rates with their doubts."""
+        baseline = self._all[0].searched
+        return Findings(
+            by="rates",
+            baseline_costs=tuple(
+                BaselineCost(
+                    quantity=quantity,
+                    nanoseconds=baseline[quantity].nanoseconds,
+                    ratio_to_forwarding=None,
+                    tester_nanoseconds=None,
+                )
                 for quantity in self._quantities
-            ],
-            "rates": self._of_each(lambda searched: searched.rate),
-            "limits": [asdict(limit) for one in self._all for each in one.searched.values() for limit in each.limits],
-            "doubts": self._of_each(lambda searched: plain(searched.doubts)),
-        }
-
-    def _of_each(self, tell: Callable[[Searched], object]) -> dict[str, dict[Quantity, object]]:
-        """Something of each gateway's searches of each quantity."""
-        return {
-            one.label: {quantity: tell(searched) for quantity, searched in one.searched.items()} for one in self._all
-        }
+            ),
+            rates={one.label: {each.quantity: each.rate for each in one.searched.values()} for one in self._all},
+            doubts={one.label: {each.quantity: each.doubts for each in one.searched.values()} for one in self._all},
+        )
 
     def _standing(self, asked: ComparedGateway, number: int) -> RatedGateway:
         place: dict[str, object] = {"lab_name": f"compare-{os.getpid()}-{number}", "seed": self._seed}
@@ -314,13 +321,22 @@ class ByRates:
             raise BrokenError(f'compare: {one.label}: establishes connections at no rate; see "natgauge measure"')
         return found.value
 
-    def _figure(self, one: RatedGateway, quantity: Quantity, goal: Goal, alpha: float) -> Figure:
+    def _note_void(self, one: RatedGateway, quantity: Quantity, why: str) -> None:
+        self.notes.append(Note("trials", f"a search of {one.label} ({quantity}) is void: {why}"))
+        self._voids[one.label] = self._voids.get(one.label, 0) + 1
+        if self._voids[one.label] >= MOST_VOID:
+            raise BrokenError(
+                f"compare: {one.label}: {why}, in {MOST_VOID} searches; see what it does with "
+                '"natgauge measure throughput"'
+            )
+
+    def _estimate(self, one: RatedGateway, quantity: Quantity, goal: Goal, alpha: float) -> RatioEstimate:
         baseline, other, twin = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))
         found = ratio_of(baseline, other, alpha)
         bias = None if other is twin else ratio_of(baseline, twin, alpha)
         limits = (*baseline.limits, *other.limits)
         subject = Subject(one.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
-        return figure_of(subject, found, bias, goal)
+        return estimate_of(subject, found, bias, goal)
 
 
 def _planned(bench: Bench, quantity: Quantity) -> Planned:

@@ -6,19 +6,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from natgauge.bench.rounds import RoundPlan, perform, work_of_blocks
+from natgauge.bench.rounds import MOST_VOID, RoundPlan, perform
 from natgauge.bench.watch import Watch
 from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal
 from natgauge.comparisons.contestants import Contestants, RunningGateway
-from natgauge.comparisons.figures import Figure, figures_of
-from natgauge.comparisons.lengths import HOP
-from natgauge.comparisons.way import making_again
+from natgauge.comparisons.figures import Ledger, Place
+from natgauge.comparisons.way import Findings, making_again
+from natgauge.errors import BrokenError
+from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
+from natgauge.measurements.conditions import gateway_parameters
 from natgauge.notes import Note
-from natgauge.paired.ratios import PairedRatios, Place
-from natgauge.paired.slices import blocks_of_round, interruption_notes
-from natgauge.paired.voids import VoidRounds
+from natgauge.records.comparison import BaselineCost, RatioEstimate, Slices
+from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
+from natgauge.slices import blocks_of_round, interruption_notes
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.trials import compare as run_round
 from natgauge.words import Quantity
@@ -48,14 +50,10 @@ class BySlices:
         self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
         fewest = min(one.frames.connections for one in self.all.devices)
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
-        self._ratios = PairedRatios(self._places(), quantities)
-        self._voids = VoidRounds(
-            "compare",
-            "round",
-            "only gateways that forward every frame can be compared: see what it does with "
-            '"natgauge measure throughput"',
-        )
-        self._slices = dict.fromkeys(("slices", "interrupted_slices", "waited_slices"), 0)
+        self._ledger = Ledger(self._places(), quantities, options.slice_frames)
+        self._voids: dict[str, int] = {}
+        self._void_notes: list[Note] = []
+        self._slices = dict.fromkeys(("slices", "interrupted", "waited"), 0)
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways, for the first round."""
@@ -78,7 +76,7 @@ class BySlices:
     def notes(self) -> Sequence[Note]:
         """Void rounds, and whether the core was often taken away."""
         counts = self._slices
-        return [*self._voids.notes, *interruption_notes(counts["interrupted_slices"], counts["slices"])]
+        return [*self._void_notes, *interruption_notes(counts["interrupted"], counts["slices"])]
 
     def conditions(self) -> Mapping[str, object]:
         """All that was chosen."""
@@ -101,46 +99,58 @@ class BySlices:
                 self._renew()
         question = RoundPlan(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
         done = perform(question, [one.timed for one in self.all.devices], self.all.cable_contestants(), run_round)
-        for position in range(len(done.request.contestants)):
-            self._voids.judge(self._label_of(position), done.faults.get(position, ""))
+        for position, fault in done.faults.items():
+            self._note_void(position, fault)
         blocks = done.result.blocks
         store.add_round(done.as_kept())
-        self._ratios.add(work_of_blocks(blocks, self._slice_frames), frozenset(done.faults))
+        self._ledger.add(blocks, frozenset(done.faults))
         self._slices["slices"] += sum(len(block.ns) for block in blocks)
-        self._slices["interrupted_slices"] += sum(block.interrupted for block in blocks)
-        self._slices["waited_slices"] += sum(block.waited for block in blocks)
+        self._slices["interrupted"] += sum(block.interrupted for block in blocks)
+        self._slices["waited"] += sum(block.waited for block in blocks)
 
     def least_rounds(self, _alpha: float) -> int:
         """Student's interval takes as many at any level."""
         return LEAST_ROUNDS
 
-    def figures(self, goal: Goal, alpha: float) -> list[Figure]:
-        """What is known."""
-        return figures_of(self._ratios, goal, alpha)
+    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
+        """Return the estimates of all gateways but the baseline."""
+        return self._ledger.estimates(goal, alpha)
 
-    def told(self) -> Mapping[str, object]:
-        """Slices, and the baseline's costs."""
+    def parameters(self) -> Mapping[str, Parameters]:
+        """Return all that was set for each gateway, by its label."""
+        facts = machine.facts()
         return {
-            "by": "slices",
-            "baseline_costs": [self._baseline(quantity) for quantity in self._quantities],
-            HOP: {quantity: self._ratios.forwarding(quantity) for quantity in self._quantities},
-            "slice_frames": self._slice_frames,
-            **self._slices,
-            "core": self.all.cpu,
+            one.label: gateway_parameters(one.bench, one.started.device, facts)
+            for one in [*self.all.gateways, self.all.twin]
         }
 
-    def _baseline(self, quantity: Quantity) -> dict[str, object]:
-        baseline = self._ratios.places[0]
-        return {
-            "quantity": quantity,
-            "nanoseconds": self._ratios.nanoseconds(baseline, quantity),
-            "share_of_forwarding": self._ratios.share_of_forwarding(baseline, quantity),
-            "tester_nanoseconds": self._ratios.tester(quantity),
-        }
+    def findings(self) -> Findings:
+        """Return counts of slices, the baseline's costs, and those of plain forwarding."""
+        return Findings(
+            by="slices",
+            baseline_costs=tuple(self._baseline(quantity) for quantity in self._quantities),
+            forwarding_nanoseconds={quantity: self._ledger.forwarding(quantity) for quantity in self._quantities},
+            slices=Slices(core=self.all.cpu, frames=self._slice_frames, **self._slices),
+        )
 
-    def _label_of(self, position: int) -> str:
+    def _baseline(self, quantity: Quantity) -> BaselineCost:
+        nanoseconds, ratio = self._ledger.baseline(quantity)
+        tester = self._ledger.tester(quantity)
+        return BaselineCost(
+            quantity=quantity, nanoseconds=nanoseconds, ratio_to_forwarding=ratio, tester_nanoseconds=tester
+        )
+
+    def _note_void(self, position: int, fault: str) -> None:
+        """Note that a round says nothing of whoever has this position: each frame must have come, and come right."""
         devices = self.all.devices
-        return devices[position].label if position < len(devices) else "cable"
+        label = devices[position].label if position < len(devices) else "cable"
+        self._void_notes.append(Note("trials", f"a round of {label} is void: {fault}"))
+        self._voids[label] = self._voids.get(label, 0) + 1
+        if self._voids[label] >= MOST_VOID:
+            raise BrokenError(
+                f"compare: {label}: {fault}, in {MOST_VOID} rounds; only gateways that forward every frame can be "
+                'compared: see what it does with "natgauge measure throughput"'
+            )
 
     def _places(self) -> list[Place]:
         at = {id(one): position for position, one in enumerate(self.all.devices)}

@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+import statistics as plain
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
+from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
-from natgauge.paired.ratios import PairedRatios, Place
+from natgauge.paired import ratio
+from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
 from natgauge.statistics.interval import Estimate
+from natgauge.statistics.rounds import estimate_over_rounds
+from natgauge.trials import Block
 from natgauge.words import Quantity
 
-Verdict = Literal["dearer", "cheaper", "no difference", "undecided"]
 _FRAMES_OF: Final[dict[Quantity, str]] = {
     "new": "new connection",
     "up": "frame up",
@@ -22,118 +27,113 @@ _FRAMES_OF: Final[dict[Quantity, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """That something beside the device ended searches for its rate: the device may do more.
+class Place:
+    """A contestant among those of a round: its own position, its cable's, and that of plain forwarding."""
 
-    Attributes:
-        gateway: as it was named.
-        quantity: whose rate was searched for.
-        limited_by: "the tester", "the host", "the server", "the link", "rare loss" or "the time".
-        searches: so many ended like this.
-        of: searches in all.
-        at_least: what the device surely does, frames/s of each direction; median over those searches.
-    """
+    label: str
+    position: int
+    cable: int
+    forwarding: int
 
-    gateway: str
-    quantity: Quantity
-    limited_by: str
-    searches: int
-    of: int
-    at_least: float
+
+@dataclass(slots=True)
+class Ratios:
+    """What all rounds so far told of one contestant and quantity."""
+
+    rounds: list[list[float]] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    nanoseconds: list[float] = field(default_factory=list)
 
     @property
-    def text(self) -> str:
-        """The same for people."""
-        return (
-            f"{self.limited_by} limited {self.gateway} in {self.searches} of {self.of} searches: its rate is at least "
-            f"{self.at_least:,.0f}/s"
-        )
+    def blocks(self) -> int:
+        """Ratios in all."""
+        return sum(len(one) for one in self.rounds)
+
+    def interval(self, alpha: float) -> Estimate | None:
+        """Of the median of all ratios, wider where rounds disagree; None where they are too few."""
+        return estimate_over_rounds(self.rounds, alpha)
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """What is known of one gateway's cost of one quantity, beside the baseline's.
+class Ledger:
+    """Collects blocks.
 
     Attributes:
-        gateway: as it was named.
-        quantity: new, up, down or both.
-        ratio: its device's work / the baseline's, median over blocks; None = too few blocks, or one end of the interval
-            is not known.
-        low: end of the ratio's interval.
-        high: end of the ratio's interval.
-        half_width: of the interval, as a share of the dearer one's work.
-        level: of the interval, over all looks.
-        verdict: dearer, cheaper, no difference or undecided.
-        text: the same for people.
-        above: whether it costs surely more (True) or surely not more (False) than was allowed; None = not known, or
-            not asked.
-        nanoseconds: its device's work for a frame, median over blocks, the tester's own subtracted.
-        share_of_forwarding: its device's work / that of plain forwarding, median over blocks.
-        blocks: ratios behind it.
-        limits: what else than the two devices limited their rates; none by slices.
+        places: of the gateways, the baseline first, its twin last.
     """
 
-    gateway: str
-    quantity: Quantity
-    ratio: float | None
-    low: float | None
-    high: float | None
-    half_width: float | None
-    level: float
-    verdict: Verdict
-    text: str
-    above: bool | None
-    nanoseconds: float | None
-    share_of_forwarding: float | None
-    blocks: int
-    limits: tuple[Limit, ...] = ()
+    def __init__(self, places: Sequence[Place], quantities: Sequence[Quantity], slice_frames: int) -> None:
+        """Start with nothing."""
+        self.places = list(places)
+        self._quantities = tuple(quantities)
+        self._frames = 2 * slice_frames
+        self._kept = {(place.label, quantity): Ratios() for place in places for quantity in quantities}
+        self._tester: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
+        self._forwarding: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
 
-    def decided(self, goal: Goal) -> bool:
-        """Whether its question is answered."""
-        if goal.fail_above is not None:
-            return self.above is not None
-        return self.verdict != "undecided" and self.half_width is not None and self.half_width <= goal.resolve
+    def add(self, blocks: Sequence[Block], void: frozenset[int] = frozenset()) -> None:
+        """Take a round's blocks; those of void positions say nothing."""
+        baseline = self.places[0]
+        if void & {baseline.position, baseline.cable}:
+            return
+        for kept in self._kept.values():
+            kept.rounds.append([])
+        for block in blocks:
+            took = work(block)
+            self._tester[block.quantity].append(took[baseline.cable] / self._frames)
+            if baseline.forwarding not in void:
+                forwarding = took[baseline.forwarding] - took[baseline.cable]
+                self._forwarding[block.quantity].append(forwarding / self._frames)
+            for place in self.places:
+                if void & {place.position, place.cable}:
+                    continue
+                kept = self._kept[place.label, block.quantity]
+                own, tester = took[place.position], took[place.cable]
+                kept.nanoseconds.append((own - tester) / self._frames)
+                _keep(kept.rounds[-1], ratio(own, took[baseline.position], tester, took[baseline.cable]))
+                if place.forwarding not in void:
+                    _keep(kept.shares, ratio(own, took[place.forwarding], tester, tester))
 
+    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
+        """All but the baseline's own, each interval erring with `alpha` at most; its twin's last."""
+        return [
+            self._estimate(place, quantity, goal, alpha) for place in self.places[1:] for quantity in self._quantities
+        ]
 
-def figures_of(ratios: PairedRatios, goal: Goal, alpha: float) -> list[Figure]:
-    """Figures of all places but the baseline, those of the last place, its A/A control, last.
+    def baseline(self, quantity: Quantity) -> tuple[float | None, float | None]:
+        """The baseline's own ns a frame, and its share of plain forwarding."""
+        kept = self._kept[self.places[0].label, quantity]
+        return _median(kept.nanoseconds), _median(kept.shares)
 
-    Args:
-        ratios: of all rounds so far.
-        goal: of the comparison.
-        alpha: probability that an interval misses, at most.
-    """
-    return [
-        _figure(ratios, place, quantity, goal, alpha) for place in ratios.places[1:] for quantity in ratios.quantities
-    ]
+    def tester(self, quantity: Quantity) -> float | None:
+        """The tester's own ns a frame beside the baseline."""
+        return _median(self._tester[quantity])
 
+    def forwarding(self, quantity: Quantity) -> float | None:
+        """Work of plain forwarding for a frame like the baseline's: ns, median over blocks; None = not known."""
+        return _median(self._forwarding[quantity])
 
-def _figure(ratios: PairedRatios, place: Place, quantity: Quantity, goal: Goal, alpha: float) -> Figure:
-    control = ratios.places[-1]
-    bias = None if place is control else ratios.estimate(control, quantity, alpha)
-    subject = Subject(
-        place.label,
-        quantity,
-        ratios.nanoseconds(place, quantity),
-        ratios.share_of_forwarding(place, quantity),
-        ratios.blocks(place, quantity),
-    )
-    return figure_of(subject, ratios.estimate(place, quantity, alpha), bias, goal)
+    def _estimate(self, place: Place, quantity: Quantity, goal: Goal, alpha: float) -> RatioEstimate:
+        kept = self._kept[place.label, quantity]
+        found = kept.interval(alpha)
+        twin = self._kept[self.places[-1].label, quantity]
+        bias = None if place is self.places[-1] else twin.interval(alpha)
+        subject = Subject(place.label, quantity, _median(kept.nanoseconds), _median(kept.shares), kept.blocks)
+        return estimate_of(subject, found, bias, goal)
 
 
 class Subject(NamedTuple):
-    """What a figure is of, and what it tells beside its ratio: as `Figure` has them."""
+    """What an estimate is of, and what it contains in addition to its ratio; fields as those of `RatioEstimate`."""
 
     gateway: str
     quantity: Quantity
     nanoseconds: float | None
-    share_of_forwarding: float | None
+    ratio_to_forwarding: float | None
     blocks: int
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[SearchLimit, ...] = ()
 
 
-def figure_of(subject: Subject, found: Estimate | None, bias: Estimate | None, goal: Goal) -> Figure:
-    """All of one figure; arguments as those of `judge`.
+def estimate_of(subject: Subject, found: Estimate | None, bias: Estimate | None, goal: Goal) -> RatioEstimate:
+    """Return the estimate of one gateway and quantity; arguments as those of `judge`.
 
     Where limits leave an end of the interval open, the ratio is not known: the verdict is undecided, and nobody may
     conclude that it costs no more than was allowed.
@@ -147,12 +147,12 @@ def figure_of(subject: Subject, found: Estimate | None, bias: Estimate | None, g
         ratio = None if found is None else found.value
         half_width = None if found is None else found.half_width
         verdict, text = judge(subject.gateway, subject.quantity, found, bias, goal)
-    return Figure(
+    return RatioEstimate(
         **subject._asdict(),
         ratio=ratio,
-        low=None if found is None else found.lower,
-        high=None if found is None else found.upper,
-        half_width=half_width,
+        low=None if found is None else _finite(found.lower),
+        high=None if found is None else _finite(found.upper),
+        half_width=None if half_width is None else _finite(half_width),
         level=goal.level,
         verdict=verdict,
         text=text,
@@ -160,7 +160,14 @@ def figure_of(subject: Subject, found: Estimate | None, bias: Estimate | None, g
     )
 
 
-def _open(subject: Subject, found: Estimate) -> tuple[Verdict, str]:
+def is_decided(one: RatioEstimate, goal: Goal) -> bool:
+    """Whether the question about a gateway and quantity is answered."""
+    if goal.fail_above is not None:
+        return one.above is not None
+    return one.verdict != "undecided" and one.half_width is not None and one.half_width <= goal.resolve
+
+
+def _open(subject: Subject, found: Estimate) -> tuple[CostVerdict, str]:
     """What is known of a ratio of which only one end is, or none."""
     if found.lower > 0:
         known = f"its cost is at least {found.lower:.3g} times the baseline's"
@@ -174,7 +181,7 @@ def _open(subject: Subject, found: Estimate) -> tuple[Verdict, str]:
 
 def judge(
     label: str, quantity: Quantity, found: Estimate | None, bias: Estimate | None, goal: Goal
-) -> tuple[Verdict, str]:
+) -> tuple[CostVerdict, str]:
     """A verdict on an interval, and its text.
 
     Args:
@@ -191,10 +198,10 @@ def judge(
     margin = margin_of(bias)
     if found.lower > margin:
         more = f"{_percent(found.value - 1)} more ({_percent(found.lower - 1)} to {_percent(found.upper - 1)})"
-        return "dearer", f"{what}: {label} costs {more}"
+        return "costs more", f"{what}: {label} costs {more}"
     if found.upper < 1 / margin:
         less = f"{_percent(1 - found.value)} less ({_percent(1 - found.upper)} to {_percent(1 - found.lower)})"
-        return "cheaper", f"{what}: {label} costs {less}"
+        return "costs less", f"{what}: {label} costs {less}"
     if margin > 1 and (margin > 1 + goal.resolve or 1 not in found.interval):
         itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {_percent(margin - 1)}"
         return "undecided", (
@@ -219,6 +226,20 @@ def _above(found: Estimate | None, margin: float, goal: Goal) -> bool | None:
         return None
     limit = 1 + goal.fail_above
     return True if found.lower > limit * margin else False if found.upper * margin <= limit else None
+
+
+def _finite(value: float) -> float | None:
+    """The value; None where it is infinite, for JSON has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def _keep(values: list[float], value: float | None) -> None:
+    if value is not None:
+        values.append(value)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return plain.median(values) if values else None
 
 
 def _percent(share: float) -> str:

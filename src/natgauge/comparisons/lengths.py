@@ -4,13 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from natgauge.notes import Note
 from natgauge.words import Quantity
-
-#: Field of the document that has the cost of a hop by quantity: the work of plain forwarding for a frame, ns.
-HOP: Final = "hop_nanoseconds"
 
 
 def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None]) -> list[Note]:

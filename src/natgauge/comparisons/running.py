@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
@@ -17,23 +17,24 @@ from natgauge.comparisons import asked
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.figures import Figure
-from natgauge.comparisons.lengths import HOP, length_notes
-from natgauge.comparisons.way import NotMadeAgainError, Way
+from natgauge.comparisons.figures import is_decided
+from natgauge.comparisons.lengths import length_notes
+from natgauge.comparisons.way import Findings, NotMadeAgainError, Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
-from natgauge.inputs.input import inputs_of
 from natgauge.notes import Note
-from natgauge.paired.slices import read_quantities
-from natgauge.records.store import COMPARISON_SCHEMA, RESULTS, Store, plain
+from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import RESULTS, Store
+from natgauge.slices import read_quantities
 from natgauge.statistics.interim import alpha_spent, rounds_before
 
 #: Exit statuses of the command line beside 0.
 ABOVE: Final = 10
 UNDECIDED: Final = 11
 
-Look = Callable[[float, int, Sequence[Figure]], None]
+Look = Callable[[float, int, Sequence[RatioEstimate]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +42,19 @@ class Compared:
     """A comparison's answer.
 
     Attributes:
-        figures: of each gateway but the first, each quantity.
-        twin: the same of the first gateway against itself.
-        decided: whether each question is answered.
-        above: whether any gateway costs surely more than --fail-above allows.
-        document: what `--json` prints.
+        result: its record, which `--json` prints.
         folder: the results folder.
     """
 
-    figures: tuple[Figure, ...]
-    twin: tuple[Figure, ...]
-    decided: bool
-    above: bool
-    document: Mapping[str, Any]
+    result: ComparisonRecord
     folder: Path
 
     @property
     def exit_status(self) -> int:
         """0 = decided, and nothing above --fail-above; 10 = something is above; 11 = undecided."""
-        if self.above:
+        if self.result.above:
             return ABOVE
-        return 0 if self.decided else UNDECIDED
+        return 0 if self.result.decided else UNDECIDED
 
 
 def compare(
@@ -90,12 +83,11 @@ def compare(
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
     given = {name: value for name, value in choices.items() if value is not None}
-    own = {one.name: one.take(given.pop(one.name)) for one in inputs_of(CompareOptions) if one.name in given}
-    known = asked.settings()
-    if unknown := next((name for name in given if name not in known), None):
+    names = {field.name for field in fields(CompareOptions)}
+    options = CompareOptions(**{name: given.pop(name) for name in names & set(given)})  # type: ignore[arg-type] # read below
+    if unknown := next((name for name in given if name not in asked.settings()), None):
         raise UsageError(f"compare: option {unknown!r} is unknown; see natgauge compare --help")
-    shared = {name: known[name].take(value) for name, value in given.items()}
-    comparison = Comparison([str(dut) for dut in duts], CompareOptions(**own), shared, observe or Silent(), look)
+    comparison = Comparison([str(dut) for dut in duts], options, given, observe or Silent(), look)
     return comparison.run(Path(results))
 
 
@@ -141,9 +133,10 @@ class Comparison:
                 store.write_plan({**asdict(self.options), **self.way.conditions()})
                 store.write_environment({"machine": machine.facts(), "devices": self.way.devices()})
                 seconds, rounds, figures = self._rounds(store)
-            return self._answer(store, seconds, rounds, figures)
+                parameters = self.way.parameters()
+            return self._answer(store, seconds, rounds, figures, parameters)
 
-    def _rounds(self, store: Store) -> tuple[float, int, list[Figure]]:
+    def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
         """Rounds until all is decided, the time is over, or labs cannot be made again, which `_ended_by` keeps."""
         self._watch.stage(self.way.stage)
         began, rounds, look, longest = time.monotonic(), 0, 1, 0.0
@@ -160,45 +153,63 @@ class Comparison:
             last = self._ended_by is not None or now - began + longest > self.goal.most_seconds
             if rounds < rounds_before(look, self.way.first_look) and not last:
                 continue
-            figures = self.way.figures(self.goal, alpha_spent(look, self.goal.alpha, last=last))
+            figures = self.way.estimates(self.goal, alpha_spent(look, self.goal.alpha, last=last))
             look += 1
             if self._look is not None:
                 self._look(now - began, rounds, figures)
-            if last or all(figure.decided(self.goal) for figure in figures[: -len(self.quantities)]):
+            if last or all(is_decided(figure, self.goal) for figure in figures[: -len(self.quantities)]):
                 return now - began, rounds, figures
 
-    def _answer(self, store: Store, seconds: float, rounds: int, figures: Sequence[Figure]) -> Compared:
-        ours, twin = figures[: -len(self.quantities)], figures[-len(self.quantities) :]
-        above = any(figure.above for figure in ours)
-        decided = all(figure.decided(self.goal) for figure in ours)
-        told = self.way.told()
-        document = {
-            "schema": COMPARISON_SCHEMA,
-            "baseline": self.way.labels[0],
-            "devices": self._devices,
-            "quantities": [_told(figure) for figure in ours],
-            "twin": [_told(figure) for figure in twin],
-            "decided": decided,
-            "above": None if self.goal.fail_above is None else above,
-            "resolve": self.goal.resolve,
-            "fail_above": self.goal.fail_above,
-            "seconds": round(seconds, 1),
-            "rounds": rounds,
-            **told,
-            "seed": self.options.seed,
-            "notes": plain(
-                [
-                    *self.way.notes,
-                    *length_notes(self._devices, told.get(HOP, {})),
-                    *self._end_notes(seconds, rounds, ours),
-                ]
+    def _answer(
+        self,
+        store: Store,
+        seconds: float,
+        rounds: int,
+        estimates: Sequence[RatioEstimate],
+        parameters: Mapping[str, Parameters],
+    ) -> Compared:
+        ours, control = estimates[: -len(self.quantities)], estimates[-len(self.quantities) :]
+        found = self.way.findings()
+        result = ComparisonRecord(
+            by=found.by,
+            gateways=tuple(self._gateways(parameters, found)),
+            estimates=tuple(ours),
+            control=tuple(control),
+            baseline_costs=found.baseline_costs,
+            forwarding_nanoseconds=found.forwarding_nanoseconds,
+            decided=all(is_decided(one, self.goal) for one in ours),
+            above=None if self.goal.fail_above is None else any(one.above for one in ours),
+            resolve=self.goal.resolve,
+            fail_above=self.goal.fail_above,
+            seconds=round(seconds, 1),
+            rounds=rounds,
+            seed=self.options.seed or 0,
+            slices=found.slices,
+            notes=(
+                *self.way.notes,
+                *length_notes(self._devices, found.forwarding_nanoseconds),
+                *self._end_notes(seconds, rounds, ours),
             ),
-            "evidence": str(store.folder),
-        }
-        store.write_comparison(document)
-        return Compared(tuple(ours), tuple(twin), decided, above, document, store.folder)
+            results=str(store.folder),
+        )
+        store.write_comparison(result.document())
+        return Compared(result, store.folder)
 
-    def _end_notes(self, seconds: float, rounds: int, figures: Sequence[Figure]) -> Sequence[Note]:
+    def _gateways(self, parameters: Mapping[str, Parameters], found: Findings) -> Iterator[GatewayRecord]:
+        """The baseline, the others in their order, and the A/A control, which is a second copy of the baseline."""
+        roles: list[Role] = ["baseline", *(["compared"] * (len(parameters) - 2)), "control"]  # type: ignore[list-item]
+        baseline = next(iter(parameters))
+        for role, (label, known) in zip(roles, parameters.items(), strict=True):
+            yield GatewayRecord(
+                label=label,
+                role=role,
+                devices=self._devices[baseline if role == "control" else label],
+                parameters=known,
+                rates=found.rates.get(label, {}),
+                doubts=found.doubts.get(label, {}),
+            )
+
+    def _end_notes(self, seconds: float, rounds: int, figures: Sequence[RatioEstimate]) -> Sequence[Note]:
         """Say which error ended the rounds, or how much time an interval takes, where there was too little."""
         if self._ended_by is not None:
             text = f"{rounds} {'round' if rounds == 1 else 'rounds'} were measured, then an error: {self._ended_by}"
@@ -209,9 +220,3 @@ class Comparison:
         enough = math.ceil(least * seconds / rounds)
         text = f"{rounds} rounds; a confidence interval takes {least}, so use --most-seconds {enough} or more"
         return [Note("time used up", text)]
-
-
-def _told(figure: Figure) -> dict[str, object]:
-    """As JSON has it, which knows neither infinity nor what is no number."""
-    values = asdict(figure).items()
-    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.comparisons.asked import Goal
-from natgauge.comparisons.figures import Limit
 from natgauge.errors import UsageError
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit import too_high
@@ -19,6 +18,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.records import doubts
+from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.interval import ConfidenceInterval, Estimate, relative_half_width
 from natgauge.statistics.order_statistics import median_estimate
@@ -131,14 +131,21 @@ class Searched:
         return 1e9 / rate / (2 if self.quantity == "both" else 1)
 
     @property
-    def limits(self) -> tuple[Limit, ...]:
+    def limits(self) -> tuple[SearchLimit, ...]:
         """What ended searches instead of the device."""
         of: dict[str, list[float]] = {}
         for one in self.bounds:
             if one.limit:
                 of.setdefault(one.limit, []).append(one.lower)
         return tuple(
-            Limit(self.label, self.quantity, by, len(rates), len(self.bounds), plain.median(rates))
+            SearchLimit(
+                gateway=self.label,
+                quantity=self.quantity,
+                limited_by=by,
+                searches=len(rates),
+                of=len(self.bounds),
+                at_least=plain.median(rates),
+            )
             for by, rates in of.items()
         )
 
@@ -221,6 +228,6 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
 
 
 def _half_width(first: Bounds, one: Bounds) -> float:
-    """Of the interval that one pair leaves, as a share of the dearer one's cost."""
+    """Of the interval that one pair leaves, as a share of the larger cost."""
     ratio, low, high = first.middle / one.middle, first.lower / one.upper, first.upper / one.lower
     return relative_half_width(ratio, low, high)

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Protocol, Self
 
 from natgauge.comparisons.asked import Goal
-from natgauge.comparisons.figures import Figure
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.notes import Note
+from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, Slices
+from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
+from natgauge.words import Quantity
 
 
 class NotMadeAgainError(BrokenError):
@@ -32,6 +35,23 @@ def making_again(number: int) -> Iterator[None]:
         if not number:
             raise
         raise NotMadeAgainError(str(error)) from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What rounds found in addition to ratios; fields as those of `ComparisonRecord` and `GatewayRecord`.
+
+    Attributes:
+        rates: by the label of the gateway; empty by slices.
+        doubts: of those rates, likewise.
+    """
+
+    by: Method
+    baseline_costs: tuple[BaselineCost, ...]
+    forwarding_nanoseconds: dict[Quantity, float | None] = field(default_factory=dict)
+    slices: Slices | None = None
+    rates: Mapping[str, dict[Quantity, float | None]] = field(default_factory=dict)
+    doubts: Mapping[str, dict[Quantity, tuple[Note, ...]]] = field(default_factory=dict)
 
 
 class Way(Protocol):
@@ -79,8 +99,11 @@ class Way(Protocol):
     def least_rounds(self, alpha: float) -> int:
         """Number of rounds that an interval takes at the only look there is; `alpha` as in `figures`."""
 
-    def figures(self, goal: Goal, alpha: float) -> list[Figure]:
-        """What is known of all but the baseline, its twin's last; each interval may err with `alpha`."""
+    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
+        """Return the estimates of all gateways but the baseline, the A/A control's last; each may err with `alpha`."""
 
-    def told(self) -> Mapping[str, Any]:
-        """What only this way has to tell, for the document: `by` and `baseline_costs` among it."""
+    def parameters(self) -> Mapping[str, Parameters]:
+        """Return all that was set for each gateway, by its label: the baseline first, the A/A control last."""
+
+    def findings(self) -> Findings:
+        """Return what the record contains in addition to ratios."""

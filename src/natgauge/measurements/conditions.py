@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from natgauge.bench.bench import Bench
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe, digest
@@ -19,6 +20,10 @@ from natgauge.words import Placement, Side
 
 #: Hexadecimal digits that tell two recipes of one name apart.
 _DIGEST_DIGITS: Final = 12
+#: Parameters of the traffic that each search for a rate chooses.
+_OF_A_SEARCH: Final = frozenset(
+    {"directions", "order", "reading_order", "foreground_share", "four_tuples", "grace_seconds"}
+)
 #: Facts of the machine that move figures, by the name they have in `natgauge.host.machine.facts`.
 MACHINE: Final = (
     "natgauge", "kernel", "kernel_parameters", "cpus_online", "hypervisor", "governor", "smt", "mitigations",
@@ -91,8 +96,54 @@ def record(conditions: Conditions) -> Parameters:
         settings=plain(conditions.settings.parameters()),
         traffic=plain(_traffic(conditions)),
         place=plain(_place(conditions)),
-        device=plain(_device(conditions)),
+        device=plain(_device(conditions.recipe, conditions.device)),
     )
+
+
+def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mapping[str, object]) -> Parameters:
+    """Return all that decides the cost of a gateway that is compared in slices: its traffic, its place, its device.
+
+    Args:
+        bench: of the gateway.
+        device: its version and knobs; None where it is not ours.
+        facts: of the machine, as `natgauge.host.machine.facts` returns them.
+    """
+    traffic, lab, around = bench.traffic, bench.lab, bench.around
+    families = {"initiator": around.inside.family, "responder": around.outside.family}
+    return Parameters.grouped(
+        traffic=plain(
+            {
+                "connections": traffic.connections,
+                "initiator_family": bench.recipe.initiator_family,
+                **_ranges(traffic),
+                "frame_size": traffic.frame_size,
+                "frame_side": traffic.frame_side,
+                "frame_octets": {side: bench.octets_on(family) for side, family in families.items()},
+                "seed": bench.seed,
+            }
+        ),
+        place=plain(
+            {
+                "lab_kind": bench.cell.options.lab,
+                "lab": lab.name,
+                "placement": lab.placement,
+                "emulated": lab.emulated,
+                **lab.parameters(),
+                "sender_cores": len(lab.sender_cpus),
+                "sender_cpus": lab.sender_cpus,
+                "device_cores": len(lab.device_cpus) or None,
+                "device_cpus": lab.device_cpus,
+                **moving_facts(facts),
+            }
+        ),
+        device=plain(_device(bench.recipe, device)),
+    )
+
+
+def without_search(parameters: Parameters) -> Parameters:
+    """Return parameters without those of the search for a rate, which are the same in every comparison by rates."""
+    traffic = {name: value for name, value in parameters.traffic.items() if name not in _OF_A_SEARCH}
+    return parameters.model_copy(update={"settings": {}, "traffic": traffic})
 
 
 def with_conduct(parameters: Parameters, conduct: Mapping[str, Any]) -> Parameters:
@@ -131,6 +182,17 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
     traffic, query = conditions.traffic, conditions.settings.query
     return {
         "initiator_family": conditions.recipe.initiator_family,
+        **_ranges(traffic),
+        "frame_size": traffic.frame_size if query is None else conditions.frame_octets[traffic.frame_side],
+        "frame_side": traffic.frame_side,
+        "frame_octets": conditions.frame_octets,
+        "grace_seconds": conditions.grace_seconds,
+        "seed": conditions.seed,
+    }
+
+
+def _ranges(traffic: TrafficPlan) -> dict[str, Any]:
+    return {
         "source_addresses": str(traffic.source_addresses),
         "source_address_count": traffic.source_addresses.count,
         "source_ports": f"{traffic.source_ports.first}-{traffic.source_ports.last}",
@@ -139,11 +201,6 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
         "destination_address_count": traffic.responder_addresses.count,
         "destination_ports": f"{traffic.destination_ports.first}-{traffic.destination_ports.last}",
         "destination_port_count": traffic.destination_ports.count,
-        "frame_size": traffic.frame_size if query is None else conditions.frame_octets[traffic.frame_side],
-        "frame_side": traffic.frame_side,
-        "frame_octets": conditions.frame_octets,
-        "grace_seconds": conditions.grace_seconds,
-        "seed": conditions.seed,
     }
 
 
@@ -181,8 +238,7 @@ def _rates(rates: HighestRates) -> dict[str, Any]:
     return {"tester_highest_phase1_rate": None, "tester_highest_phase2_rate": None, **known}
 
 
-def _device(conditions: Conditions) -> dict[str, Any]:
-    recipe, device = conditions.recipe, conditions.device
+def _device(recipe: Recipe, device: DeviceSettings | None) -> dict[str, Any]:
     known = {} if device is None else {**device.knobs, "version": device.version}
     return {
         "dut": recipe.name,

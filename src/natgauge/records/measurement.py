@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue, model_validator
 
-from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
+from natgauge.records.record import Part, Record
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy
 
@@ -22,15 +20,9 @@ SUMMARY_SCHEMA: Final = "natgauge-summary-3"
 FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", "throughput"})
 #: The figure that says what part of the link's theoretical maximum the value is, 0 to 1.
 SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
-#: No error line repeats more of a value than this many characters.
-_MOST_SHOWN: Final = 60
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Repetition(_Model):
+class Repetition(Part):
     """One repetition.
 
     Attributes:
@@ -49,16 +41,16 @@ class Repetition(_Model):
     error: float | None
     limited_by: LimitedBy
     trials: dict[Verdict, Annotated[int, Field(ge=0)]]
-    figures: dict[str, float] = {}
+    figures: dict[str, float] = Field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     series: tuple[dict[str, float | str | None], ...] = ()
 
 
-class Result(_Model):
+class Result(Record):
     """All repetitions of one measurement, and what they come to.
 
     Attributes:
-        schema_name: "schema" in JSON.
+        schema_name: name and version of this schema; the field `schema` in JSON.
         metric: the procedure's name.
         unit: of all values.
         median: of the repetitions' values, as are the six after it.
@@ -75,6 +67,8 @@ class Result(_Model):
         notes: remarks, each once.
         results: the folder that has the evidence, as it was called when it was made.
     """
+
+    schema_version: ClassVar = SUMMARY_SCHEMA
 
     schema_name: Literal["natgauge-summary-3"] = Field(default=SUMMARY_SCHEMA, alias="schema")
     metric: str
@@ -107,28 +101,6 @@ class Result(_Model):
         if not self.minimum <= self.median <= self.maximum:
             raise ValueError(f"the median {self.median:g} lies outside of the repetitions")
         return self
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any], where: str = "result") -> Self:
-        """Read what `document` gave.
-
-        Args:
-            document: plain JSON values.
-            where: they come from, for the error.
-
-        Raises:
-            UsageError: a field is missing, unknown, of another type or out of range; the first one is named.
-        """
-        try:
-            return cls.model_validate_json(json.dumps(document), strict=True)
-        except ValidationError as error:
-            raise UsageError(
-                f"results: {where}: {_first(error)}; it is damaged or of another version, measure again"
-            ) from None
-
-    def document(self) -> dict[str, Any]:
-        """Plain JSON values, as `--json` prints them."""
-        return self.model_dump(mode="json", by_alias=True)
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -166,14 +138,3 @@ class Result(_Model):
         if isinstance(told, bool) or not isinstance(told, int | float) or abs(told) >= 2**64:
             return None
         return float(told)
-
-
-def _first(error: ValidationError) -> str:
-    """Field, value and rule of the first thing that is wrong."""
-    first = error.errors(include_url=False)[0]
-    field = ".".join(map(str, first["loc"])) or "the whole"
-    rule = first["msg"].removeprefix("Value error, ")
-    if first["type"] in {"missing", "value_error"}:
-        return f"{field}: {rule}"
-    shown = repr(first["input"])
-    return f"{field}: {shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + '...'}: {rule}"

@@ -23,7 +23,6 @@ from pydantic import BaseModel
 
 from natgauge import files
 from natgauge.errors import NatgaugeError, UsageError, fault
-from natgauge.records.measurement import SUMMARY_SCHEMA
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
@@ -31,7 +30,6 @@ TRIAL_SCHEMA = "natgauge-trial-1"
 MEASUREMENT_SCHEMA = "natgauge-measurement-2"
 RECIPE_SCHEMA = "natgauge-recipe-1"
 ROUND_SCHEMA = "natgauge-comparison-round-1"
-COMPARISON_SCHEMA = "natgauge-comparison-2"
 
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"
@@ -125,7 +123,7 @@ class Store:
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
         """Keep what was printed at the end."""
-        self._write(SUMMARY, {"schema": SUMMARY_SCHEMA, **summary})
+        self._write(SUMMARY, summary)
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Append one trial and flush it to the disk: a killed run keeps all that it did."""
@@ -143,7 +141,7 @@ class Store:
 
     def write_comparison(self, comparison: Mapping[str, object]) -> None:
         """Keep what a comparison printed at its end."""
-        self._write(COMPARISON, {"schema": COMPARISON_SCHEMA, **comparison})
+        self._write(COMPARISON, comparison)
 
     @contextmanager
     def evidence(self) -> Iterator[None]:

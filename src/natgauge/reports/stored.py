@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from natgauge.errors import UsageError
+from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import SUMMARY_SCHEMA, Result
 from natgauge.records.store import (
     CAMPAIGN,
@@ -37,46 +38,74 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredComparison:
+    """The record of a comparison and the folder that has its evidence, as it is called now."""
+
+    folder: Path
+    record: ComparisonRecord
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What folders hold.
 
     Attributes:
-        stored: every result, at least one, in the order of the folders; within a folder of results by name,
-            within a campaign as its plan has them.
-        unended: results folders of measurements that did not end: they have trials, but no result.
+        stored: every result of a measurement, in the order of the folders; within a folder of results by name, within a
+            campaign as its plan has them.
+        unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
+        comparisons: every comparison, in the same order. There is at least one result or comparison.
     """
 
     stored: tuple[Stored, ...]
     unended: tuple[Path, ...]
+    comparisons: tuple[StoredComparison, ...] = ()
 
     @property
     def results(self) -> list[Result]:
-        """The results alone."""
+        """The results of measurements alone."""
         return [one.result for one in self.stored]
+
+    @property
+    def records(self) -> list[ComparisonRecord]:
+        """The records of comparisons alone."""
+        return [one.record for one in self.comparisons]
 
 
 def find(folders: Sequence[Path]) -> Found:
-    """Every result of these folders: results folders, folders of results folders, or campaigns (those with `results/`).
+    """Every result and comparison of these folders: results folders, folders of them, or campaigns (with `results/`).
 
     Raises:
         UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
     """
-    stored: list[Stored] = []
+    every: list[Stored | StoredComparison] = []
     unended: list[Path] = []
     for folder in folders:
         below = list(_below(folder))
-        ended = [each for each in below if (each / SUMMARY).is_file()]
+        ended = [each for each in below if (each / SUMMARY).is_file() or (each / COMPARISON).is_file()]
         if below and not ended:
             raise UsageError(
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
                 "name another folder"
             )
-        if not ended:
-            stored.append(Stored(folder, read_summary(folder)))
-            continue
-        stored += [Stored(each, read_summary(each)) for each in ended]
+        every += [_read(each) for each in ended or [folder]]
         unended += [each for each in below if each not in ended]
-    return Found(tuple(stored), tuple(unended))
+    return Found(
+        tuple(one for one in every if isinstance(one, Stored)),
+        tuple(unended),
+        tuple(one for one in every if isinstance(one, StoredComparison)),
+    )
+
+
+def _read(folder: Path) -> Stored | StoredComparison:
+    path = folder / COMPARISON
+    try:
+        compared = path.is_file()
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    if not compared:
+        return Stored(folder, read_summary(folder))
+    document = read_document(path, ComparisonRecord.schema_version)
+    return StoredComparison(folder, ComparisonRecord.from_document(document, str(path)))
 
 
 def read_summary(folder: Path) -> Result:
@@ -139,7 +168,7 @@ def _as_planned(campaign: Path) -> list[Path]:
 
 
 def _is_results_folder(folder: Path) -> bool:
-    return (folder / SUMMARY).is_file() or (folder / PLAN).is_file()
+    return any((folder / name).is_file() for name in (SUMMARY, COMPARISON, PLAN))
 
 
 def _unreadable(folder: Path, error: OSError) -> UsageError:
@@ -149,8 +178,6 @@ def _unreadable(folder: Path, error: OSError) -> UsageError:
 def _missing(folder: Path) -> str:
     if not folder.is_dir():
         return "it is no folder" if folder.exists() else "there is no such folder"
-    if (folder / COMPARISON).exists():
-        return f"it is a comparison's, whose answer is in {COMPARISON}"
     if (folder / PLAN).exists():
         return f"it has no {SUMMARY}, for its measurement did not end"
     return f"it has no {SUMMARY}"

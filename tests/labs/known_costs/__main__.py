@@ -42,13 +42,15 @@ def found_ns(seconds: float, wanted: Sequence[int] = WANTED, cpu: int = 0) -> li
             core=cpu,
         )
         each_ns = (before + loop_ns(folder, cpu)) / 2
-    first_ns = compared.document["baseline_costs"][0]["nanoseconds"]
+    first_ns = compared.result.baseline_costs[0].nanoseconds
+    assert first_ns is not None
     told = []
-    for figure, number in zip(compared.figures, loops, strict=True):
+    for figure, number in zip(compared.result.estimates, loops, strict=True):
         assert figure.ratio is not None
         assert figure.low is not None
         assert figure.high is not None
-        told.append((number * each_ns, *((one - 1) * first_ns for one in (figure.ratio, figure.low, figure.high))))
+        ratio, low, high = ((one - 1) * first_ns for one in (figure.ratio, figure.low, figure.high))
+        told.append((number * each_ns, ratio, low, high))
     return told
 
 

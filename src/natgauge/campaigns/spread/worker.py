@@ -23,6 +23,7 @@ from distributed import Queue, WorkerPlugin, get_client, get_worker
 from distributed import Worker as DaskWorker
 
 from natgauge.bench.bench import check_host
+from natgauge.bench.question import Cell
 from natgauge.bench.watch import Silent, Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
 from natgauge.campaigns.cell_run import CellRun
@@ -34,7 +35,6 @@ from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.duts.recipe import digest
 from natgauge.errors import HostError, UsageError
 from natgauge.host import machine
-from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event
 
 #: Home is gone when it takes nothing for so long, and is seen to have ended after so short a time.

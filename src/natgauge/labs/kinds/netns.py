@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from natgauge.errors import UsageError
-from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.inputs.input import described
-from natgauge.inputs.types import CoreList, format_cores
+from natgauge.host.cpus import check_cpus, cpu_list, format_cpus, usable_cpus
 from natgauge.labs.contract import Kind, Need
+from natgauge.options import choice
 
 if TYPE_CHECKING:
     from natgauge.labs.netns import NetnsLab
@@ -30,43 +30,21 @@ class Options:
 
     placement: Literal["shared", "isolated"] | None = field(
         default=None,
-        metadata=described(
-            "Where the device works",
-            label="placement",
-            default="shared; isolated for devices with processes of their own",
-        ),
+        metadata=choice("Where the device works", default="shared; isolated for devices with processes of their own"),
     )
-    cores: tuple[int, ...] | None = field(
-        default=None,
-        metadata=described(
-            "The device's cores, e.g. 0,2-3", type=CoreList(), label="device CPUs", parameter="device_cpus", moves=False
-        ),
+    cores: str | Sequence[int] | None = field(
+        default=None, metadata=choice("The device's cores, e.g. 0,2-3", "LIST", default="")
     )
-    sender_cores: tuple[int, ...] | None = field(
-        default=None,
-        metadata=described(
-            "The tester's cores",
-            type=CoreList(),
-            label="sender CPUs",
-            parameter="sender_cpus",
-            moves=False,
-            default="the least busy one",
-        ),
+    sender_cores: str | Sequence[int] | None = field(
+        default=None, metadata=choice("The tester's cores", "LIST", default="the least busy one")
     )
-    server_cores: tuple[int, ...] | None = field(
+    server_cores: str | Sequence[int] | None = field(
         default=None,
-        metadata=described(
-            "Cores of a real server as far side",
-            type=CoreList(),
-            label="server's cores",
-            parameter="server_cpus",
-            moves=False,
-            default="those neither sender nor device has",
-        ),
+        metadata=choice("Cores of a real server as far side", "LIST", default="those neither sender nor device has"),
     )
     ring: int | None = field(
         default=None,
-        metadata=described("Ring before each core of an isolated device", "frames", default="512"),
+        metadata=choice("Ring before each core of an isolated device", "FRAMES", default="512"),
     )
 
 
@@ -94,7 +72,7 @@ def plan(name: str, options: Options, need: Need) -> NetnsLab:
         placement=_placement(options, need),
         sender_cpus=senders,
         device_cpus=devices,
-        server_cpus=options.server_cores,
+        server_cpus=cpu_list(options.server_cores),
         ring=DEFAULT_RING if options.ring is None else options.ring,
         hosts=need.hosts,
         background=need.background,
@@ -115,7 +93,7 @@ def choose_cores(options: Options, need: Need) -> tuple[tuple[int, ...] | None, 
     Raises:
         UsageError: a list is malformed, or a core cannot be used.
     """
-    senders, devices = options.sender_cores, options.cores
+    senders, devices = cpu_list(options.sender_cores), cpu_list(options.cores)
     if _placement(options, need) == "shared":
         return (senders if senders is not None else devices), devices
     if senders is None and devices is not None:
@@ -129,9 +107,9 @@ def _refuse_other(kept: NetnsLab, options: Options, need: Need) -> None:
     """Refuse what a lab that stands already cannot give."""
     asked: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),
-        ("cores", options.cores, kept.device_cpus),
-        ("sender cores", options.sender_cores, kept.sender_cpus),
-        ("server cores", options.server_cores, kept.server_cpus),
+        ("cores", cpu_list(options.cores), kept.device_cpus),
+        ("sender cores", cpu_list(options.sender_cores), kept.sender_cpus),
+        ("server cores", cpu_list(options.server_cores), kept.server_cpus),
         ("ring", options.ring, kept.ring),
         ("families", need.families, kept.families),
         ("devices", need.devices, tuple(device.name for device in kept.devices)),
@@ -147,7 +125,7 @@ def _refuse_other(kept: NetnsLab, options: Options, need: Need) -> None:
 
 def _words(value: Any) -> str:
     if isinstance(value, tuple):
-        return format_cores(value) if all(isinstance(one, int) for one in value) else " to ".join(value)
+        return format_cpus(value) if all(isinstance(one, int) for one in value) else " to ".join(value)
     return str(value)
 
 

@@ -15,9 +15,6 @@ from functools import partial
 from typing import Any
 
 from natgauge import procedures
-from natgauge.inputs.checks import positive
-from natgauge.inputs.input import described
-from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import FULL
@@ -26,7 +23,8 @@ from natgauge.procedures.kit.inner import inner, measure_first
 from natgauge.procedures.kit.lateness import ShortTrialsError
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.values import SearchError, positive
 
 #: The metric that a safe phase 1 is a share of.
 CONNECTION_RATE = "connection-rate"
@@ -51,12 +49,10 @@ class Phase1Settings(TrialSettings):
 
     connection_rate: float | None = field(
         default=None,
-        metadata=described(
+        metadata=about(
             "connection rate of the device, measured first when not given",
             "connections/s",
             partial(positive, unit="connections/s"),
-            # It only makes phase 1 slow enough.
-            moves=False,
         ),
     )
 

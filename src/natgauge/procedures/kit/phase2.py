@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, share_in
-from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.values import in_range, one_of
 
 Directions = Literal["both", "up", "down"]
 #: What of `ReadingOrder` may be chosen; "once" belongs to validation.
@@ -23,7 +22,7 @@ RFC_TRIAL_SECONDS = 60.0
 LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 #: For metrics with another default.
-ABOUT_TRIAL_SECONDS: Final = described(
+ABOUT_TRIAL_SECONDS: Final = about(
     "length of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
 )
 
@@ -45,24 +44,22 @@ class Phase2Settings(TrialSettings):
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
     directions: Directions = field(
         default="both",
-        metadata=described(
-            "who sends in phase 2: both, up (Initiator only) or down", group="traffic", also=("--direction",)
-        ),
+        metadata=about("who sends in phase 2: both, up or down", check=partial(one_of, allowed=get_args(Directions))),
     )
     reading_order: Reading = field(
         default="pseudorandom",
-        metadata=described("order in which the Responder reads its state table", group="traffic"),
+        metadata=about(
+            "order in which the Responder reads its state table: pseudorandom or increasing",
+            check=partial(one_of, allowed=get_args(Reading)),
+        ),
     )
-    stateless: bool = field(
-        default=False, metadata=described("no phase 1: for devices that keep no connections", group="traffic")
-    )
+    stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
     foreground_share: float = field(
         default=1.0,
-        metadata=described(
+        metadata=about(
             "share of frames under test; the others are native IPv6",
             "share",
-            partial(share_in, lowest=LEAST_FOREGROUND, highest=1),
-            group="traffic",
+            partial(in_range, lowest=LEAST_FOREGROUND, highest=1),
         ),
     )
 

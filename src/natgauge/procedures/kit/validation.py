@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from natgauge.inputs.checks import positive, share_in
-from natgauge.inputs.input import described
 from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS
-from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.values import in_range, positive
 
 Cause = Literal["R too high", "r too high", "table full", "unknown"]
 
@@ -58,15 +57,15 @@ class ValidationSettings(TrialSettings):
 
     alpha: float = field(
         default=0.8,
-        metadata=described(
+        metadata=about(
             "rate of asking as a share of the rate of establishing",
             "share",
-            partial(share_in, lowest=0.01, highest=1),
+            partial(in_range, lowest=0.01, highest=1),
         ),
     )
     download_rate: float | None = field(
         default=None,
-        metadata=described(
+        metadata=about(
             "throughput from the Responder; asking stays at half of it",
             "frames/s",
             partial(positive, unit="frames/s"),

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a campaign: what was planned when it began. Its journal and its results folders contain the outcome."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field, JsonValue
+
+from natgauge.records.record import Part, Record
+
+CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
+
+
+class CampaignMeasurement(Part):
+    """A measurement of a cell.
+
+    Attributes:
+        name: of the measurement, unique within its cell.
+        repetitions: number of repetitions, at most.
+        estimated_seconds: time that all repetitions take, in s, as estimated when the campaign began.
+    """
+
+    name: str
+    repetitions: Annotated[int, Field(ge=1)]
+    estimated_seconds: float
+
+
+class CampaignCell(Part):
+    """A cell of a campaign: one device at one point of the series.
+
+    Attributes:
+        name: of the cell.
+        device: name of the device.
+        values: the point, by the name of what varies.
+        measurements: of the cell, in their order.
+    """
+
+    name: str
+    device: str
+    values: dict[str, JsonValue]
+    measurements: tuple[CampaignMeasurement, ...]
+
+
+class CampaignRecord(Record):
+    """What was planned when a campaign began.
+
+    Attributes:
+        schema_name: name and version of this schema; the field `schema` in JSON.
+        natgauge: version that began the campaign; only that version continues it.
+        name: of the campaign.
+        plan: as it was read.
+        sha256: of the plan.
+        seed: of all pseudorandom choices.
+        recipes: SHA-256 of each device's recipe, by the name of the device.
+        cells: in the order of the plan.
+    """
+
+    schema_version: ClassVar = CAMPAIGN_SCHEMA
+
+    schema_name: Literal["natgauge-campaign-1"] = Field(default=CAMPAIGN_SCHEMA, alias="schema")
+    natgauge: str
+    name: str
+    plan: dict[str, JsonValue]
+    sha256: str
+    seed: int
+    recipes: dict[str, str]
+    cells: tuple[CampaignCell, ...]

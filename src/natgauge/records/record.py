@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every record is: typed, of a named schema version, and refused in one line where a document is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from natgauge.errors import UsageError
+
+#: No error line repeats more of a value than this many characters.
+_MOST_SHOWN: Final = 60
+
+
+class Part(BaseModel):
+    """A part of a record: it has no unknown field, no number that is not finite, and does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Record(Part):
+    """The record of one outcome, as a results folder stores it and `--json` prints it.
+
+    Attributes:
+        schema_version: name of the schema with its version; the field `schema` of the document.
+    """
+
+    schema_version: ClassVar[str]
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], where: str = "result") -> Self:
+        """Read what `document` returned.
+
+        Args:
+            document: plain JSON values.
+            where: the document was found, for the error.
+
+        Raises:
+            UsageError: a field is missing, unknown, of another type or out of range; the error names the first one.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(document), strict=True)
+        except ValidationError as error:
+            raise UsageError(
+                f"results: {where}: {_first(error)}; it is damaged or of another version, measure again"
+            ) from None
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON values, as `--json` prints them."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def _first(error: ValidationError) -> str:
+    """Field, value and rule of the first thing that is wrong."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(map(str, first["loc"])) or "the whole"
+    rule = first["msg"].removeprefix("Value error, ")
+    if first["type"] in {"missing", "value_error"}:
+        return f"{field}: {rule}"
+    shown = repr(first["input"])
+    return f"{field}: {shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + '...'}: {rule}"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON schemas of the records, as `records/*.schema.json` publishes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from natgauge.records.campaign import CampaignRecord
+from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.measurement import Result
+from natgauge.records.record import Record
+
+RECORDS: Final[tuple[type[Record], ...]] = (Result, ComparisonRecord, CampaignRecord)
+#: The section of a docstring that describes the fields.
+_FIELDS: Final = "\n\nAttributes:\n"
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON schema (draft 2020-12) of each record, by name and version such as "comparison-2"."""
+    return {record.schema_version.removeprefix("natgauge-"): _schema(record) for record in RECORDS}
+
+
+def _schema(record: type[Record]) -> dict[str, Any]:
+    made = record.model_json_schema(by_alias=True)
+    # The version is a constant with a default for Python alone: every document names it.
+    made["required"] = ["schema", *made["required"]]
+    for one in (made, *made["$defs"].values()):
+        _describe(one)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": record.schema_version, **made}
+
+
+def _describe(schema: dict[str, Any]) -> None:
+    """Give each field the description that its class's docstring has of it."""
+    summary, _, fields = str(schema.get("description", "")).partition(_FIELDS)
+    if not fields:
+        return
+    schema["description"] = summary
+    for name, text in _fields(fields):
+        if name in schema["properties"]:
+            schema["properties"][name] = {**schema["properties"][name], "description": text}
+
+
+def _fields(section: str) -> Iterator[tuple[str, str]]:
+    """Name and description of each field in a docstring's section "Attributes"."""
+    for found in re.finditer(r"^    (\w+): (.*(?:\n      +.*)*)", section, re.MULTILINE):
+        yield ("schema" if found[1] == "schema_name" else found[1]), " ".join(found[2].split())

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons for people: the answer in sentences, the comment on a change, and the table that all forms print."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
+from natgauge.reports import markdown
+from natgauge.reports.shown import Line, Sheet
+
+#: What the costs of each method are.
+_COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
+#: Columns of the CSV: of the comparison, then of the estimate.
+_COLUMNS: Final = (
+    "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
+    "ratio_to_forwarding", "blocks", "rounds", "seconds",
+)  # fmt: skip
+
+
+def text(found: ComparisonRecord) -> str:
+    """Return the answer in sentences: each gateway, the A/A control, the baseline's costs, and what must be known."""
+    return "\n".join(_sentences(found))
+
+
+def _sentences(found: ComparisonRecord) -> Iterator[str]:
+    yield f"Costs compared with {found.baseline.label}, as {_COSTS[found.by]}:"
+    for one in found.estimates:
+        yield f"  {one.text}{_behind(_costs(one.nanoseconds, one.ratio_to_forwarding))}{_chain(found, one)}"
+    yield "A/A control, the first gateway compared with itself:"
+    yield from (f"  {one.text}" for one in found.control)
+    yield f"Costs of {found.baseline.label}, which change with the host:"
+    for cost in found.baseline_costs:
+        costs = _costs(cost.nanoseconds, cost.ratio_to_forwarding) or "not known"
+        tester = "" if cost.tester_nanoseconds is None else f"; the tester's own: {cost.tester_nanoseconds:.0f} ns"
+        yield f"  {cost.quantity}: {costs}{tester}"
+    yield from (f"  Note: {note}" for note in found.notes)
+    yield from (f"  Doubt: {doubt}" for doubt in doubts(found))
+    if found.fail_above is not None:
+        yield f"Answer: {answer(found)}"
+    yield from (f"  {rates}" for rates in _rates(found))
+    yield f"  {_length(found)}. Evidence: {found.results}"
+
+
+def answer(found: ComparisonRecord) -> str:
+    """Return the answer to `--fail-above`."""
+    said = "more" if found.above else "not more" if found.decided else "undecided whether more"
+    return f"{said} than {found.fail_above or 0:.1%} above the baseline"
+
+
+def comment(found: ComparisonRecord) -> str:
+    """Return the comparison as a comment on a change, in Markdown: a headline, the table, and what must be known."""
+    verdicts = ", ".join(dict.fromkeys(one.verdict for one in found.estimates))
+    headline = verdicts if found.fail_above is None else answer(found)
+    return f"### natgauge: {headline}\n\n{markdown.render(sheet(found))}"
+
+
+def sheet(found: ComparisonRecord) -> Sheet:
+    """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last."""
+    head = ("of", "cost vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
+    lines = [Line("gateway", head)]
+    for cost in found.baseline_costs:
+        own = (number(cost.nanoseconds, 0), number(cost.ratio_to_forwarding, 2))
+        lines.append(Line(f"{_named(found, found.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
+    for one in (*found.estimates, *found.control):
+        own = (number(one.nanoseconds, 0), number(one.ratio_to_forwarding, 2))
+        ratio = "-" if one.ratio is None else f"{one.ratio - 1:+.1%}"
+        cells = (one.quantity, ratio, interval(one), one.verdict, *own)
+        lines.append(Line(_named(found, found.gateway(one.gateway)), cells))
+    return Sheet(tuple(lines), tuple(f"{sentence}." for sentence in _below(found)))
+
+
+def _below(found: ComparisonRecord) -> Iterator[str]:
+    level = (*found.estimates, *found.control)[0].level
+    yield f"Costs are {_COSTS[found.by]}, compared with those of {found.baseline.label}"
+    yield (
+        f"Intervals contain the true ratio with {level:.0%}; the last lines are the baseline compared with itself (A/A "
+        "control), which should show no difference. Nanoseconds change with the host, and so do ratios, but less"
+    )
+    yield f"{_length(found)}{_where(found)}; evidence: {found.results}"
+    yield from (one.text for one in (*found.estimates, *found.control) if one.limits and one.ratio is None)
+    yield from (str(note) for note in found.notes)
+    yield from doubts(found)
+    yield from _rates(found)
+
+
+def csv_table(every: Sequence[ComparisonRecord]) -> str:
+    """Return comparisons as CSV (RFC 4180): a line for each estimate, figures in full, unknown ones empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for found in every:
+        for one in (*found.estimates, *found.control):
+            cells = {**one.model_dump(), **_of_comparison(found, one)}
+            writer.writerow([cells[name] for name in _COLUMNS])
+    return out.getvalue().rstrip("\n")
+
+
+def _of_comparison(found: ComparisonRecord, one: RatioEstimate) -> dict[str, object]:
+    return {
+        "baseline": found.baseline.label,
+        "by": found.by,
+        "role": found.gateway(one.gateway).role,
+        "rounds": found.rounds,
+        "seconds": found.seconds,
+    }
+
+
+def doubts(found: ComparisonRecord) -> list[str]:
+    """Return the reasons to trust rates less, one line for each gateway, quantity and reason; none by slices."""
+    return [
+        f"{one.label} ({quantity}): {doubt.text}"
+        for one in found.gateways
+        for quantity, every in one.doubts.items()
+        for doubt in every
+    ]
+
+
+def interval(one: RatioEstimate) -> str:
+    """Return both ends of the confidence interval, as differences to the baseline; "-" where none is known."""
+    if one.is_bounded:
+        return f"{one.low - 1:+.1%} to {one.high - 1:+.1%}"  # type: ignore[operator] # both are numbers
+    if one.low:
+        return f"{one.low - 1:+.1%} or more"
+    return "-" if one.high is None else f"{one.high - 1:+.1%} or less"
+
+
+def number(value: float | None, digits: int) -> str:
+    """Return a number with so many digits behind the point; "-" where it is not known."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def _behind(words: str) -> str:
+    return f"; {words}" if words else ""
+
+
+def _costs(nanoseconds: float | None, ratio: float | None) -> str:
+    parts = []
+    if nanoseconds is not None:
+        parts.append(f"{nanoseconds:,.0f} ns")
+    if ratio is not None:
+        parts.append(f"{ratio:.2f} x plain forwarding")
+    return ", ".join(parts)
+
+
+def _chain(found: ComparisonRecord, one: RatioEstimate) -> str:
+    """The numbers of devices of a gateway and of the baseline, where they are unequal."""
+    own, other = found.gateway(one.gateway).devices, found.baseline.devices
+    return "" if own == other else f"; {_devices(own)}, the baseline has {other}"
+
+
+def _named(found: ComparisonRecord, gateway: GatewayRecord) -> str:
+    """A gateway's label, with its number of devices where the gateways have unequal numbers."""
+    if len({one.devices for one in found.gateways}) == 1 or gateway.role == "control":
+        return gateway.label
+    return f"{gateway.label}, {_devices(gateway.devices)}"
+
+
+def _devices(number_of: int) -> str:
+    return f"{number_of} {'device' if number_of == 1 else 'devices'}"
+
+
+def _rates(found: ComparisonRecord) -> Iterator[str]:
+    for one in found.gateways:
+        told = [_rate(found, one, quantity, rate) for quantity, rate in one.rates.items() if rate is not None]
+        if told:
+            yield f"Rates of {one.label}: {', '.join(told)}"
+
+
+def _rate(found: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate: float) -> str:
+    """A rate, and whether the gateway may have a higher one: more than half of its searches did not end at it."""
+    of_rate = [one for one in found.limits if (one.gateway, one.quantity) == (gateway.label, quantity)]
+    limited = 2 * sum(one.searches for one in of_rate) > max((one.of for one in of_rate), default=0)
+    return f"{quantity} {'at least ' if limited else ''}{rate:,.0f}/s"
+
+
+def _length(found: ComparisonRecord) -> str:
+    return f"{found.seconds:.0f} s, {found.rounds} {'round' if found.rounds == 1 else 'rounds'}"
+
+
+def _where(found: ComparisonRecord) -> str:
+    return " of searches in turn" if found.slices is None else f" on core {found.slices.core}"

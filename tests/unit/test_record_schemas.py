@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The published schemas of records: they are those of the types, sound, closed, and accept what natgauge stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.unit.made_comparisons import compared, compared_by_rates, estimate
+from tests.unit.made_results import made
+
+from natgauge.errors import UsageError
+from natgauge.notes import Note
+from natgauge.records.campaign import CampaignRecord
+from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.schemas import RECORDS, schemas
+
+FOLDER = Path(__file__).parents[2] / "records"
+NAMES = sorted(schemas())
+
+
+def published(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
+
+
+def test_each_record_has_one_file_and_there_is_no_other() -> None:
+    assert sorted(path.name for path in FOLDER.iterdir()) == [f"{name}.schema.json" for name in NAMES]
+    assert len(NAMES) == len(RECORDS) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_schema_is_that_of_the_types(name: str) -> None:
+    assert published(name) == schemas()[name], "run `make schemas`"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_valid_and_describes_and_closes_every_object(name: str) -> None:
+    schema = published(name)
+    Draft202012Validator.check_schema(schema)
+    for one in (schema, *schema["$defs"].values()):
+        if "properties" in one:
+            assert one["additionalProperties"] is False, one["title"]
+            assert one["description"], one["title"]
+
+
+NOTED = [Note("trials", "a round of cable is void: lost", 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("summary-3", made([1.0, 2.0], median=1.5).document()),
+        ("comparison-2", compared(notes=NOTED).document()),
+        ("comparison-2", compared([estimate(), estimate("third", None, 0.97, None)]).document()),
+        ("comparison-2", compared_by_rates().document()),
+    ],
+)
+def test_a_stored_record_keeps_its_schema(name: str, document: Any) -> None:
+    Draft202012Validator(published(name)).validate(document)
+    for at, broken in enumerate(mutated(document)):
+        assert not Draft202012Validator(published(name)).is_valid(broken), f"mutation {at} was accepted"
+
+
+def mutated(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The document with one required thing wrong at a time."""
+    yield {**document, "unknown": 1}
+    yield {**document, "schema": "natgauge-comparison-1"}
+    yield {name: value for name, value in document.items() if name != "schema"}
+    yield {**document, "notes": [{"word": "gossip", "text": "x"}]}
+    yield {**document, "notes": ["x"]}
+
+
+def test_a_comparison_is_read_as_it_was_written() -> None:
+    for one in (compared(), compared_by_rates(), compared(notes=NOTED)):
+        assert ComparisonRecord.from_document(one.document()) == one
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"schema": "natgauge-comparison-1"}, "schema"),
+        ({"estimates": [{}]}, "estimates.0.gateway"),
+        ({"rounds": -1}, "rounds: -1"),
+        ({"gateways": []}, "gateways"),
+        ({"gateways": compared().document()["gateways"][::-1]}, "want the baseline first and the control last"),
+        ({"control": compared().document()["estimates"]}, "control: other is none of the gateways"),
+        ({"by": "guess"}, "by: 'guess'"),
+    ],
+)
+def test_a_document_that_is_no_comparison_is_refused_in_one_line(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        ComparisonRecord.from_document({**compared().document(), **change}, "comparison.json")
+    text = str(raised.value)
+    assert text.startswith("results: comparison.json: ")
+    assert says in text
+    assert "\n" not in text
+
+
+def test_a_campaign_is_refused_in_one_line_where_a_field_is_missing() -> None:
+    with pytest.raises(UsageError, match=r"^results: campaign\.json: natgauge: Field required; it is damaged"):
+        CampaignRecord.from_document({"schema": CampaignRecord.schema_version}, "campaign.json")

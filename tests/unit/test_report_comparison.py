@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons in every form of `natgauge report`: words, table, comment, CSV; and folders that hold several kinds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate
+from tests.unit.made_results import made
+
+from natgauge.cli import run
+from natgauge.notes import Note
+from natgauge.records.comparison import ComparisonRecord, SearchLimit
+from natgauge.records.store import Store
+from natgauge.reports import comparison
+from natgauge.reports.stored import find
+
+NOTED = compared(
+    [estimate(), estimate("third", 0.9, 0.88, 0.92, quantity="new")],
+    notes=[Note("ended early", "4 rounds were measured, then an error: gone"), Note("device", "the chains differ")],
+)
+
+
+def keep(folder: Path, record: ComparisonRecord) -> Path:
+    folder.mkdir(parents=True)
+    store = Store(folder)
+    store.write_plan({})
+    store.write_comparison(record.document())
+    return folder
+
+
+def keep_result(folder: Path, **changed: Any) -> Path:
+    folder.mkdir(parents=True)
+    store = Store(folder)
+    store.write_plan({})
+    store.write_summary(made([1.0], **changed).document())
+    return folder
+
+
+def test_a_stored_comparison_is_found_as_it_was_written(tmp_path: Path) -> None:
+    folder = keep(tmp_path / "one", NOTED)
+    for where in (folder, tmp_path):
+        found = find([where])
+        assert [(one.folder, one.record) for one in found.comparisons] == [(folder, NOTED)]
+        assert (found.stored, found.unended) == ((), ())
+
+
+def test_a_folder_holds_measurements_and_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(tmp_path / "a", NOTED)
+    keep_result(tmp_path / "b")
+    (tmp_path / "c").mkdir()
+    Store(tmp_path / "c").write_plan({})
+    assert run(["report", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.index("throughput") < shown.out.index(f"{BASELINE} (baseline)")
+    assert f"{tmp_path / 'c'}: left out" in shown.err
+    assert run(["report", "--format", "csv", str(tmp_path)]) == 2
+    assert "measurements and comparisons, which have different columns" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--against", "cores"], ["--published", "x"]])
+def test_what_turns_results_is_refused_for_comparisons_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    assert run(["report", *option, str(keep(tmp_path / "a", NOTED))]) == 2
+    assert capsys.readouterr().err.endswith(
+        f"{option[0]} is for results of measurements, the folders hold comparisons alone\n"
+    )
+
+
+def test_a_comparison_of_an_older_schema_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = keep(tmp_path / "a", NOTED)
+    path = folder / "comparison.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": "natgauge-comparison-1"}))
+    assert run(["report", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "comparison.json is of schema 'natgauge-comparison-1', this natgauge reads 'natgauge-comparison-2'" in error
+
+
+def test_the_table_has_the_baseline_first_and_the_control_last() -> None:
+    lines = comparison.sheet(NOTED).lines
+    assert [line.heading for line in lines[1:]] == [
+        f"{BASELINE} (baseline)", f"{BASELINE} (baseline)", "other", "third", CONTROL, CONTROL,
+    ]  # fmt: skip
+    assert lines[3].cells == ("up", "+10.0%", "+9.0% to +11.0%", "costs more", "550", "1.40")
+    assert lines[4].cells[:4] == ("new", "-10.0%", "-12.0% to -8.0%", "costs less")
+
+
+def test_every_form_has_every_note_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(keep(tmp_path / "a", NOTED))
+    for form in ("text", "draft", "latex", "markdown"):
+        assert run(["report", "--format", form, folder]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert shown.count("ended early: 4 rounds were measured, then an error: gone.") == 1
+        assert shown.count("the chains differ.") == 1
+    assert comparison.text(NOTED).count("Note: ended early: 4 rounds were measured") == 1
+    assert comparison.comment(NOTED).count("the chains differ") == 1
+
+
+def test_a_draft_is_no_wider_than_72_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "--format", "draft", str(keep(tmp_path / "a", NOTED))]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 72
+
+
+def test_csv_has_a_line_for_each_estimate_with_its_figures_in_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exact = compared([estimate("other", 1.0123456789, 1.01, 1.02), estimate("third", None, 0.97, None)])
+    assert run(["report", "--format", "csv", str(keep(tmp_path / "a", exact)), str(keep(tmp_path / "b", NOTED))]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 3 + 4
+    assert (rows[0]["gateway"], rows[0]["ratio"], rows[0]["verdict"]) == ("other", "1.0123456789", "costs more")
+    assert (rows[1]["ratio"], rows[1]["low"], rows[1]["high"]) == ("", "0.97", "")
+    assert [row["role"] for row in rows[:3]] == ["compared", "compared", "control"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"),
+    [
+        (0.97, None, "-3.0% or more"),
+        (0, 1.2, "+20.0% or less"),
+        (None, None, "-"),
+        (0, None, "-"),
+        (0.97, 1.01, "-3.0% to +1.0%"),
+    ],
+)
+def test_an_interval_says_which_of_its_ends_is_known(low: float | None, high: float | None, told: str) -> None:
+    assert comparison.interval(estimate("other", None, low, high)) == told
+
+
+def test_an_open_ratio_says_what_limited_it() -> None:
+    limit = SearchLimit(gateway="nat", quantity="new", limited_by="the tester", searches=3, of=4, at_least=5.0)
+    record = compared_by_rates([limit])
+    assert record.estimates[0].text in " ".join(comparison.sheet(record).below)
+    assert limit.text == "the tester limited nat in 3 of 4 searches: its rate is at least 5/s"
+    assert "of searches in turn" in " ".join(comparison.sheet(record).below)
+
+
+@pytest.mark.parametrize(
+    ("above", "decided", "said"),
+    [(True, True, "more than 3.0%"), (False, True, "not more than 3.0%"), (False, False, "undecided whether more")],
+)
+def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decided: bool, said: str) -> None:  # noqa: FBT001
+    record = compared(fail_above=0.03, above=above, decided=decided)
+    assert comparison.comment(record).startswith(f"### natgauge: {said}")
+    assert f"Answer: {said}" in comparison.text(record)
