@@ -11,7 +11,8 @@ from typing import Final, Protocol
 
 from natgauge.bench import forwarding
 from natgauge.bench.asking import Asking, SilentControlsError
-from natgauge.bench.evidence import Evidence, record_of_none
+from natgauge.bench.evidence import Evidence
+from natgauge.bench.judging import judged, record_of
 from natgauge.bench.needs import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
@@ -193,42 +194,50 @@ class LabMeasurer(Measurer):
         request = self.request(plan)
         self._refuse_long(request)
         began = time.time()
+        trial = self._tried(request, plan)
+        outcome = self._with_failures(trial.outcome)
+        if trial.evidence is not None:
+            self._learn(plan, outcome, trial.evidence)
+        placement, seconds = self.place.placement, time.time() - began
+        self.recorder.add_trial(
+            record_of(plan, outcome, trial.evidence, placement=placement, began=began, seconds=seconds)
+        )
+        self._count_silence(outcome, trial.device_error)
+        return outcome
+
+    def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Trial:
+        """Recover the device where it collapsed, run the trial, and judge what it left.
+
+        Raises:
+            NatgaugeError: it could not be run at all.
+        """
         notes: tuple[str, ...] = ()
         if self.collapsed and self.device is not None:
             try:
                 notes = (self._bring_back(),)
             except NatgaugeError as error:
-                return self._kept_unbegun(_gone_for_good(str(error)), plan, began)
+                return _Trial(_gone_for_good(str(error)))
         try:
             evidence = self._perform(request, plan.restart_at_seconds, plan.settle_seconds)
         except SilentControlsError as error:
-            outcome = self._kept_unbegun(self._unanswered(error), plan, began)
-            self._count_silence(outcome, str(error))
-            return outcome
+            return _Trial(self._unanswered(error), device_error=str(error))
         outcome = self._judged(evidence, plan)
-        silent = bool(evidence.device_error)
-        if silent or (outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(evidence.result))):
+        nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(evidence.result))
+        if evidence.device_error or nothing_came:
             evidence = self._looked_into(evidence)
             outcome = self._judged(evidence, plan)
-        outcome = self._with_failures(replace(outcome, notes=(*notes, *outcome.notes)))
+        outcome = replace(outcome, notes=(*notes, *outcome.notes))
+        return _Trial(outcome, evidence, evidence.device_error or "")
+
+    def _learn(self, plan: TrialPlan, outcome: TrialOutcome, evidence: Evidence) -> None:
+        """Keep what later trials need to know of this one."""
         # Nobody knows what a restart left that failed half-way.
-        self.collapsed = outcome.verdict is Verdict.COLLAPSED or (silent and evidence.restart is not None)
+        half_way = bool(evidence.device_error) and evidence.restart is not None
+        self.collapsed = outcome.verdict is Verdict.COLLAPSED or half_way
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
         if self.place.placement == "shared":
             alone = plan.phase2 is None
             self.known_rates[alone] = learned(self.known_rates.get(alone), plan, outcome)
-        seconds = time.time() - began
-        self.recorder.add_trial(
-            evidence.record(plan, outcome, placement=self.place.placement, began=began, seconds=seconds)
-        )
-        self._count_silence(outcome, evidence.device_error or "")
-        return outcome
-
-    def _kept_unbegun(self, outcome: TrialOutcome, plan: TrialPlan, began: float) -> TrialOutcome:
-        """The outcome of a trial of which no frame was sent."""
-        outcome = self._with_failures(outcome)
-        self.recorder.add_trial(record_of_none(plan, outcome, self.place.placement, began))
-        return outcome
 
     def _with_failures(self, outcome: TrialOutcome) -> TrialOutcome:
         """The outcome with the tries of commands that failed."""
@@ -279,7 +288,7 @@ class LabMeasurer(Measurer):
 
     def _judged(self, evidence: Evidence, plan: TrialPlan) -> TrialOutcome:
         taps = self.place.initiator.tap
-        return evidence.judged(plan, self.place.placement, self.settings.table_limit, taps=taps)
+        return judged(evidence, plan, self.place.placement, self.settings.table_limit, taps=taps)
 
     def _bring_back(self) -> str:
         """Have a collapsed device back; the note that tells how.
@@ -564,6 +573,21 @@ class LabMeasurer(Measurer):
             self.asking(device.confirm_standing)
         count, strays = self.asking(device.count), self.asking(device.strays)
         return _Found(count, strays, self.asking(device.faults))
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A trial that is over.
+
+    Attributes:
+        outcome: how it ended.
+        evidence: what it left; None = it was never begun.
+        device_error: what the device's controls said instead of answering; empty = they answered.
+    """
+
+    outcome: TrialOutcome
+    evidence: Evidence | None = None
+    device_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the evidence of a trial to its outcome, and to the record that is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from natgauge.bench.evidence import SOCKET, Evidence
+from natgauge.counts import (
+    counts_of,
+    delays_by_direction,
+    device_stalled_seconds,
+    facts_of,
+    phase2_counts,
+    stalls_of,
+)
+from natgauge.facts import TrialEvidence
+from natgauge.measurer import MOST_TOGETHER, Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.trials import phase1_of
+from natgauge.verdicts import judge
+from natgauge.words import Placement
+
+#: Stands for phase 1 in trials that have none.
+_NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
+
+
+def judged(
+    evidence: Evidence, plan: TrialPlan, placement: Placement, table_limit: int | None, *, taps: bool = False
+) -> TrialOutcome:
+    """The verdict on a trial, with its counts and delays.
+
+    Args:
+        evidence: what the trial left.
+        plan: what was tried.
+        placement: of the lab.
+        table_limit: the most connections the device is set to hold; None where unknown.
+        taps: the tester's ports are taps of a guest.
+    """
+    result = evidence.result
+    phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
+    phase2 = phase2_counts(result)
+    judgement = judge(
+        TrialEvidence(
+            placement=placement,
+            connections=0 if plan.stateless else plan.connections,
+            stored=result.state_table.stored,
+            phase1=phase1,
+            phase2=phase2,
+            preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
+            each_once=plan.order != "with-replacement",
+            table_count_before=evidence.count_before,
+            table_count_after=evidence.count_after,
+            table_limit=table_limit,
+            strays=evidence.strays,
+            cpus=stalls_of(result),
+            ports={
+                "Initiator": facts_of(result.ports.initiator, tap=taps),
+                "Responder": facts_of(result.ports.responder, tap=taps),
+            },
+            dropped_before=evidence.dropped_before,
+            dropped_after=evidence.dropped_after,
+            lag_share=plan.lag_share,
+            loss_tolerance=plan.loss_tolerance,
+            device_alive=None if evidence.device_error is None else not evidence.device_error,
+            device_error=evidence.device_error or "",
+            forwards=evidence.forwards,
+            unprobed=evidence.unprobed,
+            restarted=plan.restart_at_seconds is not None,
+            server_dropped=evidence.server_refused.get(SOCKET, 0),
+        )
+    )
+    return TrialOutcome(
+        verdict=judgement.verdict,
+        reason=judgement.reason,
+        phase1=phase1,
+        phase2=phase2,
+        stored=result.state_table.stored,
+        table_count=evidence.count_after,
+        delays=delays_by_direction(result, _frames_together(evidence) if placement == "shared" else None),
+        restart=evidence.restart,
+        disturbed=judgement.disturbed,
+        excused=judgement.excused,
+        excused_frames=judgement.excused_frames,
+        excused_by_direction=dict(judgement.excused_by_direction),
+        device_stalled_seconds=device_stalled_seconds(result),
+        limited_by=judgement.limited_by,
+        failed_phase=judgement.failed_phase,
+        notes=(
+            *judgement.notes,
+            *_fault_notes("device", evidence.faults),
+            *_fault_notes("server", evidence.server_refused),
+            *_background_notes(phase2),
+            *_query_notes(phase2),
+        ),
+    )
+
+
+def record_of(  # noqa: PLR0913 - what is kept of a trial
+    plan: TrialPlan,
+    outcome: TrialOutcome,
+    evidence: Evidence | None,
+    *,
+    placement: Placement,
+    began: float,
+    seconds: float,
+) -> Mapping[str, object]:
+    """The trial as it is kept.
+
+    Args:
+        plan: what was tried.
+        outcome: how it ended.
+        evidence: what it left; None = it was never begun.
+        placement: of the lab.
+        began: seconds since 1970.
+        seconds: it took in all.
+    """
+    common = {**_judgement(outcome), "began": began, "seconds": seconds, "placement": placement, "plan": plan}
+    if evidence is None:
+        return {**common, "request": None, "result": None}
+    return {
+        **common,
+        "device_count_before": evidence.count_before,
+        "device_count_after": evidence.count_after,
+        "device_faults": evidence.faults,
+        "server_refused": evidence.server_refused,
+        "forwards_afterwards": evidence.forwards,
+        "restart": evidence.restart,
+        "dropped": evidence.dropped,
+        "request": evidence.request,
+        "result": evidence.result,
+    }
+
+
+def _frames_together(evidence: Evidence) -> int:
+    """Frames that leave together."""
+    return evidence.request.senders.batch or MOST_TOGETHER
+
+
+def _judgement(outcome: TrialOutcome) -> dict[str, object]:
+    names: tuple[str, ...] = (
+        "verdict",
+        "reason",
+        "limited_by",
+        "disturbed",
+        "excused",
+        "excused_frames",
+        "asked_again",
+    )
+    names = (*names, "notes", "failed_phase")
+    return {name: getattr(outcome, name) for name in names}
+
+
+def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Which part of a loss was native IPv6."""
+    return [
+        f"{counts.background - counts.background_received} of {counts.background} background frames from the "
+        f"{direction.value.capitalize()} were lost"
+        for direction, counts in phase2.items()
+        if counts.background_received < counts.background
+    ]
+
+
+def _query_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
+    """Which way queries were lost, where answers were missing."""
+    return [
+        f"{counts.lost} of {counts.offered} queries were not answered right and in time: {counts.questions} had come "
+        f"to the far side, {counts.wrong_answers} were answered wrong, {counts.late} late"
+        for counts in phase2.values()
+        if counts.questions is not None and counts.lost
+    ]
+
+
+def _fault_notes(who: str, faults: Mapping[str, int]) -> list[str]:
+    return [f"the {who} counted {number} x {name}" for name, number in faults.items() if number > 0]
