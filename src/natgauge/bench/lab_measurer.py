@@ -16,8 +16,8 @@ from natgauge.bench.judging import judged, record_of
 from natgauge.bench.needs import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.bench.pacing import learned, pacing
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
-from natgauge.bench.restart import RestartInTrial
 from natgauge.bench.traffic import TrafficPlan
+from natgauge.bench.trial_run import NOT_OURS, TrialRun, emptied
 from natgauge.bench.watch import Silent, Watch
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
@@ -28,7 +28,6 @@ from natgauge.measurer import (
     Delays,
     Direction,
     Measurer,
-    Restart,
     TearDown,
     TrialOutcome,
     TrialPlan,
@@ -65,8 +64,6 @@ DEVICE_ABILITIES: Final = frozenset(
 MOST_SILENT: Final = 5
 #: Seconds before each further look whether a device has come back that cannot be started anew: it may boot by itself.
 LOOK_AGAIN: Final = (1.0, 5.0, 20.0)
-#: How labs name the tester's own ports.
-_TESTER_PLACES: Final = ("initiator port", "responder port")
 
 
 #: Counts of a trial of which no frame was sent.
@@ -332,7 +329,7 @@ class LabMeasurer(Measurer):
     def _emptied_again(self, evidence: Evidence) -> Evidence:
         """Empty the device's table, so that it has room for single frames; the evidence tells if its controls fail."""
         try:
-            self._empty()
+            emptied(self.device, self.asking)
         except NotEmptyError:
             # It may forward all the same, which the frames show.
             return evidence
@@ -442,7 +439,7 @@ class LabMeasurer(Measurer):
 
     def _played(self) -> DeviceControl:
         if self.device is None:
-            raise UsageError("this device is not ours, so it cannot be told to do that; choose another metric")
+            raise UsageError(NOT_OURS)
         return self.device
 
     def check_forwarding(self) -> None:
@@ -462,7 +459,7 @@ class LabMeasurer(Measurer):
             self.own_drops = {}
             evidence = self._perform(request)
             self.own_drops = {place: min(count, len(request.senders.cpus)) for place, count in evidence.dropped.items()}
-            self._empty()
+            emptied(self.device, self.asking)
             if forwarding.whole(evidence.result, last=tried == forwarding.HANDFULS, faults=evidence.faults):
                 return
             self.number += 1
@@ -481,57 +478,14 @@ class LabMeasurer(Measurer):
         return requests.of(plan, self.number, pace)
 
     def _perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Evidence:
-        count_before = self._empty()
-        if settle:
-            self.sleep(settle)
-        faults_before = self._faults()
-        dropped_before = self._dropped()
-        refused_before = self._refused()
-        if restart_at is None:
-            result, restart, error = self._run(request, self.watch.running), None, ""
-        else:
-            result, restart, error = self._run_restarting(request, restart_at)
-        dropped_after = self._dropped()
-        if self.server is not None:
-            self.server.confirm_standing()
-        refused = {cause: number - refused_before.get(cause, 0) for cause, number in self._refused().items()}
-        found = _Found()
-        if self.device is not None and not error:
-            try:
-                found = self._look_after(self.device, result)
-            except NatgaugeError as failed:
-                error = str(failed)
-        faults = {name: number - faults_before.get(name, 0) for name, number in found.faults.items()}
-        return Evidence(
-            request=request,
-            result=result,
-            count_before=count_before,
-            count_after=found.count,
-            strays=found.strays,
-            dropped_before={
-                place: before + min(self.own_drops.get(place, 0), max(dropped_after.get(place, before) - before, 0))
-                for place, before in dropped_before.items()
-            },
-            dropped_after=dropped_after,
-            faults=faults,
-            server_refused=refused,
-            device_error=None if self.device is None else error,
-            restart=restart,
+        """Run a trial, as `TrialRun.perform` does."""
+        run = TrialRun(
+            self.place, self.device, self.server, self.asking, self._run, self.watch.running, self.own_drops, self.sleep
         )
+        return run.perform(request, restart_at, settle)
 
     def _run(self, request: TrialRequest, told: Callable[[Progress], None]) -> TrialResult:
         return self.runner(request, told, longest_seconds(request) + SLACK_SECONDS)
-
-    def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
-        """Run a trial with a restart; the last is what the device said if it did not come back."""
-
-        def told(progress: Progress) -> None:
-            restarting.look(progress)
-            self.watch.running(progress)
-
-        with RestartInTrial(self._played().restart_under_load, seconds) as restarting:
-            result = self._run(request, told)
-        return result, restarting.ended(), restarting.said
 
     def _refuse_long(self, request: TrialRequest) -> None:
         """No entry may expire while it is needed (RFC 9693 section 4.4)."""
@@ -542,37 +496,6 @@ class LabMeasurer(Measurer):
                 f"{request.nominal_seconds:.1f} s, but the device forgets connections after {timeout} s; give it a "
                 "longer time-out (--udp-timeout; on a wire by its own means) or fewer connections"
             )
-
-    def _faults(self) -> Mapping[str, int]:
-        return {} if self.device is None else self.asking(self.device.faults)
-
-    def _refused(self) -> Mapping[str, int]:
-        return {} if self.server is None else self.server.refused()
-
-    def _dropped(self) -> dict[str, int]:
-        """Drops at the device's places; those at the tester's own ports are in the engine's result already."""
-        return {place: count for place, count in self.place.dropped().items() if not place.startswith(_TESTER_PLACES)}
-
-    def _empty(self) -> int | None:
-        """Each trial starts with an empty table (RFC 9693 section 4.4)."""
-        if self.device is None:
-            return None
-        self.asking(self.device.empty)
-        return self.asking(self.device.count)
-
-    def _look_after(self, device: DeviceControl, result: TrialResult) -> _Found:
-        """What the device says of itself after a trial.
-
-        Its time-outs were checked to outlast both phases. One whose controls answer although it is gone shows when
-        nothing comes back.
-
-        Raises:
-            NatgaugeError: it does not stand, or does not answer however often it is asked.
-        """
-        if not received_in_all(streams_of(result)):
-            self.asking(device.confirm_standing)
-        count, strays = self.asking(device.count), self.asking(device.strays)
-        return _Found(count, strays, self.asking(device.faults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -588,15 +511,6 @@ class _Trial:
     outcome: TrialOutcome
     evidence: Evidence | None = None
     device_error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What a device says of itself after a trial: its count, that of parts that must hold nothing, its faults."""
-
-    count: int | None = None
-    strays: Mapping[str, int] = field(default_factory=dict)
-    faults: Mapping[str, int] = field(default_factory=dict)
 
 
 def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
