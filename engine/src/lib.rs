@@ -3,7 +3,6 @@
 //! a library so that the frame tests can load the same programs. The reference softwire in `softwire` is no part of it.
 
 pub mod comparison;
-pub mod constants;
 pub mod dns;
 pub mod failure;
 pub mod host;

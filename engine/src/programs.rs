@@ -15,7 +15,7 @@ use crate::port::{why_not_attached, Port};
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterSkel, TesterSkelBuilder};
-use crate::{constants, neighbour, netns};
+use crate::{neighbour, netns};
 
 pub mod floor;
 mod received;
@@ -126,7 +126,6 @@ impl<'obj> Programs<'obj> {
         senders: usize,
         table: Table,
     ) -> Outcome<Self> {
-        constants::install()?;
         let mut open = TesterSkelBuilder::default().open(place).map_err(|error| loading(&error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.plan = *plan;
