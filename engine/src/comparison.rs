@@ -2,74 +2,34 @@
 //! One round of a comparison: several devices up at once, visited in slices of a fraction of a millisecond that
 //! alternate. What slows the host down for longer than a block slows all of them alike, so ratios within a block stand.
 
+mod contestant;
 mod floor;
 
 use std::mem::MaybeUninit;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use libbpf_rs::OpenObject;
 
+use self::contestant::{LoadedContestant, Slice};
 use self::floor::Floor;
 use crate::failure::{Failure, Outcome};
 use crate::host;
-use crate::plan::{self, Keys};
-use crate::port::{self, Port};
-use crate::programs::Programs;
-use crate::report::{Block, ComparisonResult, ContestantCounts, StreamTally, VERSION};
+use crate::plan::Keys;
+use crate::report::{Block, ComparisonResult, VERSION};
 use crate::request::{Comparison, Contestant, Quantity};
-use crate::selftest;
-use crate::sender;
-use crate::shared::{BOTH, INITIATOR, PHASE1, PHASE2, RESPONDER, SIDES, STREAMS};
+use crate::shared::PHASE1;
 use crate::table::Table;
-use crate::tester::types;
-
-/// How long the last frames of a slice are waited for; a device that works on the sender's core has none left by then.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Connections that are opened in one call before the first slice, at least: a call has some 10 us of its own.
 const OPENED_TOGETHER: u32 = 512;
 
-/// One contestant with its programs.
-struct Visited<'a> {
-    contestant: &'a Contestant,
-    programs: Programs<'a>,
-    ports: [Port; SIDES],
-    frame: Vec<u8>,
-    /// Of each stream, over all slices so far.
-    made: [u64; STREAMS],
-    skipped: [u64; STREAMS],
-    received: u64,
-    lossy: bool,
-}
-
 /// One that was loaded in a thread of its own.
-struct Loaded<'a>(Visited<'a>);
+struct Sendable<'a>(LoadedContestant<'a>);
 
 // SAFETY: what libbpf keeps of programs and maps belongs to no thread, and the one that loaded them has ended when
 // another one gets them.
-unsafe impl Send for Loaded<'_> {}
-
-/// What a slice took.
-struct Slice {
-    ns: u64,
-    /// Not all frames had come when the call returned.
-    waited: bool,
-    /// The sender did nothing for more than 1 ms.
-    interrupted: bool,
-}
-
-impl Quantity {
-    /// Which streams its frames are of, by the side that sends.
-    fn streams(self) -> [Option<usize>; SIDES] {
-        match self {
-            Self::New => [Some(PHASE1), None],
-            Self::Up => [Some(PHASE2[INITIATOR]), None],
-            Self::Down => [None, Some(PHASE2[RESPONDER])],
-            Self::Both => PHASE2.map(Some),
-        }
-    }
-}
+unsafe impl Send for Sendable<'_> {}
 
 /// Run the whole round.
 pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult> {
@@ -87,7 +47,7 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
     Ok(ComparisonResult {
         version: VERSION,
         engine: env!("CARGO_PKG_VERSION"),
-        contestants: all.iter().map(Visited::counts).collect(),
+        contestants: all.iter().map(LoadedContestant::counts).collect(),
         floor: round.floor.map(|floor| floor.counts),
         blocks,
         wall_ns: began.elapsed().as_nanos() as u64,
@@ -95,18 +55,21 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
 }
 
 /// Load all side by side: what takes the time is waiting for all CPUs, again and again.
-fn load<'a>(contestants: &'a [Contestant], places: &'a mut [MaybeUninit<OpenObject>]) -> Outcome<Vec<Visited<'a>>> {
+fn load<'a>(
+    contestants: &'a [Contestant],
+    places: &'a mut [MaybeUninit<OpenObject>],
+) -> Outcome<Vec<LoadedContestant<'a>>> {
     // Each by itself would find the others' room still free.
     Table::check(contestants.iter().map(|contestant| &contestant.trial))?;
     thread::scope(|scope| {
         let loading: Vec<_> = contestants
             .iter()
             .zip(places)
-            .map(|(contestant, place)| scope.spawn(move || Visited::load(contestant, place).map(Loaded)))
+            .map(|(contestant, place)| scope.spawn(move || LoadedContestant::load(contestant, place).map(Sendable)))
             .collect();
         let loaded = loading.into_iter().zip(contestants).map(|(loader, contestant)| {
             let broke = |_| Err(Failure::Broke("the thread that loads its programs broke".into()));
-            loader.join().unwrap_or_else(broke).map(|Loaded(one)| one).map_err(|failure| named(contestant, failure))
+            loader.join().unwrap_or_else(broke).map(|Sendable(one)| one).map_err(|failure| named(contestant, failure))
         });
         // Each is waited for, whatever became of the others.
         loaded.collect::<Vec<_>>().into_iter().collect()
@@ -123,112 +86,6 @@ fn named(contestant: &Contestant, failure: Failure) -> Failure {
     }
 }
 
-/// What a call that sent a slice came to.
-fn took(cpu: usize, sent: Result<(), i32>) -> Outcome<()> {
-    match sent {
-        Ok(()) => Ok(()),
-        Err(libc::EINTR) => Err(Failure::Broke("interrupted".into())),
-        Err(error) => Err(sender::refused(cpu, error)),
-    }
-}
-
-impl<'a> Visited<'a> {
-    fn load(contestant: &'a Contestant, place: &'a mut MaybeUninit<OpenObject>) -> Outcome<Self> {
-        let request = &contestant.trial;
-        let ports = port::both(request)?;
-        let plan = plan::build(request, BOTH.map(|side| (ports[side].mac.0, ports[side].gateway.0)));
-        let mut programs = Programs::load(place, &plan, 1, Table::make(request)?)?;
-        programs.attach(&ports)?;
-        selftest::run(&programs, &ports, &request.senders.cpus)?;
-        programs.clear_received()?;
-        programs.control.open((1 << STREAMS) - 1);
-        let frame = vec![0; request.longest_octets() as usize];
-        let (made, skipped) = ([0; STREAMS], [0; STREAMS]);
-        Ok(Self { contestant, programs, ports, frame, made, skipped, received: 0, lossy: false })
-    }
-
-    /// Make so many frames without pacing, and go on when all of them are back.
-    fn send(&mut self, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
-        let (cpu, streams) = (comparison.cpu, quantity.streams());
-        let both = streams.iter().flatten().count() == SIDES;
-        let mut state = types::sender { senders: 1, active: 1, ..Default::default() };
-        for side in BOTH {
-            let Some(stream) = streams[side] else { continue };
-            // With both, one in turn; an odd one is the Initiator's.
-            let share = if both { (frames + u32::from(side == INITIATOR)) / 2 } else { frames };
-            let schedule = &mut state.schedule[side];
-            (schedule.made, schedule.skipped) = (self.made[stream], self.skipped[stream]);
-            schedule.frames = schedule.made + schedule.skipped + u64::from(share);
-            // Due at once, in turn.
-            schedule.interval = 1;
-            schedule.step_at = u64::MAX;
-            state.stream[side] = types::stream(stream as u32);
-        }
-        state.start_ns = host::now_ns();
-        self.programs.set_senders(&[(cpu, state)])?;
-        let from = host::now_ns();
-        let sent = sender::run(self.programs.generator(), &self.frame, frames as i32, comparison.batch);
-        let mut to = host::now_ns();
-        took(cpu, sent)?;
-        let state = self.programs.senders().get(cpu).copied().unwrap_or_default();
-        let mut wanted = self.received;
-        for side in BOTH {
-            let Some(stream) = streams[side] else { continue };
-            wanted += state.schedule[side].made - self.made[stream];
-            (self.made[stream], self.skipped[stream]) = (state.schedule[side].made, state.schedule[side].skipped);
-        }
-        let patience = Instant::now() + if self.lossy { Duration::ZERO } else { PATIENCE };
-        let mut waited = false;
-        loop {
-            self.received = self.programs.received().tally.iter().map(|tally| tally.received).sum();
-            if self.received >= wanted {
-                break;
-            }
-            if Instant::now() >= patience {
-                self.lossy = true;
-                break;
-            }
-            waited = true;
-        }
-        if waited {
-            to = host::now_ns();
-        }
-        Ok(Slice { ns: to - from, waited, interrupted: state.stalls > 0 })
-    }
-
-    fn counts(&self) -> ContestantCounts {
-        let (received, offered) = (self.programs.received(), self.programs.offered());
-        let stream = |number: usize| {
-            let tally = &received.tally[number];
-            StreamTally {
-                made_frames: self.made[number],
-                received_frames: tally.received,
-                duplicates: tally.duplicates,
-                reordered: tally.reordered,
-                late: tally.late,
-                damaged: tally.damaged,
-                untranslated: tally.untranslated,
-                mistranslated: tally.mistranslated,
-                skipped: self.skipped[number],
-            }
-        };
-        ContestantCounts {
-            name: self.contestant.name.clone(),
-            mark: self.contestant.trial.mark,
-            new: stream(PHASE1),
-            initiator: stream(PHASE2[INITIATOR]),
-            responder: stream(PHASE2[RESPONDER]),
-            stored: received.stored,
-            remapped: received.remapped,
-            damaged_unmarked: received.damaged_unmarked.iter().sum(),
-            foreign: received.foreign.iter().sum(),
-            offered_frames: offered.iter().map(|port| port.accepted).sum(),
-            refused_frames: offered.iter().map(|port| port.refused + port.redirect_errors).sum(),
-            gateway_macs: BOTH.map(|side| self.ports[side].gateway.to_string()).to_vec(),
-        }
-    }
-}
-
 struct Round<'a> {
     comparison: &'a Comparison,
     began: Instant,
@@ -238,7 +95,7 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// First the connections, then all other quantities in turn, a block each.
-    fn blocks(&mut self, all: &mut [Visited]) -> Outcome<Vec<Block>> {
+    fn blocks(&mut self, all: &mut [LoadedContestant]) -> Outcome<Vec<Block>> {
         let slices = &self.comparison.slices;
         self.open(all, slices.opened())?;
         let mut blocks = Vec::new();
@@ -257,8 +114,8 @@ impl Round<'_> {
 
     /// Open all connections but each contestant's last ones, in turn: devices that share a table, as those of one kernel
     /// share the buckets of its connection tracking, would otherwise find the first one's entries behind all others.
-    fn open(&mut self, all: &mut [Visited], last: u64) -> Outcome<()> {
-        let left = |one: &Visited| one.contestant.trial.connections.saturating_sub(last + one.made[PHASE1]);
+    fn open(&mut self, all: &mut [LoadedContestant], last: u64) -> Outcome<()> {
+        let left = |one: &LoadedContestant| one.contestant.trial.connections.saturating_sub(last + one.made[PHASE1]);
         while all.iter().any(|one| left(one) > 0) {
             for at in self.order(all.len()) {
                 self.may_go_on()?;
@@ -272,7 +129,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    fn block(&mut self, all: &mut [Visited], quantity: Quantity) -> Outcome<Block> {
+    fn block(&mut self, all: &mut [LoadedContestant], quantity: Quantity) -> Outcome<Block> {
         let order = self.order(all.len() + usize::from(self.floor.is_some()));
         let (mut ns, mut waited, mut interrupted) = (Vec::with_capacity(2 * all.len()), 0, 0);
         for &at in order.iter().chain(order.iter().rev()) {
@@ -286,7 +143,7 @@ impl Round<'_> {
     }
 
     /// One slice, behind the frames that lead it.
-    fn visit(&mut self, all: &mut [Visited], at: usize, quantity: Quantity) -> Outcome<Slice> {
+    fn visit(&mut self, all: &mut [LoadedContestant], at: usize, quantity: Quantity) -> Outcome<Slice> {
         let slices = &self.comparison.slices;
         if slices.lead > 0 {
             self.send(all, at, quantity, slices.lead)?;
@@ -295,7 +152,7 @@ impl Round<'_> {
     }
 
     /// Frames through a contestant; behind the last one comes the floor.
-    fn send(&mut self, all: &mut [Visited], at: usize, quantity: Quantity, frames: u32) -> Outcome<Slice> {
+    fn send(&mut self, all: &mut [LoadedContestant], at: usize, quantity: Quantity, frames: u32) -> Outcome<Slice> {
         match (all.get_mut(at), &mut self.floor) {
             (None, Some(floor)) => floor.send(&mut all[floor.below], self.comparison, quantity, frames),
             _ => {

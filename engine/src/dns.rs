@@ -2,7 +2,9 @@
 //! What a trial's frames say when the Initiator asks and the Responder answers: messages of the DNS (RFC 1035 section
 //! 4), whole but for an identifier and the letters in which the frame programs write the tag.
 
-use crate::request::Query;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::shared::{LETTERS_AT, MESSAGE_WORDS, TAG_OCTETS};
 use crate::tester::types;
 
@@ -24,6 +26,25 @@ const TTL_SECONDS: u32 = 60;
 const ADDRESS4: [u8; 4] = [198, 18, 0, 53];
 /// Of the prefix for benchmarks (RFC 5180 section 8).
 const ADDRESS6: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x53];
+
+/// What a DNS query asks for (RFC 1035, RFC 3596).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names of record types")]
+pub enum Query {
+    A,
+    Aaaa,
+}
+
+impl Query {
+    /// As the DNS numbers it.
+    pub fn record_type(self) -> u16 {
+        match self {
+            Self::A => 1,
+            Self::Aaaa => 28,
+        }
+    }
+}
 
 /// One kind of message, and which of its bits must be so.
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@
 pub mod comparison;
 pub mod dns;
 pub mod failure;
+pub mod flow;
 pub mod host;
 pub mod losses;
 pub mod neighbour;

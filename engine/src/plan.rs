@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a request to the load-time constants of the frame programs.
 
-use crate::dns::Message;
-use crate::request::{halves, AddressRange, Family, Order, Query, Reading, Request, Source, Transport, ETHERNET};
+use crate::dns::{Message, Query};
+use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source, Transport, ETHERNET};
 use crate::shared::{
     ANSWER, INITIATOR, PAYLOADS, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, QUESTION, RESPONDER, SIDES,
     STREAMS,

@@ -10,7 +10,6 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 
 use crate::failure::{Failure, Outcome};
-use crate::losses::Window;
 use crate::port::{why_not_attached, Port};
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
@@ -19,8 +18,10 @@ use crate::{neighbour, netns};
 
 pub mod floor;
 mod received;
+mod window;
 
 pub use received::Received;
+pub use window::Window;
 
 /// One word of the programs' shared memory, read and written while they run.
 #[derive(Clone, Copy)]

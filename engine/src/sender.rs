@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::failure::{Failure, Outcome};
+use crate::flow::{fastest, Flow};
 use crate::host;
 use crate::programs::Control;
 use crate::shared::DUE_FRACTION;
@@ -15,57 +16,6 @@ use crate::tester::types;
 /// Program runs in one call. A run takes 30 ns or more, so a sender notices the end within milliseconds; a call costs
 /// about 10 us because the generator stays attached elsewhere.
 const CHUNK: i32 = 1 << 16;
-
-/// One direction's part of a phase.
-#[derive(Debug, Clone, Copy)]
-pub struct Flow {
-    /// Which side sends.
-    pub side: usize,
-    /// Which stream its frames belong to.
-    pub stream: usize,
-    /// Frames of all senders together.
-    pub frames: u64,
-    /// Frames/s of all senders together.
-    pub rate: f64,
-    /// What follows without a pause.
-    pub step: Option<Step>,
-}
-
-/// The frames of a flow that are sent at another rate.
-#[derive(Debug, Clone, Copy)]
-pub struct Step {
-    /// Frames of all senders together.
-    pub frames: u64,
-    /// Frames/s of all senders together.
-    pub rate: f64,
-}
-
-impl Flow {
-    /// Frames in all.
-    pub fn intended(&self) -> u64 {
-        self.frames + self.step.map_or(0, |step| step.frames)
-    }
-
-    /// When frame `number` of all senders' frames is due, ns since the start.
-    pub fn due_ns(&self, number: u64) -> f64 {
-        match self.step {
-            Some(step) if number > self.frames => {
-                1e9 * (self.frames as f64 / self.rate + (number - self.frames) as f64 / step.rate)
-            }
-            _ => 1e9 * number as f64 / self.rate,
-        }
-    }
-
-    /// Frames that are due before a time, ns since the start.
-    pub fn due_before(&self, ns: f64) -> u64 {
-        let first = 1e9 * self.frames as f64 / self.rate;
-        let due = match self.step {
-            Some(step) if ns > first => self.frames as f64 + (ns - first) / 1e9 * step.rate,
-            _ => ns / 1e9 * self.rate,
-        };
-        (due.ceil() as u64).min(self.intended())
-    }
-}
 
 /// Runs one BPF program as live frames.
 pub fn run(program: RawFd, frame: &[u8], repeat: i32, batch: u32) -> Result<(), i32> {
@@ -97,11 +47,6 @@ pub struct CatchUp {
     pub percent: Option<u64>,
     /// A sender makes up for so many frames at once.
     pub frames: u32,
-}
-
-/// Frames/s of all flows and senders together, the faster ones of those with a step.
-pub fn fastest(flows: &[Flow]) -> f64 {
-    flows.iter().map(|flow| flow.step.map_or(flow.rate, |step| step.rate.max(flow.rate))).sum()
 }
 
 /// The state a sender starts a phase with: frame i of all is sent by sender i modulo their number, at i / rate.
@@ -183,6 +128,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::Step;
     use crate::shared::{INITIATOR, PHASE1};
 
     const FLOW: Flow = Flow { side: INITIATOR, stream: PHASE1, frames: 1000, rate: 1e6, step: None };

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
+use crate::flow::{Flow, Step};
 use crate::host::{self, Stall, Stalls, Steps, Watcher};
 use crate::losses;
 use crate::plan;
@@ -18,7 +19,7 @@ use crate::report::{Line, PhaseName, Progress, TrialResult};
 use crate::request::{self, Request};
 use crate::run_time::Timing;
 use crate::selftest;
-use crate::sender::{self, CatchUp, Flow, Sender, Step};
+use crate::sender::{self, CatchUp, Sender};
 use crate::shared::{BOTH, INITIATOR, PHASE1, PHASE2, RESPONDER, SIDES};
 use crate::table::Table;
 use crate::tester::types;

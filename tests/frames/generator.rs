@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::mem::{offset_of, MaybeUninit};
 use std::net::IpAddr;
 
-use natgauge_engine::sender::Flow;
+use natgauge_engine::flow::Flow;
 use natgauge_engine::shared::{PHASE1, PHASE2_RESPONDER, RESPONDER, TAG_OCTETS};
 use natgauge_engine::tester::types;
 

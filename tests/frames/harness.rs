@@ -5,9 +5,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 
 use libbpf_rs::OpenObject;
+use natgauge_engine::flow::Flow;
 use natgauge_engine::programs::{Programs, Received};
 use natgauge_engine::request::{self, Request};
-use natgauge_engine::sender::{self, Flow};
+use natgauge_engine::sender;
 use natgauge_engine::shared::{BOTH, INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
 use natgauge_engine::table::Table;
 use natgauge_engine::{host, plan};

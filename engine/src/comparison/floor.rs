@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::{Slice, Visited, PATIENCE};
+use super::contestant::{took, LoadedContestant, Slice, PATIENCE};
 use crate::failure::Outcome;
 use crate::host;
 use crate::port::Port;
@@ -24,14 +24,14 @@ pub struct Floor {
 
 impl Floor {
     /// Below this contestant.
-    pub fn lay(below: usize, one: &mut Visited) -> Outcome<Self> {
+    pub fn lay(below: usize, one: &mut LoadedContestant) -> Outcome<Self> {
         Ok(Self { below, _held: one.programs.hold_floor()?, counts: FloorCounts::default() })
     }
 
     /// So many frames of the contestant's length, and go on when all have come.
     pub fn send(
         &mut self,
-        one: &mut Visited,
+        one: &mut LoadedContestant,
         comparison: &Comparison,
         quantity: Quantity,
         frames: u32,
@@ -42,7 +42,7 @@ impl Floor {
         let from = host::now_ns();
         let sent = sender::run(one.programs.redirector(), &one.frame, frames as i32, comparison.batch);
         let mut to = host::now_ns();
-        super::took(comparison.cpu, sent)?;
+        took(comparison.cpu, sent)?;
         let patience = Instant::now() + PATIENCE;
         let mut waited = false;
         let came = loop {

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounds::{Text, Whole, MOST_CPUS};
+use super::document::{check_shape, document, typed};
 use super::model::{default_batch, Limits, Request};
+use super::trial::check as check_trial;
 use crate::failure::{Failure, Outcome};
 
 /// Of the agreement.
@@ -108,14 +110,14 @@ pub const BEYOND_COMPARISON: [&str; 4] = [
 
 /// Read a comparison and check every rule that needs no interface.
 pub fn parse(text: &[u8]) -> Outcome<Comparison> {
-    let value = super::document(text, "comparison request", VERSION)?;
+    let value = document(text, "comparison request", VERSION)?;
     // Lists in place of objects are looked for in each trial by itself, by its own rules.
     for one in value.get("contestants").and_then(Value::as_array).into_iter().flatten() {
         if let Some(trial) = one.get("trial") {
-            super::check_shape("", trial).map_err(|failure| within(one, failure))?;
+            check_shape("", trial).map_err(|failure| within(one, failure))?;
         }
     }
-    let comparison = super::typed(text)?;
+    let comparison = typed(text)?;
     check(&comparison)?;
     Ok(comparison)
 }
@@ -137,7 +139,7 @@ fn check(comparison: &Comparison) -> Outcome<()> {
     }
     for Contestant { name, trial } in contestants {
         let named = |failure: Failure| Failure::Request(format!("{name}: {failure}"));
-        super::check(trial).map_err(named)?;
+        check_trial(trial).map_err(named)?;
         if trial.senders.cpus != [comparison.cpu] {
             return Err(named(Failure::field("senders.cpus", format!("{:?}", trial.senders.cpus), alone)));
         }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::bounds::Whole;
-use crate::dns::Message;
+use crate::dns::{Message, Query};
 use crate::shared::TAG_OCTETS;
 
 /// Octets of an Ethernet frame's check sequence.
@@ -53,24 +53,6 @@ impl Family {
 pub enum SideName {
     Initiator,
     Responder,
-}
-
-/// What a DNS query asks for (RFC 1035, RFC 3596).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Query {
-    A,
-    Aaaa,
-}
-
-impl Query {
-    /// As the DNS numbers it.
-    pub fn record_type(self) -> u16 {
-        match self {
-            Self::A => 1,
-            Self::Aaaa => 28,
-        }
-    }
 }
 
 /// How long frames are, and what they say.

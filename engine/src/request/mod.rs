@@ -1,95 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading a trial request: the text, then each field, then the rules between fields; nothing is touched meanwhile.
+//! Requests: their types, their rules, and how they are read. Reading touches no interface.
 
 mod addresses;
 mod beyond;
 mod beyond_texts;
 mod bounds;
 mod comparison;
+mod document;
 mod frame;
 mod model;
 mod rules;
-
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-
-use crate::failure::{Failure, Outcome};
+mod trial;
 
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
 pub use beyond_texts::BEYOND_SCHEMA;
 pub use comparison::{parse as parse_comparison, Comparison, Contestant, Quantity, BEYOND_COMPARISON};
-pub use frame::{Family, Frame, Query, SideName, Transport, ETHERNET, FCS};
+pub use document::LONGEST;
+pub use frame::{Family, Frame, SideName, Transport, ETHERNET, FCS};
 pub use model::{
     Background, DelaySamples, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading, Request, Responder,
     ResponderStream, Senders, Source, Step, Stream, Translation, VERSION,
 };
 pub use rules::RULES;
-
-/// Most octets a request may have; a valid one has about 2 thousand.
-pub const LONGEST: usize = 1 << 20;
-/// The fields that hold a list. serde would take one for any object, its fields in their order.
-const LISTS: [&str; 2] = ["senders.cpus", "watch_cpus"];
-
-/// Read a request and check every rule that needs no interface.
-pub fn parse(text: &[u8]) -> Outcome<Request> {
-    check_shape("", &document(text, "trial request", VERSION)?)?;
-    let request = typed(text)?;
-    check(&request)?;
-    Ok(request)
-}
-
-/// What was sent, whatever it is, if it is JSON of this version.
-fn document(text: &[u8], what: &str, version: u64) -> Outcome<Value> {
-    if text.len() > LONGEST {
-        return Err(Failure::Request(format!("request: longer than {LONGEST} octets: send one JSON object")));
-    }
-    let value: Value = serde_json::from_slice(text)
-        .map_err(|error| Failure::Request(format!("request: not a valid {what}: {error}")))?;
-    match value.get("version").filter(|found| found.as_f64() != Some(version as f64)) {
-        Some(found) => Err(Failure::field("version", found, &format!("this engine reads version {version}"))),
-        None => Ok(value),
-    }
-}
-
-/// Every field in its type and bounds.
-fn typed<T: DeserializeOwned>(text: &[u8]) -> Outcome<T> {
-    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map_err(|error| wrong(&error))
-}
-
-/// The rules between fields.
-fn check(request: &Request) -> Outcome<()> {
-    rules::check(request)?;
-    beyond::check(request)
-}
-
-/// What no field may be: null, and a list in place of an object.
-fn check_shape(path: &str, value: &Value) -> Outcome<()> {
-    match value {
-        Value::Null => Err(Failure::field(name(path), "null", "leave the field out instead")),
-        Value::Array(_) if !LISTS.contains(&path) => {
-            Err(Failure::field(name(path), "a list", "must be an object: give its fields by name"))
-        }
-        Value::Object(fields) => fields.iter().try_for_each(|(name, value)| match path {
-            "" => check_shape(name, value),
-            _ => check_shape(&format!("{path}.{name}"), value),
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The field, then what serde says of it, without the place in a text that has no lines.
-fn wrong(error: &serde_path_to_error::Error<serde_json::Error>) -> Failure {
-    let (path, error) = (error.path().to_string(), error.inner());
-    let said = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let said = said.strip_suffix(&place).unwrap_or(&said);
-    Failure::Request(format!("{}: {said}", name(path.trim_start_matches('.'))))
-}
-
-fn name(path: &str) -> &str {
-    if path.is_empty() {
-        "request"
-    } else {
-        path
-    }
-}
+pub use trial::parse;

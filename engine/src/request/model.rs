@@ -390,3 +390,16 @@ impl Request {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_before_a_frame_are_those_that_were_timed() {
+        let samples = DelaySamples { from_ms: 60, frames: 4 };
+        // At 1,000/s the frames 60, 70, 80 and 90 of 100.
+        let timed = [0, 60, 61, 70, 71, 95, 100].map(|number| samples.before(number, 1_000.0, 100));
+        assert_eq!(timed, [0, 0, 1, 1, 2, 4, 4]);
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
 use crate::losses::Excuses;
 use crate::port::{Drops, Port};
@@ -12,7 +13,6 @@ use crate::report::{
     Variation,
 };
 use crate::request::FCS;
-use crate::sender::Flow;
 use crate::shared::{
     DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, SIDES,
 };

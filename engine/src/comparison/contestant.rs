@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One contestant of a comparison: its frame programs, and slices of its frames.
+
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::OpenObject;
+
+use crate::failure::{Failure, Outcome};
+use crate::host;
+use crate::plan;
+use crate::port::{self, Port};
+use crate::programs::Programs;
+use crate::report::{ContestantCounts, StreamTally};
+use crate::request::{Comparison, Contestant, Quantity};
+use crate::selftest;
+use crate::sender;
+use crate::shared::{BOTH, INITIATOR, PHASE1, PHASE2, RESPONDER, SIDES, STREAMS};
+use crate::table::Table;
+use crate::tester::types;
+
+/// How long the last frames of a slice are waited for; a device that works on the sender's core has none left by then.
+pub const PATIENCE: Duration = Duration::from_millis(20);
+
+/// One contestant with its programs.
+pub struct LoadedContestant<'a> {
+    pub contestant: &'a Contestant,
+    pub programs: Programs<'a>,
+    pub ports: [Port; SIDES],
+    pub frame: Vec<u8>,
+    /// Of each stream, over all slices so far.
+    pub made: [u64; STREAMS],
+    skipped: [u64; STREAMS],
+    received: u64,
+    lossy: bool,
+}
+
+/// What a slice took.
+pub struct Slice {
+    pub ns: u64,
+    /// Not all frames had come when the call returned.
+    pub waited: bool,
+    /// The sender did nothing for more than 1 ms.
+    pub interrupted: bool,
+}
+
+impl Quantity {
+    /// Which streams its frames are of, by the side that sends.
+    pub fn streams(self) -> [Option<usize>; SIDES] {
+        match self {
+            Self::New => [Some(PHASE1), None],
+            Self::Up => [Some(PHASE2[INITIATOR]), None],
+            Self::Down => [None, Some(PHASE2[RESPONDER])],
+            Self::Both => PHASE2.map(Some),
+        }
+    }
+}
+
+/// What a call that sent a slice came to.
+pub fn took(cpu: usize, sent: Result<(), i32>) -> Outcome<()> {
+    match sent {
+        Ok(()) => Ok(()),
+        Err(libc::EINTR) => Err(Failure::Broke("interrupted".into())),
+        Err(error) => Err(sender::refused(cpu, error)),
+    }
+}
+
+impl<'a> LoadedContestant<'a> {
+    pub fn load(contestant: &'a Contestant, place: &'a mut MaybeUninit<OpenObject>) -> Outcome<Self> {
+        let request = &contestant.trial;
+        let ports = port::both(request)?;
+        let plan = plan::build(request, BOTH.map(|side| (ports[side].mac.0, ports[side].gateway.0)));
+        let mut programs = Programs::load(place, &plan, 1, Table::make(request)?)?;
+        programs.attach(&ports)?;
+        selftest::run(&programs, &ports, &request.senders.cpus)?;
+        programs.clear_received()?;
+        programs.control.open((1 << STREAMS) - 1);
+        let frame = vec![0; request.longest_octets() as usize];
+        let (made, skipped) = ([0; STREAMS], [0; STREAMS]);
+        Ok(Self { contestant, programs, ports, frame, made, skipped, received: 0, lossy: false })
+    }
+
+    /// Make so many frames without pacing, and go on when all of them are back.
+    pub fn send(&mut self, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
+        let (cpu, streams) = (comparison.cpu, quantity.streams());
+        let both = streams.iter().flatten().count() == SIDES;
+        let mut state = types::sender { senders: 1, active: 1, ..Default::default() };
+        for side in BOTH {
+            let Some(stream) = streams[side] else { continue };
+            // With both, one in turn; an odd one is the Initiator's.
+            let share = if both { (frames + u32::from(side == INITIATOR)) / 2 } else { frames };
+            let schedule = &mut state.schedule[side];
+            (schedule.made, schedule.skipped) = (self.made[stream], self.skipped[stream]);
+            schedule.frames = schedule.made + schedule.skipped + u64::from(share);
+            // Due at once, in turn.
+            schedule.interval = 1;
+            schedule.step_at = u64::MAX;
+            state.stream[side] = types::stream(stream as u32);
+        }
+        state.start_ns = host::now_ns();
+        self.programs.set_senders(&[(cpu, state)])?;
+        let from = host::now_ns();
+        let sent = sender::run(self.programs.generator(), &self.frame, frames as i32, comparison.batch);
+        let mut to = host::now_ns();
+        took(cpu, sent)?;
+        let state = self.programs.senders().get(cpu).copied().unwrap_or_default();
+        let mut wanted = self.received;
+        for side in BOTH {
+            let Some(stream) = streams[side] else { continue };
+            wanted += state.schedule[side].made - self.made[stream];
+            (self.made[stream], self.skipped[stream]) = (state.schedule[side].made, state.schedule[side].skipped);
+        }
+        let patience = Instant::now() + if self.lossy { Duration::ZERO } else { PATIENCE };
+        let mut waited = false;
+        loop {
+            self.received = self.programs.received().tally.iter().map(|tally| tally.received).sum();
+            if self.received >= wanted {
+                break;
+            }
+            if Instant::now() >= patience {
+                self.lossy = true;
+                break;
+            }
+            waited = true;
+        }
+        if waited {
+            to = host::now_ns();
+        }
+        Ok(Slice { ns: to - from, waited, interrupted: state.stalls > 0 })
+    }
+
+    pub fn counts(&self) -> ContestantCounts {
+        let (received, offered) = (self.programs.received(), self.programs.offered());
+        let stream = |number: usize| {
+            let tally = &received.tally[number];
+            StreamTally {
+                made_frames: self.made[number],
+                received_frames: tally.received,
+                duplicates: tally.duplicates,
+                reordered: tally.reordered,
+                late: tally.late,
+                damaged: tally.damaged,
+                untranslated: tally.untranslated,
+                mistranslated: tally.mistranslated,
+                skipped: self.skipped[number],
+            }
+        };
+        ContestantCounts {
+            name: self.contestant.name.clone(),
+            mark: self.contestant.trial.mark,
+            new: stream(PHASE1),
+            initiator: stream(PHASE2[INITIATOR]),
+            responder: stream(PHASE2[RESPONDER]),
+            stored: received.stored,
+            remapped: received.remapped,
+            damaged_unmarked: received.damaged_unmarked.iter().sum(),
+            foreign: received.foreign.iter().sum(),
+            offered_frames: offered.iter().map(|port| port.accepted).sum(),
+            refused_frames: offered.iter().map(|port| port.refused + port.redirect_errors).sum(),
+            gateway_macs: BOTH.map(|side| self.ports[side].gateway.to_string()).to_vec(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one side sends in a phase, and when each frame is due.
+
+/// One direction's part of a phase.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow {
+    /// Which side sends.
+    pub side: usize,
+    /// Which stream its frames belong to.
+    pub stream: usize,
+    /// Frames of all senders together.
+    pub frames: u64,
+    /// Frames/s of all senders together.
+    pub rate: f64,
+    /// What follows without a pause.
+    pub step: Option<Step>,
+}
+
+/// The frames of a flow that are sent at another rate.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Frames of all senders together.
+    pub frames: u64,
+    /// Frames/s of all senders together.
+    pub rate: f64,
+}
+
+impl Flow {
+    /// Frames in all.
+    pub fn intended(&self) -> u64 {
+        self.frames + self.step.map_or(0, |step| step.frames)
+    }
+
+    /// When frame `number` of all senders' frames is due, ns since the start.
+    pub fn due_ns(&self, number: u64) -> f64 {
+        match self.step {
+            Some(step) if number > self.frames => {
+                1e9 * (self.frames as f64 / self.rate + (number - self.frames) as f64 / step.rate)
+            }
+            _ => 1e9 * number as f64 / self.rate,
+        }
+    }
+
+    /// Frames that are due before a time, ns since the start.
+    pub fn due_before(&self, ns: f64) -> u64 {
+        let first = 1e9 * self.frames as f64 / self.rate;
+        let due = match self.step {
+            Some(step) if ns > first => self.frames as f64 + (ns - first) / 1e9 * step.rate,
+            _ => ns / 1e9 * self.rate,
+        };
+        (due.ceil() as u64).min(self.intended())
+    }
+}
+
+/// Frames/s of all flows and senders together, the faster ones of those with a step.
+pub fn fastest(flows: &[Flow]) -> f64 {
+    flows.iter().map(|flow| flow.step.map_or(flow.rate, |step| step.rate.max(flow.rate))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn frames_due_before_a_time_follow_a_step_of_the_rate() {
+        let flow = Flow { side: 0, stream: 0, frames: 1_000, rate: 10_000.0, step: None };
+        let stepped = Flow { step: Some(Step { frames: 500, rate: 5_000.0 }), ..flow };
+        let at = |flow: Flow, ms: u64| flow.due_before((ms * MS) as f64);
+        assert_eq!([0, 1, 50, 100, 500].map(|ms| at(flow, ms)), [0, 10, 500, 1_000, 1_000]);
+        assert_eq!([50, 100, 150, 200, 900].map(|ms| at(stepped, ms)), [500, 1_000, 1_250, 1_500, 1_500]);
+    }
+}
