@@ -173,11 +173,13 @@ def test_a_part_aside_runs_at_the_same_time_as_the_next_one_and_no_later(
 
 def test_a_part_aside_lets_all_others_go_first() -> None:
     """Within its session by its scheduling class, and among sessions by the figure of its own."""
+    # Others may change the figure of a session ten times in a second, all together.
+    changes = os.geteuid() == 0 and os.access("/proc/self/autogroup", os.W_OK)
     script = f"""
 import os, time
 while os.sched_getscheduler(0) != os.SCHED_IDLE:
     time.sleep(0.01)
-while os.access("/proc/self/autogroup", os.W_OK) and not open("/proc/self/autogroup").read().endswith(" nice 19\\n"):
+while {changes} and not open("/proc/self/autogroup").read().endswith(" nice 19\\n"):
     time.sleep(0.01)
 {writing(passed=1)}
 """
