@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.labs.kills`: whether a campaign that is killed again and again loses a trial or counts one twice.
 
-A real campaign in namespaces, small and quick, is killed with SIGKILL at random moments and gone on with (root; about
-3 s a kill). `--workers 2` spreads it over two workers of this machine, and kills these instead. After each kill the
-journal must be readable, and still have every whole line it had before; when a campaign has ended, each repetition that
-was asked for must be there once, and its results folder must have each of its trials once. Campaigns follow each other
-until there were enough kills.
+A real campaign in namespaces, small and quick, is killed with SIGKILL at random moments and resumed (root; about
+3 s a kill). `--workers 2` spreads it over two workers of this machine, and kills these instead: that costs the cell run
+of the worker, and no repetition that ended. After each kill the journal must be readable, and still have every whole
+line it had before. When a campaign has ended, each repetition that was asked for must be there once, and its results
+folder must have each of its trials once. Campaigns follow each other until there were enough kills.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ class Killed:
         caught: what was going on when it was killed, by the last line of the journal.
         campaigns: that have ended.
         trials: of these, in their results.
-        dropped: trials of these that were run and journaled and count for nothing, because another worker began the
-            repetition anew.
+        dropped: trials in their journals that count for nothing, because the repetition began again.
         faults: what must not be.
     """
 
@@ -108,7 +107,7 @@ class Killed:
         yield f"{self.kills} kills of {'a worker' if self.workers else 'the campaign'}, {self.campaigns} campaigns"
         for what, number in self.caught.most_common():
             yield f"  {number:>4}  {what}"
-        yield f"{self.trials} trials in the results, each once; {self.dropped} were begun anew by another worker"
+        yield f"{self.trials} trials in the results, each once; {self.dropped} more in repetitions that began again"
         yield from (f"! {fault}" for fault in self.faults)
 
 
@@ -290,7 +289,7 @@ def _faults_of(own: list[dict[str, Any]], repetitions: int) -> Iterator[str]:
 
 
 def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Iterator[str]:
-    """Of the journal's last course of each repetition and the trials in the results folder; and who ran them."""
+    """Compare the trials of each repetition, as it began last in the journal, with those in the results folder."""
     counted: dict[int, list[Any]] = {}
     cores: dict[int, Any] = {}
     for one in own:

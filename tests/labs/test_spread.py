@@ -34,7 +34,7 @@ def searches_begin_fast() -> None:
 
 
 @pytest.mark.parametrize("most", [1, pytest.param(4, marks=pytest.mark.soak)])
-def test_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(
+def test_workers_that_are_killed_cost_their_cell_runs_and_nothing_counts_twice(
     most: int, alone: Path, tmp_path: Path, moments: Moments
 ) -> None:
     over, kills = threading.Event(), [0]
@@ -58,6 +58,9 @@ def test_workers_that_are_killed_lose_nothing_and_nothing_counts_twice(
         killer.join()
     assert kills[0] > 0, moments.told
     counted_once(tmp_path)
+    # A run that its worker did not end has left nothing in the journal.
+    events = [one["event"] for one in entries(tmp_path / "out")]
+    assert events.count("repetition") == events.count("repetition-ended") == 16, moments.told
     assert {(one.done, one.left, one.broken) for one in status(tmp_path / "out").measurements} == {(4, 0, "")}
     first = {key: value[0] for key, value in results(alone).items()}
     assert {key: value[0] for key, value in results(tmp_path).items()} == first, moments.told
@@ -69,13 +72,13 @@ def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path
         spread_out(tmp_path, plan=plan, bench=deadly)
     found = {(one.cell[:3], one.done): one.broken for one in status(tmp_path / "out").measurements}
     assert found["lin", 1] == ""
-    assert found["nft", 0].startswith("2 visits in a row ended without a repetition, the last one on local-")
-    assert [one["cell"][:3] for one in entries(tmp_path / "out") if one["event"] == "visit"].count("nft") == 2
+    assert found["nft", 0].startswith("the worker died in 2 tries, the last one was local-")
+    assert "nft" not in [one["cell"][:3] for one in entries(tmp_path / "out") if one["event"] == "repetition"]
 
 
 def test_a_worker_that_is_killed_while_it_starts_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask's own watcher gives such a one up; a campaign waited for it for ever."""
-    monkeypatch.setattr(coordinator, "_REVIVE_SECONDS", 0.2)
+    """Dask's nanny gives such a worker up; a campaign waited for it for ever."""
+    monkeypatch.setattr(coordinator, "LOOK_SECONDS", 0.2)
     over, killed = threading.Event(), set[int]()
 
     def kill() -> None:
@@ -129,7 +132,7 @@ def test_what_was_broken_off_is_gone_on_with_by_workers_or_without(alone: Path, 
         spread_out(tmp_path, _EndsAfter(5), only=["lin*"])
     spread_out(tmp_path, on=None)
     assert (tmp_path / "out" / "journal.jsonl").read_bytes().startswith(before)
-    # All but the notes: repetitions without a neighbour are told from those with one.
+    # All but the notes: they separate repetitions with other workers on the machine from those without.
     assert {name: one[:3] for name, one in results(tmp_path).items()} == {
         name: one[:3] for name, one in results(alone).items()
     }

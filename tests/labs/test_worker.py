@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge worker` at a scheduler: a real campaign comes, the worker is killed on the way, and all is undone."""
+"""`natgauge worker` at a scheduler: a real campaign is killed, then its worker, and all is measured and undone."""
 
 from __future__ import annotations
 
@@ -42,24 +42,31 @@ def natgauge(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command_line(arguments), cwd=folder, stdout=log, stderr=log)
 
 
-def wait_for(folder: Path, name: str, said: bytes, process: subprocess.Popen[bytes]) -> None:
-    """Until a file has this in it."""
+def wait_for(folder: Path, name: str, said: bytes, process: subprocess.Popen[bytes], times: int = 1) -> None:
+    """Until a file has this in it `times` times."""
     until = time.monotonic() + PATIENCE_SECONDS
-    while not (folder / name).exists() or said not in (folder / name).read_bytes():
+    while not (folder / name).exists() or (folder / name).read_bytes().count(said) < times:
         assert process.poll() is None, (folder / f"{Path(name).stem}.log").read_text()
         assert time.monotonic() < until
         time.sleep(0.05)
 
 
-def test_a_worker_that_is_killed_comes_back_and_leaves_nothing_behind(tmp_path: Path, scheduler: str) -> None:
+def test_campaign_and_worker_are_killed_and_all_is_measured_and_undone(tmp_path: Path, scheduler: str) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     core = usable_cpus()[-1]
     own = f"{NAME}-c{core}"
+    trial = b'"event":"trial"'
     worker = natgauge(tmp_path, "worker", scheduler, "--cores", str(core), "--lab", NAME, "--name", "one")
     try:
         wait_for(tmp_path, "worker.log", b"worker one waits for work", worker)
         run = natgauge(tmp_path, "run", "plan.toml", "--out", "out", "--on", scheduler)
-        wait_for(tmp_path, f"out/{JOURNAL}", b'"event":"answer"', run)
+        wait_for(tmp_path, f"out/{JOURNAL}", trial, run)
+        # The worker ends the run that nobody waits for any more, and is free for the session that follows.
+        run.kill()
+        run.wait()
+        before = (tmp_path / "out" / JOURNAL).read_bytes().count(trial)
+        run = natgauge(tmp_path, "run", "plan.toml", "--out", "out", "--on", scheduler, "--resume")
+        wait_for(tmp_path, f"out/{JOURNAL}", trial, run, before + 1)
         for victim in children(worker.pid):
             os.kill(victim, signal.SIGKILL)
         assert run.wait(PATIENCE_SECONDS) == 0, (tmp_path / "run.log").read_text()
@@ -72,9 +79,9 @@ def test_a_worker_that_is_killed_comes_back_and_leaves_nothing_behind(tmp_path: 
     begun = [one for one in entries(tmp_path / "out") if one["event"] == "repetition"]
     assert {(one["worker"]["name"], *one["worker"]["cores"]) for one in begun} == {("one", core)}
     assert {one["parameters"]["place"]["lab"] for one in begun} == {own}
-    # It came back on its own cores, so it went on where it was.
+    # Two cell runs were lost, one with the campaign and one with the worker, and neither is in the journal.
     visits = [one for one in entries(tmp_path / "out") if one["event"] == "visit"]
-    assert len(visits) == 3
+    assert len(visits) == 4
     assert [one["repetition"] for one in begun] == [1, 2]
     assert [name for name in namespaces.names() if name.startswith(f"ng-{own}-")] == []
     assert own not in [lab.name for lab in upkeep.status()]

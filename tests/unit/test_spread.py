@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import signal
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,11 @@ import pytest
 from tests.unit.campaigning import PLAN, asked, quick_disk, results
 from tests.unit.spreading import WORKERS, alone, counted_once, make_bench, own_run, spread_out
 
-from natgauge.bench.watch import Silent
 from natgauge.campaigns import spread
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.plan import read
-from natgauge.campaigns.spread import coordinator, resources
-from natgauge.campaigns.spread.cluster import team
-from natgauge.campaigns.spread.worker import Message
+from natgauge.campaigns.spread import resources, workers
+from natgauge.campaigns.spread.cluster import coordinator as workers_of
 from natgauge.cli import run as command_line
 from natgauge.errors import HostError, UsageError
 
@@ -38,6 +35,8 @@ def test_many_workers_do_what_one_machine_does(alone: Path, tmp_path: Path) -> N
     counted_once(tmp_path)
     begun = [one for one in entries(tmp_path / "out") if one["event"] == "repetition"]
     assert {one["worker"]["beside"] for one in begun} == {WORKERS - 1}
+    visits = {one["worker"] for one in entries(tmp_path / "out") if one["event"] == "visit"}
+    assert visits == {one["worker"]["name"] for one in begun}
     # The hash table of connections is the whole machine's, so one worker has all cells that have one.
     assert len({one["worker"]["name"] for one in begun if one["cell"].startswith("nftables")}) == 1
 
@@ -47,33 +46,31 @@ def test_a_lab_that_no_worker_has_is_refused_before_anything_is_made(tmp_path: P
     path = tmp_path / "plan.toml"
     path.write_text(PLAN + '\n[lab]\nlab_name = "rack"\n')
     plan = read(path).model_copy(update={"seed": 1})
-    with team(spread.where("local:1"), ["attic"], make_bench=make_bench) as found:
+    with workers_of(spread.where("local:1"), ["attic"], make_bench=make_bench) as found:
         with pytest.raises(HostError, match=r'no worker has lab "rack", they have attic .* natgauge worker'):
-            found.points(plan, "plan")
-        assert found.points(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
+            found.plan_cells(plan, "plan")
+        assert found.plan_cells(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
         several = plan.model_copy(update={"lab": {"lab_name": "attic", "placement": "isolated", "cores": "0,1"}})
         with pytest.raises(UsageError, match=r"plan: .*cores"):
-            found.points(several, "plan")
+            found.plan_cells(several, "plan")
 
 
 def die(*_: Any, **__: Any) -> None:
-    """Be a worker that is killed while it is asked something."""
+    """Be a worker that is killed while it plans the cells."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.slow("starts worker processes, each of which imports Dask")
-def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_natgauge(
+def test_a_worker_that_dies_while_it_plans_the_cells_is_no_fault_of_natgauge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
     plan = read(path).model_copy(update={"seed": 1})
-    with team(spread.where("local:1"), ["lab"], make_bench=make_bench) as found, monkeypatch.context() as patched:
-        patched.setattr(coordinator, "is_busy", die)
-        patched.setattr(coordinator, "look", die)
+    with workers_of(spread.where("local:1"), ["lab"], make_bench=make_bench) as found:
+        monkeypatch.setattr(workers, "view_plan", die)
         with pytest.raises(HostError, match=r"all at local:1 died while they looked at the plan"):
-            found.points(plan, "plan")
-        assert not found.busy()
+            found.plan_cells(plan, "plan")
 
 
 def samples(*, dask_worker: distributed.Worker) -> bool:
@@ -83,8 +80,8 @@ def samples(*, dask_worker: distributed.Worker) -> bool:
 
 @pytest.mark.slow("starts worker processes, each of which imports Dask")
 def test_nobody_samples_workers_while_they_measure() -> None:
-    with team(spread.where("local:1"), ["lab"], make_bench=make_bench) as found:
-        assert list(found._client.run(samples).values()) == [False]
+    with workers_of(spread.where("local:1"), ["lab"], make_bench=make_bench) as found:
+        assert list(found.workers.client.run(samples).values()) == [False]
 
 
 @pytest.fixture
@@ -112,7 +109,7 @@ def test_a_scheduler_that_is_not_there_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(coordinator, "_CONNECT_SECONDS", "300ms")
+    monkeypatch.setattr(workers, "_CONNECT_SECONDS", 0.3)
     (tmp_path / "small.toml").write_text(PLAN)
     assert command_line(["run", "small.toml", "--on", "dask://127.0.0.1:9"]) == 3
     told = capsys.readouterr().err
@@ -131,103 +128,56 @@ def test_without_dask_its_extra_is_named(
         assert "pip install 'natgauge[dask]'" in capsys.readouterr().err
 
 
-class _Client:
-    """A scheduler at which these workers are."""
+class _Scheduler:
+    """A scheduler at which these workers are, and its client."""
 
-    def __init__(self, *resources: resources.Resources, python: str = "3.11.0") -> None:
+    def __init__(self, *offered: resources.Resources, python: str = "3.11.0", silent: bool = False) -> None:
         self.workers = {
-            f"tcp://w:{number}": {"name": f"w{number}", "resources": one} for number, one in enumerate(resources)
+            f"tcp://w:{number}": {"name": f"w{number}", "resources": one} for number, one in enumerate(offered)
         }
         self.python = python
+        self.silent = silent
+        self.scheduler = self
 
-    def scheduler_info(self, **_: int) -> Any:
+    def sync(self, request: Callable[[], Coroutine[Any, Any, Any]], *, callback_timeout: float) -> Any:
+        """Run a coroutine within this time, as a client does."""
+        return asyncio.run(asyncio.wait_for(request(), callback_timeout))
+
+    async def identity(self, *, n_workers: int) -> Any:
+        """Tell all its workers, or nothing ever."""
+        assert n_workers == -1
+        if self.silent:
+            await asyncio.sleep(3600)
         return {"workers": self.workers}
 
-    def get_versions(self) -> Any:
+    async def get_versions(self) -> Any:
+        """Tell the versions of all sides."""
         here = {"packages": {"dask": "1", "distributed": "1", "python": "3.11.7.final.0"}}
         there = {"packages": {**here["packages"], "python": self.python}}
         return {"client": here, "scheduler": here, "workers": dict.fromkeys(self.workers, there)}
 
 
+def offering(*offered: resources.Resources, **scheduler: Any) -> Any:
+    """Workers that offer this."""
+    client: Any = _Scheduler(*offered, **scheduler)
+    return workers.Workers(client, "dask://a", host_name=False)
+
+
 def test_a_worker_of_another_natgauge_is_refused() -> None:
-    with pytest.raises(HostError, match=r"w1 at dask://a is natgauge 0\.0\.9, this is .*; install the same one there"):
-        coordinator.Team(_Client({resources.WORKER: 1.0}, {"natgauge 0.0.9": 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
+    with pytest.raises(HostError, match=r"worker w1 at dask://a has natgauge 0\.0\.9, here is .*; .* the same version"):
+        offering({resources.WORKER: 1.0}, {"natgauge 0.0.9": 1.0})
 
 
 def test_workers_that_are_none_of_ours_are_left_alone() -> None:
-    assert coordinator.Team(_Client({resources.WORKER: 1.0}, {"GPU": 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
+    assert offering({resources.WORKER: 1.0}, {"GPU": 1.0}).offers() == [{resources.WORKER: 1.0}]
 
 
 def test_a_worker_of_another_python_is_refused() -> None:
     with pytest.raises(HostError, match=r"worker w0 at dask://a has python 3\.13, here is 3\.11"):
-        coordinator.Team(_Client({resources.WORKER: 1.0}, python="3.13.1"), "dask://a", host_name=False)  # type: ignore[arg-type]
+        offering({resources.WORKER: 1.0}, python="3.13.1")
 
 
-class _Journal:
-    """A session as far as messages concern it."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.watch = Silent()
-
-    def note(self, event: str, *, sync: bool = True, **_: object) -> None:
-        """One line."""
-        del sync
-        self.lines.append(event)
-
-
-def heard(*messages: Message, attempt: str = "now") -> list[str]:
-    """The lines that are written when these come from a cell whose visit of this name counts."""
-    found: Any = coordinator.Team(_Client({resources.WORKER: 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
-    point: Any = None
-    future: Any = None
-    found._away["cell"] = coordinator._Away(point, 1, future, attempt=attempt)
-    session = _Journal()
-    for message in messages:
-        found._take(session, message)
-    return session.lines
-
-
-def line(number: int, event: str, attempt: str = "now") -> Message:
-    return "line", "cell", attempt, number, json.dumps({"schema": "s", "at": 1.0, "event": event})
-
-
-def test_only_the_visit_that_counts_is_listened_to() -> None:
-    assert heard(line(1, "a"), line(1, "x", "before"), line(2, "b")) == ["a", "b"]
-
-
-def test_nothing_counts_after_a_message_that_is_missing() -> None:
-    assert heard(line(1, "a"), line(3, "c"), line(4, "d")) == ["a"]
-
-
-def test_what_was_put_twice_counts_once() -> None:
-    assert heard(line(1, "a"), line(1, "a"), line(2, "b")) == ["a", "b"]
-
-
-def test_whoever_visits_another_cell_is_no_concern() -> None:
-    assert heard(("line", "other", "now", 1, "{}"), line(1, "a")) == ["a"]
-
-
-class _Mute:
-    """A queue of a scheduler that says nothing any more, or only that there is no message."""
-
-    def __init__(self, waits: str) -> None:
-        self._waits = waits
-
-    def get(self, **seconds: float) -> Message:
-        time.sleep(seconds[self._waits])
-        raise TimeoutError
-
-
-def test_a_scheduler_that_answers_no_more_is_gone_and_asked_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: Any = coordinator.Team(_Client({resources.WORKER: 1.0}), "dask://a", host_name=False)  # type: ignore[arg-type]
-    # On a busy host the process may stand still for a while. The scheduler has answered all the same.
-    monkeypatch.setattr(coordinator, "_ANSWER_SECONDS", 600.0)
-    with pytest.raises(TimeoutError):
-        found._next(_Mute("timeout"), 0.01)
-    monkeypatch.setattr(coordinator, "_ANSWER_SECONDS", 0.05)
-    with pytest.raises(ConnectionError):
-        found._next(_Mute("callback_timeout"), 0.01)
-    # Neither the client nor the queue has what this would need.
-    assert not found.busy()
-    found._stop(_Mute("timeout"))
+def test_a_scheduler_that_answers_no_more_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.05)
+    with pytest.raises(HostError, match=r"the scheduler at dask://a is gone .* --resume"):
+        offering({resources.WORKER: 1.0}, silent=True)

@@ -176,11 +176,10 @@ def test_alike_are_machines_whose_figures_are_of_one_kind() -> None:
     )
 
 
-def test_neighbours_are_counted_by_machine() -> None:
-    here, there = offered(), {**offered(), "machine of another": 1.0}
-    there = {name: amount for name, amount in there.items() if not name.startswith("machine ") or "another" in name}
-    assert resources.beside(here, [here, offered((1,)), there]) == 1
-    assert resources.beside(there, [here, there]) == 0
+def test_workers_are_counted_by_machine() -> None:
+    here = offered()
+    there = {name: amount for name, amount in here.items() if not name.startswith("machine ")} | {"machine x": 1.0}
+    assert resources.workers_on([here, offered((1,)), there]) == {resources.machine_digest(): 2, "x": 1}
 
 
 @pytest.mark.parametrize(

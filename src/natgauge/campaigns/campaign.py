@@ -153,12 +153,12 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
         return
     where = spread.where(order.on)
     spread.need_dask()
-    from natgauge.campaigns.spread.cluster import team  # noqa: PLC0415 - Dask takes seconds to load
+    from natgauge.campaigns.spread.cluster import coordinator  # noqa: PLC0415 - Dask takes seconds to load
 
     labs = [plan.lab.get("lab_name", CellOptions().lab_name)]
-    with team(where, labs, make_bench=make_bench, host_name=order.host_name) as found:
-        cells = found.points(plan, str(order.plan))
-        yield _Way(cells, found, found.machines)
+    with coordinator(where, labs, make_bench=make_bench, host_name=order.host_name) as found:
+        cells = found.plan_cells(plan, str(order.plan))
+        yield _Way(cells, found, found.workers.machines)
 
 
 def _undo_left_behind(watch: Watch) -> None:

@@ -28,8 +28,6 @@ from natgauge.records.store import Memory
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})
 #: The parameter that tells the device's version.
 _VERSION: Final = "version"
-#: What of a worker must be the same for a repetition to be gone on with.
-_SAME_WORKER: Final = ("like", "cores")
 
 
 def is_open(state: CampaignState, point: PlannedCell, measurement: CellMeasurement) -> bool:
@@ -175,20 +173,16 @@ class CellRun:
         return str(error) if self.worker is None else f"worker {self.worker['name']}: {error}"
 
     def _under_way(self, measurement: CellMeasurement) -> RecordedRepetition | None:
-        """The repetition to go on with; one that was begun elsewhere is begun anew, for its trials were another's."""
+        """The repetition to go on with. A worker begins every repetition itself: its trials are those of its cores."""
         found = self.state.measurement(self.point.name, measurement.name).under_way
-        if found is None:
-            return None
-        before, now = found.begun.get("worker") or {}, self.worker or {}
-        if all(before.get(name) == now.get(name) for name in _SAME_WORKER):
+        if found is None or (self.worker is None and "worker" not in found.begun):
             return found
-        cause = "it was begun on other cores or another machine"
         self.note(
             "repetition-redone",
             cell=self.point.name,
             measurement=measurement.name,
             repetition=found.number,
-            cause=cause,
+            cause="it was begun on other cores or another machine",
         )
         return None
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns spread over several workers by Dask.distributed: it decides who does what, the journal stays here.
+"""Campaigns spread over several workers by Dask.distributed.
 
-`resources.py`: what a worker offers and a cell needs, as Dask's resources. `worker.py`: what runs on a worker.
-`coordinator.py`: what runs next to the journal. `cluster.py`: workers on this machine, and `natgauge worker`.
+`resources.py`: what a worker offers and a cell needs, as Dask's resources. `worker.py`: the tasks that run on a worker.
+`workers.py`: requests to the scheduler about its workers. `coordinator.py`: the campaign's side, which has the journal.
+`cluster.py`: workers on this machine, and `natgauge worker`.
 """
 
 from __future__ import annotations

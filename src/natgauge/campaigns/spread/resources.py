@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -156,10 +157,9 @@ def version_of(offered: Mapping[str, float]) -> str:
     return next(name.removeprefix(_WORKERS) for name in offered if name.startswith(_WORKERS))
 
 
-def beside(offered: Mapping[str, float], others: Sequence[Mapping[str, float]]) -> int:
-    """How many of all workers, itself among them, are others of the same machine."""
-    machine = {name for name in offered if name.startswith(_MACHINE)}
-    return max(sum(bool(machine & other.keys()) for other in others) - 1, 0)
+def workers_on(every: Sequence[Mapping[str, float]]) -> dict[str, int]:
+    """Number of workers on each machine, by `machine_digest`."""
+    return Counter(name.removeprefix(_MACHINE) for offered in every for name in offered if name.startswith(_MACHINE))
 
 
 def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -> str:

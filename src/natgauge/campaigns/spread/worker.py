@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs on a worker: it looks at a plan, and visits cells; every line of the journal goes home as it is made.
+"""Functions that Dask runs on a worker: plan the cells there, and measure one cell.
 
-A visit asks home first how the cell stands, so one that the scheduler has done again after a worker died begins with
-all that came home, and home knows which of two it listens to.
+The task of a cell run returns its journal lines. While it runs, the worker logs its progress as Dask events.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
 import signal
-import time
-import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict
 
-from distributed import Queue, WorkerPlugin, get_client, get_worker
+from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
 
 from natgauge.bench.bench import check_host
@@ -30,207 +26,189 @@ from natgauge.campaigns.cell_run import CellRun
 from natgauge.campaigns.cells import PlannedCell, PlannedOrFaults, each
 from natgauge.campaigns.journal import line_of
 from natgauge.campaigns.plan import Plan
-from natgauge.campaigns.spread.resources import Offer, Resources, likeness, needs
+from natgauge.campaigns.spread.resources import Offer, Resources, likeness, machine_digest, needs
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.duts.recipe import digest
 from natgauge.errors import HostError, UsageError
 from natgauge.host import machine
 from natgauge.procedures.kit.events import Event
+from natgauge.records.store import plain
 
-#: Home is gone when it takes nothing for so long, and is seen to have ended after so short a time.
-PATIENCE_SECONDS: Final = 60.0
-_ASK_SECONDS: Final = 2.0
-#: The scheduler's own word comes no later than so many seconds after that, or it is lost and asked for again.
-_WORD_SECONDS: Final = 10.0
+#: Dask topic of all progress messages. One for all campaigns: a scheduler keeps 1,000 messages of each topic for ever.
+TOPIC: Final = "natgauge"
 _PLUGIN: Final = "natgauge"
 
-#: Kind, cell, number of the attempt, number of the message, and what it says.
-Message = tuple[str, str, str, int, Any]
+
+class Progress(TypedDict):
+    """A message from a cell run that is under way.
+
+    `content` is empty for `begin`, a journal line for `trial`, a sentence for `stage`, and a plain `Event` for `event`.
+    `name` is the worker's; Dask adds the worker's address to each message, as `worker`.
+    """
+
+    run: str
+    name: str
+    kind: Literal["begin", "trial", "stage", "event"]
+    content: Any
 
 
-class OwnCores(WorkerPlugin):
-    """Makes a worker of Dask's one of natgauge's: on its own cores, with its own labs."""
+class NatgaugeWorker(WorkerPlugin):
+    """Makes a Dask worker one of natgauge's: on its own cores, with its own labs."""
 
     name = _PLUGIN
 
     def __init__(self, offer: Offer, make_bench: MakeBench | None = None) -> None:
-        """Take what it resources.
+        """Store the offer.
 
         Args:
-            offer: as its scheduler was told.
-            make_bench: makes benches; None = those in labs.
+            offer: the resources that the scheduler has from this worker.
+            make_bench: makes benches; None = benches in labs.
         """
         self.offer = offer
-        self.busy = False
-        self._stands = make_bench
+        self._make_bench = make_bench
 
     def setup(self, worker: DaskWorker) -> None:
-        """Keep to its cores: threads and programs that are started from now on inherit them."""
+        """Bind the process to its cores: threads and programs that it starts later inherit them."""
         del worker
-        # Ctrl-C reaches all processes of a terminal; whoever started this one decides what becomes of it.
+        # Ctrl-C reaches all processes of a terminal. The process that started this one decides what becomes of it.
         with suppress(ValueError):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         for thread in Path("/proc/self/task").iterdir():
             with suppress(ProcessLookupError):
                 os.sched_setaffinity(int(thread.name), self.offer.cores)
 
-    def stand(self, cell: Cell, watch: Watch) -> CampaignBench:
-        """A bench for a cell, in a lab of its own."""
-        if self._stands is not None:
-            return self._stands(cell, watch)
+    def bench(self, cell: Cell, watch: Watch) -> CampaignBench:
+        """Make a bench for a cell, in a lab that only this worker uses."""
+        if self._make_bench is not None:
+            return self._make_bench(cell, watch)
         return LabBench(machine.facts, self.offer.lab_of(cell), watch)
 
     def check(self) -> None:
-        """See that this host can measure.
+        """Refuse a host that cannot measure.
 
         Raises:
-            HostError: it cannot.
+            HostError: a program or a privilege is missing.
         """
-        if self._stands is None:
+        if self._make_bench is None:
             check_host()
+
+
+def _plugin(worker: DaskWorker) -> NatgaugeWorker:
+    found = worker.plugins[_PLUGIN]
+    assert isinstance(found, NatgaugeWorker)  # noqa: S101 - no other plugin has this name
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerView:
-    """What a worker says of a plan.
+    """A plan as one worker sees it.
 
     Attributes:
         name: of the worker.
         facts: of its machine.
-        tried: each cell, or why it cannot be measured there.
-        needs: by name of cell.
-        wrong: why nothing can be measured there; empty = something can.
+        tried: each cell, or the reasons why this worker cannot measure it.
+        needs: resources of each cell, by the cell's name.
+        wrong: reason why this worker cannot measure anything; empty = it can.
     """
 
     name: str
     facts: Mapping[str, Any]
-    tried: Sequence[PlannedOrFaults]
+    tried: Sequence[PlannedOrFaults] = ()
     needs: Mapping[str, Resources]
     wrong: str = ""
 
 
-def look(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> WorkerView:
+def view_plan(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> WorkerView:
     """Plan every cell on the cores of this worker; nothing is touched.
 
     Raises:
         PlanError: there are too many cells.
     """
-    worker = _worker(dask_worker)
+    plugin = _plugin(dask_worker)
     facts = machine.facts(host_name=host_name)
     try:
-        worker.check()
+        plugin.check()
     except HostError as error:
-        return WorkerView(name=worker.offer.name, facts=facts, tried=(), needs={}, wrong=str(error))
+        return WorkerView(name=plugin.offer.name, facts=facts, needs={}, wrong=str(error))
     tried = tuple(each(plan, where))
-    found = {name: needs(plan, one) for name, one in tried if isinstance(one, PlannedCell)}
-    return WorkerView(name=worker.offer.name, facts=facts, tried=tried, needs=found)
-
-
-def is_busy(*, dask_worker: DaskWorker) -> bool:
-    """Whether this worker visits a cell."""
-    return _worker(dask_worker).busy
-
-
-def _worker(worker: Any) -> OwnCores:
-    found = worker.plugins[_PLUGIN]
-    assert isinstance(found, OwnCores)  # noqa: S101 - nobody else has this name
-    return found
+    found = {name: needs(plan, cell) for name, cell in tried if isinstance(cell, PlannedCell)}
+    return WorkerView(name=plugin.offer.name, facts=facts, tried=tried, needs=found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """A visit that home wants.
+class CellTask:
+    """A cell run for a worker.
 
     Attributes:
-        plan: the cell's, with the seed.
-        cell: its name.
-        recipe: SHA-256 of the recipe as home knows it.
+        plan: of the campaign, with the seed.
+        cell: name of the cell.
+        recipe: SHA-256 of the recipe that the campaign began with.
         round_number: from 1.
-        queue: name of the one that home listens to.
-        host_name: whether the host's name is told.
+        measurements: state of the cell's measurements, by cell and measurement.
+        workers_on: number of workers on each machine, by `machine_digest`.
+        host_name: whether results contain the host's name.
     """
 
     plan: Plan
     cell: str
     recipe: str
     round_number: int
-    queue: str
+    measurements: dict[tuple[str, str], MeasurementState]
+    workers_on: Mapping[str, int]
     host_name: bool
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedCall:
-    """How a cell stands, as home answers a visit that begins.
+def run_cell(task: CellTask) -> list[str]:
+    """Measure a cell once.
 
-    Attributes:
-        courses: of its measurements, by cell and measurement.
-        broken: why its device cannot be measured; empty = it can.
-        beside: so many other workers are on the same machine.
-    """
-
-    measurements: dict[tuple[str, str], MeasurementState]
-    broken: str
-    beside: int
-
-
-def visit(task: Task) -> None:
-    """Visit a cell.
+    Returns:
+        The journal lines of the repetitions, in order. Lines about trials that begin are sent as progress only.
 
     Raises:
-        HostError: this host cannot do it, or home is gone.
-        UsageError: the cell cannot be measured here, or its recipe is another one here.
-        NatgaugeError: a lab cannot be made.
+        HostError: this host cannot measure.
+        UsageError: the cell cannot be measured here, or the recipe differs here.
+        NatgaugeError: the lab cannot be made.
     """
-    worker = _worker(get_worker())
-    worker.busy = True
-    try:
-        _visit(task, worker)
-    finally:
-        worker.busy = False
-
-
-def _visit(task: Task, worker: OwnCores) -> None:
-    home = _Home(task)
-    answer = home.begin(worker.offer)
-    if answer is None:
-        return
-    worker.check()
+    run = _Run(get_worker())
+    run.send("begin", "")
+    plugin, offer = run.plugin, run.plugin.offer
+    plugin.check()
     facts = machine.facts(host_name=task.host_name)
-    offer = worker.offer
-    point = _point(task)
-    state = CampaignState(measurements=answer.measurements)
-    if answer.broken:
-        state.broken_devices[point.device] = answer.broken
+    state, lines = CampaignState(measurements=task.measurements), list[str]()
 
-    def note(event: str, *, sync: bool = True, **fields: object) -> None:
+    def append(event: str, *, sync: bool = True, **fields: object) -> None:
         del sync
+        run.check_wanted()
         line = line_of(event, fields)
         state.take(json.loads(line))
-        home.send("line", line)
+        if event == "trial":
+            run.send("trial", line)
+        else:
+            lines.append(line)
 
     CellRun(
-        point=point,
+        point=_planned(task),
         round_number=task.round_number,
         state=state,
-        note=note,
-        make_bench=worker.stand,
+        note=append,
+        make_bench=plugin.bench,
         facts=facts,
-        watch=_Shown(home),
+        watch=_ProgressWatch(run),
         worker={
             "name": offer.name,
             "cores": list(offer.cores),
             "like": likeness(facts, len(offer.cores)),
-            "beside": answer.beside,
+            "beside": max(task.workers_on.get(machine_digest(), 1) - 1, 0),
         },
     ).run()
-    home.send("end", "")
+    return lines
 
 
-def _point(task: Task) -> PlannedCell:
-    """The cell, planned on the cores of this worker.
+def _planned(task: CellTask) -> PlannedCell:
+    """Plan the cell on the cores of this worker.
 
     Raises:
-        UsageError: it cannot be measured here, or its recipe is another one here.
+        UsageError: the cell cannot be measured here, or the recipe differs here.
     """
     ((_, found),) = each(task.plan, only=task.cell)
     if not isinstance(found, PlannedCell):
@@ -240,75 +218,45 @@ def _point(task: Task) -> PlannedCell:
     return found
 
 
-class _Home:
-    """The way home. Each message is taken by the scheduler before the next one is made, and home takes them in turn.
+class _Run:
+    """The Dask task that the present thread runs."""
 
-    Attributes:
-        attempt: unlike all others.
-        sent: messages so far.
-    """
+    def __init__(self, worker: DaskWorker) -> None:
+        self.plugin = _plugin(worker)
+        self._worker = worker
+        self._key = worker.get_current_task()
 
-    def __init__(self, task: Task) -> None:
-        self.attempt = uuid.uuid4().hex
-        self.sent = 0
-        self._task = task
-        self._client = get_client()
-        self._queue = Queue(task.queue, client=self._client, maxsize=1)
-        # It is home's: with home's own hold on it the scheduler forgets it, and whoever puts something in is told so.
-        self._queue.close()
+    def send(self, kind: Literal["begin", "trial", "stage", "event"], content: object) -> None:
+        """Log a progress message. Dask drops it where the scheduler is gone."""
+        message = Progress(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
+        self._worker.log_event(TOPIC, message)
 
-    def begin(self, offer: Offer) -> RecordedCall | None:
-        """Ask how the cell stands; None = nobody wants this visit any more."""
-        reply = Queue(f"{self._task.queue}-{self.attempt}", client=self._client)
-        try:
-            self._put("begin", 0, offer.name)
-            said = reply.get(timeout=PATIENCE_SECONDS, callback_timeout=PATIENCE_SECONDS + _WORD_SECONDS)
-        except TimeoutError:
-            raise _gone() from None
-        finally:
-            reply.close()
-        found = pickle.loads(said) if said else None  # noqa: S301 - who may talk to the scheduler may run anything here
-        assert found is None or isinstance(found, RecordedCall)  # noqa: S101 - home sends nothing else
-        return found
+    def check_wanted(self) -> None:
+        """End a run whose result would be dropped, so that its lab is undone.
 
-    def send(self, kind: str, content: str | bytes) -> None:
-        """One more message.
+        Dask cannot interrupt a thread. It cancels the task when the campaign has released it or has ended, and closes
+        the worker when the worker or its scheduler is to end.
 
         Raises:
-            HostError: home is gone.
+            Reschedule: the task is cancelled, or the worker is closing; where Dask still wants the task, another worker
+                runs it.
         """
-        self.sent += 1
-        self._put(kind, self.sent, content)
-
-    def _put(self, kind: str, number: int, content: str | bytes) -> None:
-        message: Message = (kind, self._task.cell, self.attempt, number, content)
-        until = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < until:
-            try:
-                self._queue.put(message, timeout=_ASK_SECONDS, callback_timeout=_ASK_SECONDS + _WORD_SECONDS)
-            except TimeoutError:
-                continue
-            except KeyError:
-                break
-            return
-        raise _gone()
+        task = self._worker.state.tasks.get(self._key)
+        if self._worker.status != Status.running or task is None or task.state != "executing":
+            raise Reschedule
 
 
-def _gone() -> HostError:
-    return HostError("whoever wanted this visit is gone; it is given up")
+class _ProgressWatch(Silent):
+    """A `Watch` that sends stages and ended trials to the coordinator; progress inside of a trial stays here."""
 
-
-class _Shown(Silent):
-    """A `Watch` whose watcher is at home; where the present trial is would be too much to tell."""
-
-    def __init__(self, home: _Home) -> None:
-        self._home = home
+    def __init__(self, run: _Run) -> None:
+        self._run = run
 
     def stage(self, text: str) -> None:
-        """Told at home."""
-        self._home.send("stage", text)
+        """Send the text."""
+        self._run.send("stage", text)
 
     def event(self, event: Event) -> None:
-        """What came of a trial is told at home."""
+        """Send an ended trial, without its delays: these may be 100,000 numbers, and nobody shows them."""
         if event.outcome is not None:
-            self._home.send("event", pickle.dumps(event))
+            self._run.send("event", plain(replace(event, outcome=replace(event.outcome, delays={}))))

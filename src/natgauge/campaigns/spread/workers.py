@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workers at a Dask scheduler: which there are, their versions and resources, and the cells that they can measure.
+
+Every request to the scheduler has a time limit, so a scheduler that hangs ends the campaign with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
+
+from distributed import Client, Future, Security
+
+from natgauge.campaigns.cells import PlannedCell, each, whole
+from natgauge.campaigns.plan import Plan
+from natgauge.campaigns.spread import resources
+from natgauge.campaigns.spread.resources import Resources
+from natgauge.campaigns.spread.worker import WorkerView, view_plan
+from natgauge.errors import HostError, NatgaugeError, in_a_line
+from natgauge.version import VERSION
+
+_CONNECT_SECONDS: Final = 5.0
+#: A scheduler that takes longer to answer is gone.
+ANSWER_SECONDS: Final = 60.0
+#: Planning every cell of a large plan takes a worker a while.
+_VIEW_SECONDS: Final = 600.0
+#: Packages that must be of one version on all sides.
+_SAME_VERSION: Final = ("natgauge", "dask", "distributed", "python")
+
+T = TypeVar("T")
+
+
+@contextmanager
+def connected(text: str, scheduler: str | Any) -> Iterator[Client]:
+    """A client of a scheduler (`HOST:PORT`), or of a cluster.
+
+    Raises:
+        HostError: no scheduler answers there.
+    """
+    security = {"security": Security()} if isinstance(scheduler, str) else {}
+    address = address_of(scheduler, security["security"]) if isinstance(scheduler, str) else scheduler
+    try:
+        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="natgauge", **security)
+    except (OSError, ValueError, TypeError) as error:
+        raise HostError(
+            f"workers: no Dask scheduler answers at {text} ({in_a_line(error)}); start one there with: dask scheduler"
+        ) from None
+    try:
+        yield client
+    finally:
+        with suppress(OSError):
+            client.close(timeout=_CONNECT_SECONDS)
+
+
+def address_of(scheduler: str, security: Security) -> str:
+    """A scheduler's address with Dask's protocol."""
+    return f"{'tls' if security.require_encryption else 'tcp'}://{scheduler}"
+
+
+class Workers:
+    """The workers of natgauge at a scheduler.
+
+    Attributes:
+        client: of the scheduler.
+        text: name of the scheduler in messages.
+        host_name: whether results contain the workers' host names.
+        machines: facts of their machines, without those that are alike; empty until cells are planned.
+        needs: resources of each cell, by the cell's name; empty until cells are planned.
+    """
+
+    def __init__(self, client: Client, text: str, *, host_name: bool) -> None:
+        """Refuse workers that cannot take part.
+
+        Raises:
+            HostError: there is no worker, or one of another version.
+        """
+        self.client = client
+        self.text = text
+        self.host_name = host_name
+        self.machines: list[Mapping[str, Any]] = []
+        self.needs: dict[str, Resources] = {}
+        self._refuse_versions()
+
+    def gone(self, error: BaseException) -> HostError:
+        """The error for a scheduler that is gone."""
+        return HostError(
+            f"workers: the scheduler at {self.text} is gone ({type(error).__name__}); all that came home is kept: "
+            "start it again, then go on with --resume"
+        )
+
+    def result(self, future: Future[T], worker: str) -> T:
+        """The result of a task that has ended.
+
+        Args:
+            future: of the task.
+            worker: name of the one that ran it.
+
+        Raises:
+            TimeoutError: the worker died with the result, and Dask runs the task again.
+            KilledWorker: every worker that had the task died.
+            HostError: the scheduler is gone.
+            NatgaugeError: raised by the task.
+        """
+        try:
+            return future.result(timeout=ANSWER_SECONDS)
+        except NatgaugeError as error:
+            raise type(error)(f"worker {worker}: {error}") from error
+        except CancelledError as error:
+            # Nobody asks for a result that was cancelled here; the client cancels all when it loses its connection.
+            raise self.gone(error) from error
+
+    def _ask(self, request: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
+        """Run one of the client's coroutines in the client's loop, for `ANSWER_SECONDS` at most.
+
+        Raises:
+            HostError: the scheduler does not answer.
+        """
+
+        async def answer() -> T:
+            return await request()
+
+        try:
+            found: T = self.client.sync(answer, callback_timeout=seconds or ANSWER_SECONDS)
+        except OSError as error:
+            raise self.gone(error) from error
+        return found
+
+    def _every(self) -> dict[str, dict[str, Any]]:
+        """What the scheduler knows of each worker, by address; workers of other programs are left out."""
+        scheduler: Any = self.client.scheduler
+        every = self._ask(lambda: scheduler.identity(n_workers=-1))["workers"]
+        return {address: one for address, one in every.items() if resources.is_ours(one["resources"])}
+
+    def offers(self) -> list[Resources]:
+        """Resources of each worker that is there now.
+
+        Raises:
+            HostError: the scheduler is gone.
+        """
+        return [one["resources"] for one in self._every().values()]
+
+    def _refuse_versions(self) -> None:
+        workers = self._every()
+        if not workers:
+            raise HostError(
+                f"workers: none is at {self.text}; start one on each machine that is to measure: "
+                f"natgauge worker {self.text}"
+            )
+        versions: Any = self.client.get_versions
+        found = self._ask(versions)
+        here = {**found["client"]["packages"], "natgauge": VERSION}
+        there = {"the scheduler": {**found["scheduler"]["packages"], "natgauge": VERSION}}
+        for address, one in workers.items():
+            packages = found["workers"].get(address, found["client"])["packages"]
+            there[f"worker {one['name']}"] = {**packages, "natgauge": resources.version_of(one["resources"])}
+        for who, packages in there.items():
+            for package in _SAME_VERSION:
+                mine, its = _version(package, here), _version(package, packages)
+                if mine != its:
+                    raise HostError(
+                        f"workers: {who} at {self.text} has {package} {its}, here is {mine}: they would not "
+                        "understand each other; install the same version there, and start it again"
+                    )
+
+    def plan_cells(self, plan: Plan, where: str) -> tuple[PlannedCell, ...]:
+        """Every cell of the plan, each planned by a worker that can measure it; nothing is touched.
+
+        Raises:
+            PlanError: no worker can measure a cell.
+            HostError: no worker has what a cell needs, or can measure at all.
+        """
+        # A plan of too many cells is refused here; the cells themselves depend on the workers' cores.
+        list(each(plan, where, only=""))
+        views = self._views(plan, where)
+        for view in views:
+            if view.wrong:
+                raise HostError(f"workers: {view.name} at {self.text} cannot measure: {view.wrong}")
+            if all(resources.likeness(view.facts, 0) != resources.likeness(other, 0) for other in self.machines):
+                self.machines.append(view.facts)
+        self.needs = {name: needs for view in reversed(views) for name, needs in view.needs.items()}
+        # The order of the cells, and the faults, are those of the worker that can measure most of them.
+        best = max(views, key=lambda view: len(view.needs))
+        good = {name: cell for view in views for name, cell in view.tried if isinstance(cell, PlannedCell)}
+        cells = whole([(name, good.get(name, cell)) for name, cell in best.tried], where)
+        offered = self.offers()
+        for cell in cells:
+            self.refuse_lacking(cell, self.needs[cell.name], offered)
+        return cells
+
+    def _views(self, plan: Plan, where: str) -> list[WorkerView]:
+        """The plan as each worker sees it; a worker that dies meanwhile is left out."""
+        workers = list(self._every())
+        run: Any = self.client.run
+        said: dict[str, WorkerView | Exception] = self._ask(
+            lambda: run(view_plan, plan, where, host_name=self.host_name, workers=workers, on_error="return"),
+            _VIEW_SECONDS,
+        )
+        for one in said.values():
+            if isinstance(one, Exception) and not isinstance(one, OSError):
+                raise one
+        if views := [one for one in said.values() if isinstance(one, WorkerView)]:
+            return views
+        raise HostError(f"workers: all at {self.text} died while they looked at the plan; start them, and try again")
+
+    def refuse_lacking(self, cell: PlannedCell, wanted: Resources, offered: list[Resources]) -> None:
+        """Refuse a cell for which no worker offers enough.
+
+        Raises:
+            HostError: there is none.
+        """
+        if any(resources.satisfied(wanted, one) for one in offered):
+            return
+        raise HostError(
+            f"workers: cell {cell.name}: {resources.lacking(wanted, offered)} (at {self.text}); start one that has, "
+            "see: natgauge worker --help"
+        )
+
+
+def _version(package: str, packages: Mapping[str, Any]) -> str:
+    """Of Python the first two numbers: they decide what the other side can unpickle."""
+    found = str(packages.get(package))
+    return ".".join(found.split(".")[:2]) if package == "python" else found
