@@ -185,7 +185,7 @@ def test_a_device_that_answers_otherwise_has_its_repetition_begun_anew(tmp_path:
     campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     redone = [entry for entry in entries(tmp_path / "out") if entry["event"] == "repetition-redone"]
     assert len(redone) == 1
-    assert "another one is asked now" in redone[0]["cause"]
+    assert "the procedure makes another one now" in redone[0]["cause"]
     assert sum(one.left for one in status(tmp_path / "out").measurements) == 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign needs of a bench: the real one, or in tests a simulated gateway."""
+"""The interface of a campaign's bench: a real lab, or a simulated gateway in tests."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ OwnPart = Callable[[TrialPlan | None, Collection[str]], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A measurement about to run.
+    """A measurement that is ready to run.
 
     Attributes:
         measurer: performs its trials.
-        parameters: all that decides its figure.
-        device: what runs and how it is set; None when the device is not ours.
-        own_part: measures what the tester's receivers take of the device's cores, and a real server alone.
+        parameters: every parameter that affects its figure.
+        device: version and settings of the device; None = natgauge does not start the device.
+        own_part: measures the time that the tester's receivers take of the device's cores, and a real server alone.
     """
 
     measurer: Measurer
@@ -44,20 +44,20 @@ class Prepared:
 
 
 class CampaignBench(Protocol):
-    """One cell's bench. The device stands on it within the `with` block."""
+    """The bench of one cell. The device is up within the `with` block."""
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
-        """A procedure for it; nothing is touched.
+        """Plan a procedure for this bench; nothing is touched.
 
         Raises:
             UsageError: it cannot be measured here.
         """
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
-        """Make all ready for a procedure.
+        """Prepare a procedure: start the device, and check that it forwards.
 
         Raises:
-            BrokenError: the device does not come up or does not forward.
+            BrokenError: the device does not start or does not forward.
             HostError: a program is missing, memory is short, or a global setting cannot be made.
             UsageError: a limit or time-out of the device is too small.
         """
@@ -66,10 +66,10 @@ class CampaignBench(Protocol):
         """Make the lab."""
 
     def __exit__(self, *exception: object) -> None:
-        """Undo all."""
+        """Undo the lab."""
 
 
-#: Makes the bench of a cell; the watch is told what happens on it.
+#: Makes the bench of a cell; the watch shows its progress.
 MakeBench = Callable[[Cell, Watch], CampaignBench]
 
 
@@ -77,16 +77,16 @@ class LabBench:
     """A bench in a lab."""
 
     def __init__(self, facts: Callable[[], Mapping[str, object]], cell: Cell, watch: Watch) -> None:
-        """Plan it; nothing is touched. `facts` tells those of this machine, as they are for each repetition."""
+        """Plan it; nothing is touched. `facts` returns the facts of this machine, which may change over time."""
         self._facts = facts
         self._bench = Bench(cell, watch)
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
-        """A procedure for this bench."""
+        """Plan a procedure for this bench."""
         return self._bench.plan(metric, asked)
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
-        """The device is started, or fit anew, and was seen to forward."""
+        """Start the device, or set it for this procedure, and check that it forwards."""
         ready = self._bench.ready(planned, recorder)
         device = None if self._bench.device is None else self._bench.device.as_dict()
         parameters = parameters_of(self._bench, ready, self._facts())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign as a folder: begun, or gone on with where it stopped.
+"""Begin a campaign in a new folder, or resume the one in a folder.
 
-`campaign.json` the plan, what it was read as and by which natgauge; `environment.json` the machine; `journal.jsonl`
-everything that happened; `results/` one folder for each measurement that has ended.
+`campaign.json`: the plan as it was read, and natgauge's version. `environment.json`: the machine. `journal.jsonl`: a
+line for every event. `results/`: one folder for each measurement that has ended.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOrder:
-    """What `natgauge run` is told.
+    """Options of `natgauge run`.
 
     Attributes:
         plan: the plan's file.
         out: folder of the campaign; None = `results/<name of the plan>`.
-        resume: whether to go on with the campaign in that folder.
+        resume: whether to resume the campaign in that folder.
         only: names or patterns of cells; empty = all.
-        retry_broken: whether what broke is tried again.
-        host_name: whether the host's name goes into what may be published.
-        on: who measures: `dask://HOST:PORT`, the workers at that scheduler, or `local:N`, so many on this machine; None
-            = this process.
+        retry_broken: whether to measure again what broke.
+        host_name: whether results, which may be published, contain the host's name.
+        on: the workers: `dask://HOST:PORT` = those at that scheduler, `local:N` = N on this machine; None = this
+            process measures.
     """
 
     plan: Path
@@ -74,21 +74,21 @@ class RunOrder:
 def run(
     order: RunOrder, watch: Watch | None = None, *, make_bench: MakeBench | None = None
 ) -> tuple[Path, CampaignState]:
-    """Run a campaign, or go on with one, until nothing is left to do.
+    """Run a campaign, or resume one, until nothing is left to measure.
 
     Args:
-        order: what is to be done.
-        watch: is told what happens.
-        make_bench: makes benches; None = those in labs.
+        order: the options.
+        watch: shows progress.
+        make_bench: makes benches; None = benches in labs.
 
     Returns:
-        The campaign's folder, and how it stands.
+        The campaign's folder and its state.
 
     Raises:
         UsageError: the plan or the folder is wrong; nothing was touched.
-        HostError: this host cannot do it, or the disk is full; the campaign can be gone on with.
+        HostError: this host cannot measure, or the disk is full; the campaign can be resumed.
         BrokenError: a lab cannot be made.
-        FaultError: a fault of natgauge; its traceback lies in the folder.
+        FaultError: a fault of natgauge; its traceback is in the folder.
     """
     plan = plans.read(order.plan)
     folder = order.out or RESULTS / plan.name
@@ -99,21 +99,21 @@ def run(
         _refuse_other(plan, begun, folder)
         if make_bench is None:
             _undo_left_behind(watch or Silent())
-    with _measuring(order, plan.model_copy(update={"seed": seed}), make_bench) as way:
+    with _measuring(order, plan.model_copy(update={"seed": seed}), make_bench) as setup:
         if begun is None:
-            _begin(folder, plan, way, seed)
+            _begin(folder, plan, setup, seed)
         else:
-            _refuse_other_recipes(way.cells, begun, folder)
+            _refuse_other_recipes(setup.cells, begun, folder)
             if order.on is None:
-                _refuse_other_machine(folder, way.machines[0])
+                _refuse_other_machine(folder, setup.machines[0])
         with Journal(folder) as journal:
             session = Session(
                 folder=folder,
-                points=way.cells,
+                points=setup.cells,
                 seed=seed,
                 journal=journal,
                 state=CampaignState.of(entries(folder)),
-                visits=way.visits,
+                runner=setup.runner,
                 watch=watch or Silent(),
                 only=order.only,
             )
@@ -122,34 +122,34 @@ def run(
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """How the cells are measured.
+class _Setup:
+    """A plan and the means to measure it.
 
     Attributes:
         cells: of the plan.
-        visits: makes visits of them.
-        machines: facts of each that measures, at least one.
+        runner: makes the cell runs.
+        machines: facts of each machine that measures, at least one.
     """
 
     cells: Sequence[PlannedCell]
-    visits: CellRunner
+    runner: CellRunner
     machines: Sequence[Mapping[str, Any]]
 
 
 @contextmanager
-def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) -> Iterator[_Way]:
-    """The cells, and who visits them; nothing is touched before a visit.
+def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) -> Iterator[_Setup]:
+    """Plan the cells, and connect to the workers; labs are made by the cell runs.
 
     Raises:
         UsageError: the plan or `--on` is wrong.
-        HostError: this host cannot measure, or there is nobody who can.
+        HostError: this host cannot measure, or no worker can.
     """
     if order.on is None:
         cells = points(plan, str(order.plan))
         if make_bench is None:
             check_host()
         facts = machine.facts(host_name=order.host_name)
-        yield _Way(cells, LocalRunner(make_bench or partial(LabBench, machine.facts), facts), [facts])
+        yield _Setup(cells, LocalRunner(make_bench or partial(LabBench, machine.facts), facts), [facts])
         return
     where = spread.where(order.on)
     spread.need_dask()
@@ -158,11 +158,11 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
     labs = [plan.lab.get("lab_name", CellOptions().lab_name)]
     with coordinator(where, labs, make_bench=make_bench, host_name=order.host_name) as found:
         cells = found.plan_cells(plan, str(order.plan))
-        yield _Way(cells, found, found.workers.machines)
+        yield _Setup(cells, found, found.workers.machines)
 
 
 def _undo_left_behind(watch: Watch) -> None:
-    """Clean up behind a session that was killed; what cannot be undone is shown, and does not end the campaign."""
+    """Undo what killed sessions left; a failure to do so is shown, and does not end the campaign."""
     try:
         done = upkeep.undo_left_behind()
     except NatgaugeError as error:
@@ -173,9 +173,9 @@ def _undo_left_behind(watch: Watch) -> None:
 
 
 def _run(session: Session, *, retry_broken: bool) -> None:
-    session.note("session", natgauge=VERSION, only=list(session.only))
+    session.append_line("session", natgauge=VERSION, only=list(session.only))
     if retry_broken:
-        session.note("retried")
+        session.append_line("retried")
     how = "ended"
     try:
         session.run()
@@ -189,18 +189,18 @@ def _run(session: Session, *, retry_broken: bool) -> None:
 
 
 def _note_end(session: Session, how: str) -> None:
-    """That the session is over, where the disk still takes it: the journal is whole without that, too."""
+    """Append the end of the session, unless the disk is full: the journal is complete without that line."""
     try:
-        session.note("session-ended", how=how)
+        session.append_line("session-ended", how=how)
     except NatgaugeError:
         return
 
 
 def _begun(folder: Path, *, resume: bool) -> Mapping[str, Any] | None:
-    """What was noted when the campaign in this folder began; None = it is to begin now.
+    """Read `campaign.json` of the campaign to be resumed; None = a new campaign begins.
 
     Raises:
-        UsageError: there is one, or none, or it is of another version.
+        UsageError: there is a campaign and `resume` is not set, or there is none and it is, or its version differs.
     """
     there = (folder / CAMPAIGN).exists()
     if resume:
@@ -216,13 +216,13 @@ def _begun(folder: Path, *, resume: bool) -> Mapping[str, Any] | None:
     return None
 
 
-def _begin(folder: Path, plan: plans.Plan, way: _Way, seed: int) -> None:
+def _begin(folder: Path, plan: plans.Plan, setup: _Setup, seed: int) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"campaign: cannot make {folder}: {error.strerror}; name another: --out") from error
-    others = {"other_machines": way.machines[1:]} if len(way.machines) > 1 else {}
-    Store(folder).write_environment({"machine": way.machines[0], **others})
+    others = {"other_machines": setup.machines[1:]} if len(setup.machines) > 1 else {}
+    Store(folder).write_environment({"machine": setup.machines[0], **others})
     # Last: a folder with this file holds a campaign that can be gone on with.
     write_document(
         folder / CAMPAIGN,
@@ -233,7 +233,7 @@ def _begin(folder: Path, plan: plans.Plan, way: _Way, seed: int) -> None:
             "plan": plan.model_dump(mode="json", exclude_none=True),
             "sha256": plan.digest,
             "seed": seed,
-            "recipes": _recipes(way.cells),
+            "recipes": _recipes(setup.cells),
             "cells": [
                 {
                     "name": point.name,
@@ -241,7 +241,7 @@ def _begin(folder: Path, plan: plans.Plan, way: _Way, seed: int) -> None:
                     "values": point.values,
                     "measurements": _measurements(point),
                 }
-                for point in way.cells
+                for point in setup.cells
             ],
         },
     )
@@ -260,7 +260,7 @@ def _recipes(cells: Sequence[PlannedCell]) -> dict[str, str]:
 
 
 def _refuse_other(plan: plans.Plan, begun: Mapping[str, Any], folder: Path) -> None:
-    """Figures of one campaign are measured one way, from its first repetition to its last."""
+    """Refuse a plan or a natgauge that differs: all repetitions of a campaign are measured in the same way."""
     if begun["natgauge"] != VERSION:
         raise UsageError(
             f"campaign: {folder} was begun by natgauge {begun['natgauge']}, this is {VERSION}, which may measure "

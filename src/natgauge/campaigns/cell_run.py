@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One visit of a cell: a bench is made, and each measurement of the cell that lacks a repetition gets one.
+"""Run a cell: make a bench, and measure one repetition of each of the cell's measurements that lack one.
 
-A visit knows nothing of the journal beyond the lines it hands on, so it may be made here or on another machine.
+A cell run only hands out lines for the journal, so it may be made in this process or on another machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
-from natgauge.campaigns.repetition import AppendLine, RepetitionRun
+from natgauge.campaigns.journal import AppendLine
+from natgauge.campaigns.repetition import RepetitionRun
 from natgauge.campaigns.replay import ReplayError
 from natgauge.campaigns.state import CampaignState, RecordedRepetition
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -24,9 +25,9 @@ from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
 
-#: A connection rate that these limited is one that the device does; what is limited by time is a bound only.
+#: Limits of a connection rate at which the device works; a rate that time limited is only a bound.
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})
-#: The parameter that tells the device's version.
+#: The parameter with the device's version.
 _VERSION: Final = "version"
 
 
@@ -52,58 +53,62 @@ def _ended_in(state: CampaignState, point: PlannedCell, measurement: CellMeasure
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellRun:
-    """One visit.
+    """One run of a cell.
 
     Attributes:
         point: the cell.
         round_number: from 1.
-        state: as far as it concerns the cell, kept up to date by `note`.
-        note: keeps a line of the journal.
+        state: of at least this cell, kept up to date by `append_line`.
+        append_line: appends a line to the journal.
         make_bench: makes benches.
         facts: of this machine.
-        watch: is told what happens.
-        worker: which one of several this is, as `natgauge.campaigns.spread.worker` describes it; None = there is only
-            this process.
+        watch: shows progress.
+        worker: name, cores and likeness of the worker that this is (`natgauge.campaigns.spread.worker`); None = the
+            campaign has no workers.
     """
 
     point: PlannedCell
     round_number: int
     state: CampaignState
-    note: AppendLine
+    append_line: AppendLine
     make_bench: MakeBench
     facts: Mapping[str, object]
     watch: Watch
     worker: Mapping[str, Any] | None = None
 
     def run(self) -> None:
-        """Make it; a moment's disturbance may be all that was wrong, a device that fails on two benches is broken.
+        """Measure; a device that fails on one bench gets a second one, and is broken if it fails there, too.
 
         Raises:
-            HostError: this host cannot do it, or a line cannot be kept.
+            HostError: this host cannot measure, or the journal cannot be written.
             NatgaugeError: a lab cannot be made.
         """
         first = self._on_bench()
         if first and self._on_bench():
-            self.note("broken", scope="device", device=self.point.device, cell=self.point.name, cause=first)
+            self.append_line("broken", scope="device", device=self.point.device, cell=self.point.name, cause=first)
 
     def _on_bench(self) -> str:
-        """Measure on a bench made for it; why the device did not come up or forward, or nothing."""
+        """Measure on a new bench.
+
+        Returns:
+            Reason why the device did not start or forward; empty = it did.
+        """
         cell = self.point.cell
-        with self.make_bench(in_repetition(cell, cell.options.seed, self.round_number), self.watch) as stand:
+        with self.make_bench(in_repetition(cell, cell.options.seed, self.round_number), self.watch) as bench:
             for measurement in pending(self.state, self.point, self.round_number):
-                # What breaks in one measurement may break those that follow.
+                # A device that broke in one measurement is not measured in those that follow.
                 if not is_open(self.state, self.point, measurement):
                     continue
-                if cause := self._measure(stand, measurement):
-                    self.note("device-failed", cell=self.point.name, measurement=measurement.name, cause=cause)
+                if cause := self._measure(bench, measurement):
+                    self.append_line("device-failed", cell=self.point.name, measurement=measurement.name, cause=cause)
                     return cause
         return ""
 
-    def _measure(self, stand: CampaignBench, measurement: CellMeasurement) -> str:
-        """One repetition; what breaks is noted with its cause.
+    def _measure(self, bench: CampaignBench, measurement: CellMeasurement) -> str:
+        """Measure one repetition; a failure is journaled with its cause.
 
         Returns:
-            Why the device did not come up or forward; empty = it did.
+            Reason why the device did not start or forward; empty = it did.
         """
         where: dict[str, Any] = {"cell": self.point.name, "measurement": measurement.name}
         while True:
@@ -111,20 +116,20 @@ class CellRun:
             under_way = self._under_way(measurement)
             given = self._given(measurement) if under_way is None else under_way.begun["given"]
             try:
-                planned = _single(stand, measurement, given)
-                ready = stand.prepare(planned, recorder)
+                planned = _single(bench, measurement, given)
+                ready = bench.prepare(planned, recorder)
             except BrokenError as error:
                 return self._cause(error)
             except (HostError, UsageError) as error:
-                # What a program or the memory lacks is lacking for all metrics; a limit may be too small for one alone.
+                # A missing program or too little memory affects all metrics; a limit may be too small for one of them.
                 scope = "cell" if isinstance(error, HostError) else "measurement"
-                self.note("broken", scope=scope, device=self.point.device, **where, cause=self._cause(error))
+                self.append_line("broken", scope=scope, device=self.point.device, **where, cause=self._cause(error))
                 return ""
             self._refuse_other_version(ready)
             if under_way is None:
                 under_way = self._begin(measurement, given, ready)
             running = RepetitionRun(
-                note=self.note,
+                append_line=self.append_line,
                 where=where,
                 planned=planned,
                 ready=ready,
@@ -136,7 +141,7 @@ class CellRun:
             try:
                 running.run(under_way)
             except ReplayError as error:
-                self.note("repetition-redone", **where, repetition=under_way.number, cause=str(error))
+                self.append_line("repetition-redone", **where, repetition=under_way.number, cause=str(error))
                 self.watch.stage(f"{measurement.name}: repetition {under_way.number} is begun anew: {error}")
                 self._begin(measurement, given, ready)
                 continue
@@ -144,17 +149,19 @@ class CellRun:
                 raise
             except (BrokenError, UsageError) as error:
                 cause = self._cause(error)
-                self.note("broken", scope="measurement", device=self.point.device, **where, cause=cause)
+                self.append_line("broken", scope="measurement", device=self.point.device, **where, cause=cause)
             return ""
 
     def _ended(self, measurement: CellMeasurement) -> Sequence[RecordedRepetition]:
         return self.state.measurement(self.point.name, measurement.name).ended
 
     def _refuse_other_version(self, ready: Prepared) -> None:
-        """Repetitions of one result are of one device. Of several workers each has its own; such a result is `mixed`.
+        """Refuse a device of another version than in earlier repetitions of the cell.
+
+        Workers may have different versions; the result then carries the doubt `mixed`.
 
         Raises:
-            HostError: the device's version is another one than in an earlier repetition of the cell.
+            HostError: the version differs.
         """
         if self.worker is not None:
             return
@@ -169,7 +176,7 @@ class CellRun:
                     )
 
     def _cause(self, error: Exception) -> str:
-        """Why something broke, and where."""
+        """The text of an error, and the worker's name."""
         return str(error) if self.worker is None else f"worker {self.worker['name']}: {error}"
 
     def _under_way(self, measurement: CellMeasurement) -> RecordedRepetition | None:
@@ -177,7 +184,7 @@ class CellRun:
         found = self.state.measurement(self.point.name, measurement.name).under_way
         if found is None or (self.worker is None and "worker" not in found.begun):
             return found
-        self.note(
+        self.append_line(
             "repetition-redone",
             cell=self.point.name,
             measurement=measurement.name,
@@ -189,7 +196,7 @@ class CellRun:
     def _begin(self, measurement: CellMeasurement, given: Mapping[str, Any], ready: Prepared) -> RecordedRepetition:
         known = self.state.measurement(self.point.name, measurement.name)
         worker: dict[str, Any] = {} if self.worker is None else {"worker": self.worker}
-        self.note(
+        self.append_line(
             "repetition",
             cell=self.point.name,
             measurement=measurement.name,
@@ -206,7 +213,7 @@ class CellRun:
         return known.repetitions[-1]
 
     def _given(self, measurement: CellMeasurement) -> dict[str, float]:
-        """The connection rate of this round, where one was found: a safe phase 1 need not be searched again."""
+        """The connection rate found in this round, if any: then no search for a safe phase 1 is needed."""
         if not accepts(measurement, "connection_rate"):
             return {}
         for other in self.point.measurements:
@@ -220,5 +227,5 @@ class CellRun:
         return {}
 
 
-def _single(stand: CampaignBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
-    return stand.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})
+def _single(bench: CampaignBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
+    return bench.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})

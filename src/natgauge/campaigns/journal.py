@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a campaign: one line for everything that happened, whole on the disk before anything follows from it.
+"""The journal of a campaign: one line for every event, on the disk before anything follows from the event.
 
-A campaign that was killed at any moment knows from its journal alone what is done. A last line that was cut off says
-nothing, and is cut away when the campaign goes on.
+After a kill at any moment, the journal alone says what is done. A last line that was cut off is removed when the
+campaign is resumed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,25 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from natgauge.errors import HostError
 from natgauge.records.store import plain, read_lines
 
 JOURNAL_SCHEMA: Final = "natgauge-journal-2"
 JOURNAL: Final = "journal.jsonl"
-#: The evidence in a line, which only a results folder wants; most of the journal's length.
+#: Key of the evidence in a line: most of the journal's size, and needed for results folders only.
 EVIDENCE: Final = "evidence"
 _PATIENCE_SECONDS: Final = 0.3
 
 JournalLine = Mapping[str, Any]
+
+
+class AppendLine(Protocol):
+    """Appends a line to the journal and updates the state."""
+
+    def __call__(self, event: str, *, sync: bool = True, **fields: object) -> None:
+        """Append a line; `sync`: return when it is on the disk."""
 
 
 class Journal:
@@ -72,8 +79,8 @@ class Journal:
 
         Args:
             event: what happened.
-            sync: whether nothing may follow before the line is on the disk.
-            fields: the particulars.
+            sync: whether to return only when the line is on the disk.
+            fields: of the line; `at` replaces the present time.
 
         Returns:
             The line as it will be read again.
@@ -101,13 +108,13 @@ class Journal:
 
 
 def line_of(event: str, fields: Mapping[str, object]) -> str:
-    """A line of the journal, of this moment, without its end."""
+    """A line of the journal with the present time, without the line feed."""
     entry = {"schema": JOURNAL_SCHEMA, "event": event, "at": round(time.time(), 3), **plain(fields)}
     return json.dumps(entry, allow_nan=False, separators=(",", ":"))
 
 
 def _lock(file: int) -> None:
-    """Whoever asks for the status holds it for a moment; only a lasting holder measures."""
+    """Take the lock. `natgauge status` holds it for a moment, so only a process that keeps it is measuring."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
@@ -146,7 +153,7 @@ def entries(folder: Path, *, evidence: bool = False) -> Iterator[JournalLine]:
 
     Args:
         folder: of the campaign.
-        evidence: with that of the trials, which is most of it.
+        evidence: whether to include the evidence of the trials, which is most of the journal.
 
     Raises:
         UsageError: the file is missing, a line is damaged or of another version.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One repetition of one measurement, journaled; and the results folder of all its repetitions."""
+"""Run one repetition of a measurement, and write the results folder of all its repetitions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from natgauge.bench.planned import Planned
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
-from natgauge.campaigns.journal import EVIDENCE, entries
+from natgauge.campaigns.journal import EVIDENCE, AppendLine, entries
 from natgauge.campaigns.replay import RecordedCall, ReplayError, ReplayingMeasurer
 from natgauge.campaigns.state import RecordedRepetition
 from natgauge.duts.recipe import as_played, digest
@@ -32,29 +32,22 @@ from natgauge.records.store import CAMPAIGN_RESULTS, Memory, Store, plain, resul
 _MAKING: Final = ".making"
 
 
-class AppendLine(Protocol):
-    """Append a line to the journal and take it into the state."""
-
-    def __call__(self, event: str, *, sync: bool = True, **fields: object) -> None:
-        """Append one line; with `sync` it is on the disk before this returns."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepetitionRun:
-    """One repetition that runs.
+    """One repetition that is under way.
 
     Attributes:
-        note: appends to the journal.
+        append_line: appends to the journal.
         where: cell and measurement.
         planned: with one repetition.
         ready: its measurer.
         recorder: that the measurer's trials are written to.
-        watch: is told of trials that are run.
-        most: repetitions there will be, at most.
+        watch: shows trials, without those that are replayed.
+        most: largest number of repetitions.
         known: names of the figures of the tester's own part that earlier repetitions have.
     """
 
-    note: AppendLine
+    append_line: AppendLine
     where: Mapping[str, Any]
     planned: Planned
     ready: Prepared
@@ -64,14 +57,14 @@ class RepetitionRun:
     known: Collection[str]
 
     def run(self, known: RecordedRepetition) -> None:
-        """Run it, or what is left of it, to its end.
+        """Run the repetition, or the rest of it, to its end.
 
         Args:
-            known: as it stands in the journal.
+            known: the repetition as the journal has it.
 
         Raises:
             StaleError: the journal's answers are not those to what is asked.
-            NatgaugeError: something broke on the way.
+            NatgaugeError: the device, the lab or this host failed.
         """
         procedure = self.planned.procedure
         measurer = ReplayingMeasurer(
@@ -89,18 +82,18 @@ class RepetitionRun:
             if event.outcome is None:
                 told = not measurer.replaying
                 if told:
-                    self.note("trial", sync=False, **self.where, **_standing(known.number, event))
+                    self.append_line("trial", sync=False, **self.where, **_standing(known.number, event))
             if told:
                 own = event.metric == procedure.metric
                 self.watch.event(replace(event, repetition=known.number, repetitions=self.most) if own else event)
 
         if known.answers:
-            self.watch.stage(f"{procedure.metric}: going on after {len(known.answers)} answers of the journal")
+            self.watch.stage(f"{procedure.metric}: going on after {len(known.answers)} calls in the journal")
         measured = procedure.measure(measurer, self.planned.settings, observe, clock=measurer.clock)
         if measurer.replaying:
-            raise ReplayError("the journal has more answers than this repetition asks for")
+            raise ReplayError("the journal has more calls than the procedure makes")
         seconds = measurer.clock()
-        self.note(
+        self.append_line(
             "repetition-ended",
             **self.where,
             repetition=known.number,
@@ -111,12 +104,12 @@ class RepetitionRun:
 
     def _keep(self, number: int, answer: RecordedCall) -> None:
         evidence, self.recorder.trials = self.recorder.trials, []
-        fields: dict[str, Any] = {**plain(answer), EVIDENCE: evidence}
-        self.note("answer", **self.where, repetition=number, **fields)
+        fields: dict[str, Any] = {**self.where, "repetition": number, **plain(answer), EVIDENCE: evidence}
+        self.append_line("answer", **fields)
 
 
 def _standing(number: int, event: Event) -> dict[str, Any]:
-    """Where a search stands when a trial begins."""
+    """State of a search when a trial begins."""
     return {
         "repetition": number,
         "metric": event.metric,
@@ -129,7 +122,7 @@ def _standing(number: int, event: Event) -> dict[str, Any]:
 
 
 def _slim(measured: MeasurementResult) -> MeasurementResult:
-    """Leave out the delays of each trial, which are in its own line; what was measured first loses them, too."""
+    """Leave out the delays of each trial, also of the measurements made first: the trial's own line has them."""
 
     def without(attempt: Attempt) -> Attempt:
         return replace(attempt, outcome=replace(attempt.outcome, delays={}))
@@ -140,12 +133,12 @@ def _slim(measured: MeasurementResult) -> MeasurementResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EndedMeasurement:
-    """A measurement that will not go on.
+    """A measurement that has ended.
 
     Attributes:
         single: settings of one repetition.
-        repetitions: that have ended, at least one.
-        cause: why there are no more; empty = there are as many as asked for.
+        repetitions: at least one.
+        cause: reason why there are fewer than requested; empty = there are not.
     """
 
     single: TrialSettings
@@ -154,13 +147,13 @@ class EndedMeasurement:
 
 
 def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement, ended: EndedMeasurement) -> str:
-    """Make the results folder of a measurement; one that was half made is made anew.
+    """Write the results folder of a measurement; an incomplete one is replaced.
 
     Args:
         folder: of the campaign.
         point: the cell.
         measurement: the measurement.
-        ended: what came of it.
+        ended: its repetitions.
 
     Returns:
         The folder, below the campaign's.
@@ -203,7 +196,7 @@ def _as_asked(parameters: Parameters, measurement: CellMeasurement) -> Parameter
 
 
 def _conduct(repetitions: Sequence[RecordedRepetition]) -> Mapping[str, Any]:
-    """What is put on record of all repetitions that count: every visit made the lab anew, unless the lab stays."""
+    """Labs, seeds and times of the repetitions that count. Every cell run makes a new lab, unless the lab is kept."""
     parameters = [Parameters.model_validate(one.begun["parameters"]) for one in repetitions]
     return {
         "labs": 1 if any(one.get("lab_stays") for one in parameters) else len(repetitions),
@@ -213,7 +206,7 @@ def _conduct(repetitions: Sequence[RecordedRepetition]) -> Mapping[str, Any]:
 
 
 def _trials(folder: Path, cell: str, measurement: str) -> Iterator[Mapping[str, Any]]:
-    """The evidence of every trial that counts; of a repetition that was begun anew only what followed."""
+    """The evidence of every trial that counts: of a repetition that began again, the trials after that."""
     found: dict[int, list[Mapping[str, Any]]] = {}
     for entry in entries(folder, evidence=True):
         if entry.get("cell") != cell or entry.get("measurement") != measurement:

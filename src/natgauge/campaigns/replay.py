@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a measurer answered, as the journal keeps it, and a measurer that answers from there as long as it can.
+"""Resume a repetition that was killed: replay the outcomes in its journal, then measure.
 
-Procedures decide by nothing but the answers of their measurer and the time they have left. So a repetition that was
-killed is led to the same point by the answers it had, without a trial, and goes on from there with the device.
+A procedure decides by the outcomes of its measurer and by the time that is left, and by nothing else. Given the same
+outcomes, it comes to the same point without a trial. Replay saves up to a repetition: seconds in profile `quick`, 20
+minutes in `rfc`, hours with 100 million connections (docs/campaigns.md).
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ _ANSWERS: Final[Mapping[str, Any]] = {
     "own_delays": dict[Direction, Delays],
     "costs": CostRound,
 }
-#: What looks at the connections that the trial before left in the device.
+#: Calls about the connections that the trial before left in the device.
 _OF_TRIAL_BEFORE: Final = frozenset({"empty_timed", "watch_count"})
 _ERRORS: Final[Mapping[str, type[NatgaugeError]]] = {kind.__name__: kind for kind in (BrokenError, UsageError)}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One answer of a measurer.
+    """One call of a measurer, as the journal has it.
 
     Attributes:
         call: the measurer's method.
-        plan: it was asked about, plain; None where it takes none.
-        answer: plain.
+        plan: its argument as plain data; None if the method takes no plan.
+        answer: the returned value as plain data.
         seconds: since the repetition began.
-        raised: name and text of the error instead of an answer; None = there was none.
+        raised: name and text of the error that was raised; None = the call returned.
     """
 
     call: str
@@ -53,7 +54,7 @@ class RecordedCall:
 
 
 class ReplayError(Exception):
-    """The answers in the journal are not those to what is asked now; the text says what differs."""
+    """The calls in the journal are not those that the procedure makes now; the text says what differs."""
 
 
 @cache
@@ -62,14 +63,14 @@ def _adapter(call: str) -> TypeAdapter[Any]:
 
 
 class ReplayingMeasurer(Measurer):
-    """Answers from the journal first, then asks the device and has each answer journaled.
+    """Replays the calls in the journal, then measures and records each further call.
 
     Attributes:
-        replayed: answers given from the journal so far.
-        passed: plan of the last trial that passed, whether it was run now or in an earlier session.
+        replayed: number of calls replayed so far.
+        passed: plan of the last trial that passed, in this session or an earlier one.
     """
 
-    def __init__(  # noqa: PLR0913 - how the repetition began, each by its name
+    def __init__(  # noqa: PLR0913 - properties of the repetition, each by its name
         self,
         known: Sequence[RecordedCall],
         live: Measurer,
@@ -79,15 +80,15 @@ class ReplayingMeasurer(Measurer):
         ring: int | None = None,
         keep: Callable[[RecordedCall], None],
     ) -> None:
-        """Take the answers so far.
+        """Take the calls so far, and the measurer's properties at the beginning of the repetition.
 
         Args:
-            known: in the order they were given.
+            known: the recorded calls, in order.
             live: performs trials.
-            highest_rate: as it was when the repetition began.
-            abilities: as they were when the repetition began.
-            ring: as it was when the repetition began.
-            keep: is given each new answer, and raises NatgaugeError where it cannot be kept.
+            highest_rate: of the measurer then.
+            abilities: of the measurer then.
+            ring: of the measurer then.
+            keep: records a call; raises NatgaugeError if it cannot.
         """
         self._known = list(known)
         self._live = live
@@ -102,59 +103,59 @@ class ReplayingMeasurer(Measurer):
 
     @property
     def replaying(self) -> bool:
-        """Whether the next answer is one from the journal."""
+        """Whether the next call is in the journal."""
         return self.replayed < len(self._known)
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """As they were when the repetition began."""
+        """Abilities when the repetition began."""
         return self._abilities
 
     @property
     def highest_rate(self) -> float:
-        """As it was when the repetition began."""
+        """The tester's highest rate when the repetition began, frames/s."""
         return self._highest_rate
 
     @property
     def ring(self) -> int | None:
-        """As it was when the repetition began."""
+        """Length of the device's ring when the repetition began."""
         return self._ring
 
     def clock(self) -> float:
-        """Seconds of the repetition, without those between two sessions."""
+        """Seconds of the repetition, without the time between sessions."""
         if self.replaying:
             return self._offset
         return self._offset + time.monotonic() - self._live_since
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """Run one trial, or give the outcome it had."""
+        """Run one trial, or replay its outcome."""
         found: TrialOutcome = self._ask("measure", lambda live: live.measure(plan), plan)
         self.passed = plan if found.verdict is Verdict.PASS else self.passed
         return found
 
     def empty_timed(self) -> TearDown:
-        """Empty the device's table, or tell how long that took."""
+        """Empty the device's table, or replay its duration."""
         found: TearDown = self._ask("empty_timed", lambda live: live.empty_timed())
         return found
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
-        """Watch the device's count, or tell what was seen."""
+        """Watch the device's count, or replay the readings."""
         found: tuple[CountAt, ...] = self._ask(
             "watch_count", lambda live: live.watch_count(interval_seconds, longest_seconds)
         )
         return found
 
     def restart(self) -> None:
-        """Start the device anew, unless that is over."""
+        """Restart the device, unless it is replayed."""
         self._ask("restart", lambda live: live.restart())
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
-        """The tester's own delays, measured now or then."""
+        """Measure the tester's own delays, or replay them."""
         found: dict[Direction, Delays] = self._ask("own_delays", lambda live: live.own_delays(plan), plan)
         return found
 
     def costs(self, plan: CostPlan) -> CostRound:
-        """What frames cost the device, timed now or then."""
+        """Time the cost of frames, or replay it."""
         found: CostRound = self._ask("costs", lambda live: live.costs(plan), plan)
         return found
 
@@ -164,7 +165,7 @@ class ReplayingMeasurer(Measurer):
             return self._again(call, asked)
         if call in _OF_TRIAL_BEFORE:
             self._restore(self._live)
-        # From here on the device's state is that of this session.
+        # From here on the device's state is that of the present session.
         self._known, self.replayed, self._offset = [], 0, self.clock()
         self._live_since = time.monotonic()
         try:
@@ -180,7 +181,9 @@ class ReplayingMeasurer(Measurer):
     def _again(self, call: str, asked: Any) -> Any:
         one = self._known[self.replayed]
         if (one.call, one.plan) != (call, asked):
-            raise ReplayError(f"answer {self.replayed + 1} of the journal is to {one.call}, another one is asked now")
+            raise ReplayError(
+                f"call {self.replayed + 1} of the journal is {one.call}, the procedure makes another one now"
+            )
         self.replayed += 1
         self._offset = one.seconds
         self._live_since = time.monotonic()
@@ -189,17 +192,19 @@ class ReplayingMeasurer(Measurer):
         try:
             return _adapter(call).validate_python(one.answer)
         except ValidationError as error:
-            raise ReplayError(f"answer {self.replayed} of the journal is none to {call}: {error.errors()[0]}") from None
+            raise ReplayError(
+                f"call {self.replayed} of the journal has no answer to {call}: {error.errors()[0]}"
+            ) from None
 
     def _restore(self, live: Measurer) -> None:
-        """Bring the device to where the last trial had left it, if that trial was one of an earlier session."""
+        """Repeat the last trial if an earlier session made it: the device's table is empty after a restart."""
         if not self._known or self._known[-1].call != "measure":
             return
         last = self._known[-1]
         before: TrialOutcome = _adapter("measure").validate_python(last.answer)
         outcome = live.measure(TypeAdapter(TrialPlan).validate_python(last.plan))
         if (outcome.verdict, outcome.stored) != (before.verdict, before.stored):
-            raise ReplayError("the trial before the interruption ended otherwise when it was run again")
+            raise ReplayError("the last trial before the interruption had another outcome when it was repeated")
 
 
 def _kind(error: NatgaugeError) -> str:

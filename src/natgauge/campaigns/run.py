@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign under way: rounds of visits to all cells, each with one repetition of each of the cell's measurements.
+"""A campaign under way: rounds in which each cell is run once, with one repetition of each of its measurements.
 
-In each round every cell is visited once, in an order of its own, so that an hour in which the host is slow falls on all
-devices. What is left to do is known from the journal alone; so it makes no difference whether a campaign is run in one
-session or in many.
+Each round has its own order of the cells, so that an hour in which the host is slow affects all devices. The journal
+alone says what is left to do, so a campaign may be run in one session or in many.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from natgauge.errors import UsageError
 
 
 def most_rounds(points: Sequence[PlannedCell]) -> int:
-    """So many rounds every measurement has at most."""
+    """The largest number of repetitions of any measurement."""
     return max((measurement.most_repetitions for point in points for measurement in point.measurements), default=0)
 
 
 class CellRunner(Protocol):
-    """Makes every visit that is left to do."""
+    """Makes all cell runs of a session."""
 
     def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
-        """Go on until nothing is left to do of these cells.
+        """Run cells until these lack no repetition.
 
         Raises:
-            HostError: a host cannot do it, or the journal cannot be written; the campaign can be gone on with.
+            HostError: a host cannot measure, or the journal cannot be written; the campaign can be resumed.
             NatgaugeError: a lab cannot be made.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class LocalRunner:
-    """Visits on this machine, one after the other.
+    """Runs cells on this machine, one after the other.
 
     Attributes:
         make_bench: makes benches.
@@ -61,21 +60,21 @@ class LocalRunner:
         for round_number in range(1, most_rounds(points) + 1):
             for point in session.order(points, round_number):
                 if pending(session.state, point, round_number):
-                    self._visit(session, point, round_number)
+                    self._run(session, point, round_number)
 
-    def _visit(self, session: Session, point: PlannedCell, round_number: int) -> None:
-        session.note("visit", cell=point.name, round=round_number)
+    def _run(self, session: Session, point: PlannedCell, round_number: int) -> None:
+        session.append_line("visit", cell=point.name, round=round_number)
         session.watch.stage(f"cell {point.name}, round {round_number}: {session.left()}")
-        visit = CellRun(
+        run = CellRun(
             point=point,
             round_number=round_number,
             state=session.state,
-            note=session.note,
+            append_line=session.append_line,
             make_bench=self.make_bench,
             facts=self.facts,
             watch=session.watch,
         )
-        visit.run()
+        run.run()
         session.finish_all(point)
 
 
@@ -88,10 +87,10 @@ class Session:
         points: its cells.
         seed: of the order of the cells.
         journal: open.
-        state: as the journal tells, kept up to date.
-        visits: makes them, here or on other machines.
-        watch: is told what happens.
-        only: names or patterns of the cells that this session visits; empty = all.
+        state: of the campaign, kept up to date with the journal.
+        runner: makes the cell runs, here or on other machines.
+        watch: shows progress.
+        only: names or patterns of the cells of this session; empty = all.
     """
 
     folder: Path
@@ -99,7 +98,7 @@ class Session:
     seed: int
     journal: Journal
     state: CampaignState
-    visits: CellRunner
+    runner: CellRunner
     watch: Watch = field(default_factory=Silent)
     only: Sequence[str] = ()
     _began: float = field(default_factory=time.monotonic)
@@ -107,29 +106,29 @@ class Session:
     _estimates: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Go on until nothing is left to do.
+        """Measure until nothing is left.
 
         Raises:
             UsageError: no cell has such a name.
-            HostError: this host cannot do it, or the journal cannot be written; the campaign can be gone on with.
+            HostError: a host cannot measure, or the journal cannot be written; the campaign can be resumed.
             NatgaugeError: a lab cannot be made.
         """
         points = self._chosen()
         for point in points:
             self.finish_all(point)
-        self.visits(self, points)
-        # A device that broke has more cells than the one it broke in.
+        self.runner(self, points)
+        # A device that broke in one cell ends the measurements of its other cells.
         for point in points:
             self.finish_all(point)
 
     def order(self, points: Sequence[PlannedCell], round_number: int) -> list[PlannedCell]:
-        """The order in which a round visits the cells: the same whenever it is asked for."""
+        """The cells in the order of a round; it follows from the seed."""
         order = sorted(points, key=lambda point: point.name)
         random.Random(f"{self.seed} {round_number}").shuffle(order)  # noqa: S311 - an order, nothing secret
         return order
 
-    def note(self, event: str, *, sync: bool = True, **fields: object) -> None:
-        """Append a line to the journal, and take it into the state.
+    def append_line(self, event: str, *, sync: bool = True, **fields: object) -> None:
+        """Append a line to the journal, and update the state.
 
         Raises:
             HostError: it cannot be written.
@@ -146,12 +145,12 @@ class Session:
         return [one for one in self.points if any(fnmatch.fnmatchcase(one.name, pattern) for pattern in self.only)]
 
     def finish_all(self, point: PlannedCell) -> None:
-        """Make the results of those measurements of a cell that will not go on."""
+        """Write the results of those measurements of a cell that have ended."""
         for measurement in point.measurements:
             self._finish(point, measurement)
 
     def _finish(self, point: PlannedCell, measurement: CellMeasurement) -> None:
-        """Make the result of a measurement that will not go on."""
+        """Write the result of a measurement if it has ended."""
         known = self.state.measurement(point.name, measurement.name)
         if known.folder or not known.ended or is_open(self.state, point, measurement):
             return
@@ -162,10 +161,10 @@ class Session:
         made = write_result(
             self.folder, point, measurement, EndedMeasurement(single=single, repetitions=known.ended, cause=cause)
         )
-        self.note("result", cell=point.name, measurement=measurement.name, folder=made, cause=cause)
+        self.append_line("result", cell=point.name, measurement=measurement.name, folder=made, cause=cause)
 
     def left(self) -> str:
-        """How much is done, and how long the rest of what this session visits takes going by it."""
+        """How many repetitions of this session's cells are done, and how long the others take at that pace."""
         total = done = 0
         left = behind = 0.0
         for point in self._chosen():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a campaign stands, from its journal alone."""
+"""The state of a campaign, from its journal alone."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class RecordedRepetition:
 
     Attributes:
         number: from 1.
-        begun: what was noted when it began: `given`, `parameters`, `device`, `highest_rate`, `abilities`.
-        answers: of the measurer, so far.
-        measured: what came of it, plain; None = it has not ended.
-        seconds: it took, without those between sessions.
-        own_part: figures of the tester's receivers and of the server alone that were measured after its trials, by
-            their names in the journal.
+        begun: its first journal line: `given`, `parameters`, `device`, `highest_rate`, `abilities`.
+        answers: calls of the measurer, so far.
+        measured: its result as plain data; None = it has not ended.
+        seconds: its duration, without the time between sessions.
+        own_part: figures of the tester's receivers and of the server alone, measured after its trials, by their names
+            in the journal.
     """
 
     number: int
@@ -40,7 +40,7 @@ class RecordedRepetition:
 
     @property
     def result(self) -> MeasurementResult:
-        """What came of it; only of one that has ended."""
+        """Its result; only of a repetition that has ended."""
         return _adapter().validate_python(self.measured)
 
 
@@ -56,8 +56,8 @@ class MeasurementState:
     Attributes:
         repetitions: in order; only the last one may not have ended.
         folder: of its result, below the campaign's; empty = there is none yet.
-        partial: whether that has fewer repetitions than were asked for.
-        broken: the first cause that it cannot go on; empty = there is none.
+        partial: whether the result has fewer repetitions than requested.
+        broken: first reason why it cannot go on; empty = it can.
     """
 
     repetitions: list[RecordedRepetition] = field(default_factory=list)
@@ -67,16 +67,16 @@ class MeasurementState:
 
     @property
     def ended(self) -> Sequence[RecordedRepetition]:
-        """Those that have ended."""
+        """Repetitions that have ended."""
         return [one for one in self.repetitions if one.measured is not None]
 
     @property
     def under_way(self) -> RecordedRepetition | None:
-        """The one that has not ended."""
+        """The repetition that has not ended."""
         return next((one for one in self.repetitions if one.measured is None), None)
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
-        """Whether there are as many repetitions as asked for."""
+        """Whether it has all repetitions that were requested."""
         ended = self.ended
         if len(ended) >= most:
             return True
@@ -87,17 +87,17 @@ class MeasurementState:
 
 @dataclass(slots=True)
 class CampaignState:
-    """Everything that the journal tells.
+    """The state of a campaign.
 
     Attributes:
         measurements: by cell and measurement.
         broken_cells: cause by cell.
         broken_devices: cause by recipe.
-        running: of each cell the last trial that began, while it has not ended.
-        answers: of measurers, in all.
-        began: when the first session did, seconds since 1970.
-        last: when the last line was written.
-        visits: so far.
+        running: journal line of the trial that is running, by cell.
+        answers: number of measurer calls.
+        began: start of the first session, seconds since 1970.
+        last: time of the last line.
+        visits: number of cell runs that have begun.
     """
 
     measurements: dict[tuple[str, str], MeasurementState] = field(default_factory=dict)
@@ -111,18 +111,18 @@ class CampaignState:
 
     @classmethod
     def of(cls, entries: Iterable[JournalLine]) -> CampaignState:
-        """The state after all these lines."""
+        """The state after these journal lines."""
         state = cls()
         for entry in entries:
             state.take(entry)
         return state
 
     def measurement(self, cell: str, measurement: str) -> MeasurementState:
-        """That of a measurement, which may not have begun."""
+        """State of a measurement, also of one that has not begun."""
         return self.measurements.setdefault((cell, measurement), MeasurementState())
 
     def take(self, entry: JournalLine) -> None:
-        """One more line."""
+        """Update the state with one line."""
         self.began = self.began or entry["at"]
         self.last = entry["at"]
         if entry["event"] == "trial":
@@ -143,7 +143,7 @@ class CampaignState:
         self.visits += 1
 
     def _take_repetition(self, entry: JournalLine) -> None:
-        """One that had not ended begins anew."""
+        """A repetition that had not ended begins again."""
         known = self._of(entry)
         known.repetitions = [*known.ended, RecordedRepetition(entry["repetition"], entry)]
 
@@ -159,7 +159,7 @@ class CampaignState:
         repetition = self._of(entry).repetitions[-1]
         repetition.measured, repetition.seconds = entry["measured"], entry["seconds"]
         repetition.own_part = entry.get("own_part", {})
-        # Nobody asks for them again, and they are many.
+        # They are no longer needed, and may be many.
         repetition.answers = []
 
     def _take_result(self, entry: JournalLine) -> None:
@@ -167,7 +167,7 @@ class CampaignState:
         known.folder, known.partial = entry["folder"], bool(entry["cause"])
 
     def _take_retried(self, _entry: JournalLine) -> None:
-        """What broke is tried again, not gone on with; results that lack repetitions are made anew."""
+        """Broken measurements begin their repetition again; results that lack repetitions are written again."""
         self.broken_cells.clear()
         self.broken_devices.clear()
         for known in self.measurements.values():
@@ -186,7 +186,7 @@ class CampaignState:
             known.broken = known.broken or entry["cause"]
 
     def broken(self, cell: str, device: str, measurement: str) -> str:
-        """Why a measurement cannot go on; empty = it can."""
+        """Reason why a measurement cannot go on; empty = it can."""
         known = self.measurements.get((cell, measurement))
         own = "" if known is None else known.broken
         return self.broken_devices.get(device) or self.broken_cells.get(cell) or own

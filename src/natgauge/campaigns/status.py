@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a campaign stands, from its folder alone: also while it runs, from another terminal."""
+"""The status of a campaign, from its folder alone: also while it runs, from another terminal."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class MeasurementStatus:
         done: repetitions that have ended.
         asked: repetitions, at most.
         estimated_seconds: of one repetition, before the campaign began.
-        values: of those that have ended, but for those that their time cut off: theirs are bounds.
-        cut_off: how many these are.
+        values: of repetitions that have ended, without those that a time limit cut off, whose values are bounds.
+        cut_off: number of repetitions that a time limit cut off.
         unit: of the values; empty while there is none.
         folder: of the result; empty while there is none.
-        broken: why it cannot go on; empty = it can.
+        broken: reason why it cannot go on; empty = it can.
     """
 
     cell: str
@@ -56,13 +56,13 @@ class CampaignStatus:
     Attributes:
         name: of the plan.
         folder: of the campaign.
-        runs: whether a natgauge measures it at this moment.
+        runs: whether a natgauge process is measuring it.
         measurements: of all cells.
-        now: the trial that is being run, or was when the campaign was killed; None = there is none.
-        beside: those that other workers run at the same time.
-        trials: and other answers of measurers, so far.
-        visits: of cells, so far.
-        seconds_left: going by the estimate, and by the repetitions so far; None while there is none.
+        now: the trial that is running, or was when the campaign was killed; None = there is none.
+        beside: trials that other workers run at the same time.
+        trials: number of trials and other measurer calls; those of a worker count when its cell run has ended.
+        visits: number of cell runs that have begun.
+        seconds_left: from the estimate and the repetitions so far; None while there is none.
     """
 
     name: str
@@ -77,10 +77,10 @@ class CampaignStatus:
 
 
 def status(folder: Path) -> CampaignStatus:
-    """Read how a campaign stands.
+    """Read the status of a campaign.
 
     Raises:
-        UsageError: the folder holds none, or one of another version.
+        UsageError: the folder has no campaign, or one of another version.
     """
     campaign = read_document(folder / CAMPAIGN, CAMPAIGN_SCHEMA)
     state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
@@ -119,7 +119,7 @@ def _measurement(state: CampaignState, cell: Mapping[str, Any], one: Mapping[str
 
 
 def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, ...]) -> float | None:
-    """Repetitions take as many times longer than estimated as those of the same measurement in other cells."""
+    """Scale the estimates by the time that the same measurement took in other cells, if it is known."""
     taken: dict[str, float] = {}
     estimated: dict[str, float] = {}
     for one in measurements:

@@ -26,7 +26,7 @@ from natgauge.campaigns.cells import MOST_CELLS, PlannedCell
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.run import Session, most_rounds
 from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
-from natgauge.campaigns.spread.worker import TOPIC, CellTask, Progress, run_cell
+from natgauge.campaigns.spread.worker import TOPIC, CellTask, RunProgress, run_cell
 from natgauge.campaigns.spread.workers import Workers
 from natgauge.duts.recipe import digest
 from natgauge.procedures.kit.events import Event
@@ -80,7 +80,7 @@ class Coordinator:
         self._number = len(self._offered)
         self._places: dict[int, dict[str, int]] = {}
         self._runs: dict[str, _Run] = {}
-        self._inbox: SimpleQueue[Progress | str] = SimpleQueue()
+        self._inbox: SimpleQueue[RunProgress | str] = SimpleQueue()
         self._looked = time.monotonic()
         # As often as Dask itself tries a task on workers that die.
         self._most_starts = 1 + int(dask.config.get("distributed.scheduler.allowed-failures"))
@@ -209,7 +209,7 @@ class Coordinator:
             starts, worker = run.starts + (not run.worker), run.worker or error.last_worker.name
             if starts >= self._most_starts:
                 cause = f"the worker died in {starts} tries, the last one was {worker}"
-                session.note("broken", scope="cell", device=run.point.device, cell=run.point.name, cause=cause)
+                session.append_line("broken", scope="cell", device=run.point.device, cell=run.point.name, cause=cause)
         else:
             starts = 0
             _append(session, lines)
@@ -232,12 +232,12 @@ def _next_round(session: Session, point: PlannedCell) -> int | None:
     return next((number for number in rounds if pending(session.state, point, number)), None)
 
 
-def _show(session: Session, run: _Run, message: Progress) -> None:
+def _show(session: Session, run: _Run, message: RunProgress) -> None:
     """Hand a progress message to the watch; the journal has the trial that is running, for `natgauge status`."""
     cell, worker, content = run.point.name, message["name"], message["content"]
     if message["kind"] == "begin":
         run.starts, run.worker = run.starts + 1, worker
-        session.note("visit", cell=cell, round=run.round_number, worker=worker)
+        session.append_line("visit", cell=cell, round=run.round_number, worker=worker)
         session.watch.stage(f"{worker}: cell {cell}, round {run.round_number}: {session.left()}")
     elif message["kind"] == "trial":
         _append(session, [content])
@@ -254,7 +254,7 @@ def _append(session: Session, lines: Sequence[str]) -> None:
         fields = json.loads(line)
         event = fields.pop("event")
         del fields["schema"]
-        session.note(event, sync=number == len(lines) and event != "trial", **fields)
+        session.append_line(event, sync=number == len(lines) and event != "trial", **fields)
 
 
 @cache

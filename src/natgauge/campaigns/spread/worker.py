@@ -39,7 +39,7 @@ TOPIC: Final = "natgauge"
 _PLUGIN: Final = "natgauge"
 
 
-class Progress(TypedDict):
+class RunProgress(TypedDict):
     """A message from a cell run that is under way.
 
     `content` is empty for `begin`, a journal line for `trial`, a sentence for `stage`, and a plain `Event` for `event`.
@@ -190,7 +190,7 @@ def run_cell(task: CellTask) -> list[str]:
         point=_planned(task),
         round_number=task.round_number,
         state=state,
-        note=append,
+        append_line=append,
         make_bench=plugin.bench,
         facts=facts,
         watch=_ProgressWatch(run),
@@ -228,7 +228,7 @@ class _Run:
 
     def send(self, kind: Literal["begin", "trial", "stage", "event"], content: object) -> None:
         """Log a progress message. Dask drops it where the scheduler is gone."""
-        message = Progress(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
+        message = RunProgress(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
         self._worker.log_event(TOPIC, message)
 
     def check_wanted(self) -> None:
