@@ -11,7 +11,7 @@ import pytest
 
 from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import PlannedCell, points
-from natgauge.campaigns.estimate import VISIT_SECONDS, estimate, repetitions
+from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import PlanError, parse, read
 from natgauge.campaigns.spread.resources import MACHINE_WIDE, needs
@@ -392,8 +392,8 @@ def test_a_server_is_measured_alone_once_for_all_repetitions() -> None:
         (point,) = cells(**plain, devices=["nftables-nat44"], lab={"placement": "shared"}, repetitions=4)
         once = repetitions(point)["resolution-rate"].seconds
     assert 0 < once < ALONE_SECONDS
-    assert estimate([point]).seconds == pytest.approx(4 * (once + VISIT_SECONDS) + once)
-    assert estimate([point]).most_seconds == 4 * (600 + VISIT_SECONDS) + ALONE_SECONDS
+    assert estimate([point]).seconds == pytest.approx(4 * (once + CELL_RUN_SECONDS) + once)
+    assert estimate([point]).most_seconds == 4 * (600 + CELL_RUN_SECONDS) + ALONE_SECONDS
 
 
 def test_the_layout_of_the_file_is_no_part_of_the_plan() -> None:

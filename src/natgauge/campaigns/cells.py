@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of a plan: a device and a point of the series each, with the metrics that one bench answers there."""
+"""The cells of a plan: one device at one point of the series each, with the metrics to measure there."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from natgauge.measurer import Ability
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
 
-#: A plan of more cells than this was not meant.
+#: More cells than anybody can measure: such a plan is a mistake.
 MOST_CELLS: Final = 10_000
-#: What empties, expires or restarts comes late: whatever it leaves behind, nothing else is measured there after it.
+#: Abilities of metrics that empty or restart the device or wait for expiry. They come late in a cell run, because of
+#: what they leave behind.
 _LATE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART_IN_TRIAL})
 
 
@@ -35,10 +36,10 @@ class CellMeasurement:
     """One measurement of a cell.
 
     Attributes:
-        name: of the metric, and of its point in the series where it has several; unlike all others of its cell.
+        name: unique in its cell: the metric, and its values of the series if there are any.
         metric: a procedure's name.
-        settings: its own, by name.
-        planned: with the repetitions that are asked for.
+        settings: by name.
+        planned: the procedure, with the requested repetitions.
     """
 
     name: str
@@ -48,12 +49,12 @@ class CellMeasurement:
 
     @property
     def repeat(self) -> Repeat:
-        """How often it is to be repeated."""
+        """Requested repetitions."""
         return self.planned.settings.repeat
 
     @property
     def most_repetitions(self) -> int:
-        """The same, at most."""
+        """Largest number of repetitions."""
         return self.planned.settings.most_repetitions
 
 
@@ -62,10 +63,10 @@ class PlannedCell:
     """One cell, planned.
 
     Attributes:
-        name: unlike all others of the plan.
+        name: unique in its plan.
         device: name of the recipe.
-        values: of the series and of its point, by key.
-        cell: what stands on its bench.
+        values: of the series and of its `[[point]]`, by key.
+        cell: input of its bench.
         recipe: of the device.
         connections: N.
         measurements: its own, in the order in which they are run.
@@ -81,10 +82,10 @@ class PlannedCell:
 
 
 def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
-    """Every cell of the plan, with all that can be refused beforehand refused; nothing is touched.
+    """Plan every cell, and refuse what can be refused before measuring; nothing is touched.
 
     Raises:
-        PlanError: something cannot be measured like this; each fault once, with the key it comes from.
+        PlanError: a cell cannot be measured; each fault once, with its key.
     """
     return whole(tuple(each(plan, where)), where)
 
@@ -94,12 +95,12 @@ PlannedOrFaults = tuple[str, PlannedCell | tuple[str, ...]]
 
 
 def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[PlannedOrFaults]:
-    """Every cell of the plan in turn, as far as it can be measured on the cores that this process may use.
+    """Plan each cell in turn for the cores that this process may use.
 
     Args:
-        plan: what is asked for.
-        where: it comes from, for the faults.
-        only: the name of the one cell that is wanted; None = all.
+        plan: of the campaign.
+        where: name of the plan in faults.
+        only: name of the only cell to plan; None = all.
 
     Raises:
         PlanError: there are too many.
@@ -126,7 +127,7 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
     """All cells, if none has a fault.
 
     Raises:
-        PlanError: one has, or two have one name; each fault once.
+        PlanError: a cell has a fault, or two cells have the same name; each fault once.
     """
     faults: dict[str, list[str]] = {}
     found = []
@@ -145,7 +146,7 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
 
 
 class _FaultsError(Exception):
-    """What is wrong with a cell, each with the path of the key it comes from."""
+    """Faults of a cell, each with the path of its key."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__(*faults)
@@ -153,7 +154,7 @@ class _FaultsError(Exception):
 
 
 def _in(names: Sequence[str], number: int) -> str:
-    """Which cells a fault is of."""
+    """The cells that have a fault, in words."""
     if len(names) == number:
         return ""
     return f" (cell {names[0]})" if len(names) == 1 else f" (cell {names[0]} and {len(names) - 1} more)"
@@ -167,12 +168,12 @@ def _cell_name(device: str, together: Mapping[str, Any], values: Mapping[str, An
 
 
 def _keys(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that fix a cell."""
+    """The keys of a `[[point]]` that are part of the cell."""
     return {name: value for name, value in point.items() if name not in keys.POINT}
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """As a name of files may be."""
+    """A name that is allowed for files."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
 
 
@@ -211,11 +212,11 @@ def _device(plan: Plan, device: str) -> str:
 
 
 def _evaluated(plan: Plan, device: str, metric: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices with the values of formulas, and names of cores, in their places."""
+    """The options with the values of their formulas, and with numbers of cores replaced by lists."""
     cores = {name: keys.so_many(value) for name, value in given.items() if name in keys.CORES and type(value) is int}
     given = {**given, **cores}
     recipe = load(device)
-    # What is a knob of one device may be none of another, which is then measured as it is.
+    # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.device, *(name for point in plan.point for name in point)}
     spared = {name for name in shared if not _has(recipe, name) and any(_has(load(one), name) for one in plan.devices)}
     formulas = {name: text for name, text in given.items() if name in keys.FORMULAS and isinstance(text, str)}
@@ -232,7 +233,7 @@ def _has(recipe: Recipe, name: str) -> bool:
 
 
 def _asked(plan: Plan, device: str, together: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], str]]:
-    """Name, metric, settings and path of each measurement of a point; settings in the series make several of one."""
+    """Name, metric, settings and path of each measurement of a cell; settings in the series make several of one."""
     titles: Counter[str] = Counter()
     repetitions = together.get("repetitions", plan.repetitions)
     for number, one in enumerate(plan.measure):
@@ -254,7 +255,7 @@ def _asked(plan: Plan, device: str, together: Mapping[str, Any]) -> Iterator[tup
 
 
 def _path(message: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> str:
-    """The path of the key that a message speaks of, as far as its first words tell."""
+    """The path of the key that a message begins with, as far as it can be known."""
     name = message.split(":", 1)[0].replace(" ", "_").replace("-", "_").lower()
     if name in plan.series and name in values:
         return f"series.{name}[{plan.series[name].index(values[name])}]: "
@@ -277,7 +278,7 @@ def _number(path: str) -> int:
 
 
 def _rank(measurement: CellMeasurement) -> int:
-    """Its place in the order: each metric after those it builds on, and what may end the device last (RFC 9693)."""
+    """Position in a cell run: each metric after those it builds on; metrics that may end the device last (RFC 9693)."""
     settings: TrialSettings = measurement.planned.settings
     if measurement.metric == CONNECTION_RATE:
         return 0
@@ -289,6 +290,6 @@ def _rank(measurement: CellMeasurement) -> int:
 
 
 def accepts(measurement: CellMeasurement, setting: str) -> bool:
-    """Whether a measurement has a setting that nobody gave."""
+    """Whether a measurement has a setting that the plan leaves open."""
     names = {item.name for item in dataclasses.fields(measurement.planned.settings)}
     return setting in names and setting not in measurement.settings

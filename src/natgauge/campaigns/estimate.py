@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan takes before it is run: trials, time and memory. Its procedures are run on a device that is made up.
+"""Estimate a plan's trials, time and memory by running its procedures on a simulated device of fixed rates.
 
-Procedures touch nothing, so they tell by themselves how many trials they need of a device that does so much and no
-more; real ones do more or less, and trials that are INVALID are repeated.
+Real devices are faster or slower, and INVALID trials are repeated, so a campaign differs from the estimate.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
 from natgauge.words import TESTER, Family, Quantity
 
-#: What the made-up device does, per second; and the tester.
+#: Connections and frames per second of the simulated device, and frames per second of the tester.
 ASSUMED_CONNECTIONS: Final = 300_000.0
 ASSUMED_FRAMES: Final = 500_000.0
 _HIGHEST: Final = 4_000_000.0
-#: Beside the sending, as measured in namespaces on a small virtual machine: each phase (starting the engine, waiting
-#: for late frames, emptying the table), and each visit (making a lab, starting a device).
+#: Time in addition to sending, measured in namespaces on a small virtual machine: of each phase (starting the engine,
+#: waiting for late frames, emptying the table), and of each cell run (making a lab, starting a device).
 PHASE_SECONDS: Final = 0.25
-VISIT_SECONDS: Final = 1.5
-#: Octets that the tester keeps of each connection, by what the Responder sees.
+CELL_RUN_SECONDS: Final = 1.5
+#: Octets of the tester's state table per connection, by the family that the Responder sees.
 _OCTETS: Final[Mapping[Family, int]] = {"ipv4": 8, "ipv6": 24}
 
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """What one repetition takes of a device as assumed.
+    """Estimate of one repetition.
 
     Attributes:
         trials: in all; a round of slices counts as one where it is no mere preparation.
-        seconds: they take.
+        seconds: of the repetition.
         cut: whether its time ends it before it has all its trials.
         outlasts: whether a trial takes longer than the device remembers connections, which ends the measurement.
     """
@@ -66,7 +65,7 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Outlasting:
-    """A cell whose device would forget connections in the middle of a trial.
+    """A cell whose device would expire connections in the middle of a trial.
 
     Attributes:
         cell: its name.
@@ -83,7 +82,7 @@ class Outlasting:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a measurement, a cell or a plan takes.
+    """Estimate of a measurement, a cell or a plan.
 
     Attributes:
         trials: in all; a round of slices counts as one where it is no mere preparation.
@@ -105,7 +104,7 @@ class Estimate:
 
 
 def estimate(points: Sequence[PlannedCell]) -> Estimate:
-    """What all cells take; memory is that of the largest, for only one stands at a time."""
+    """Estimate all cells; memory is that of the largest cell, because they are run one at a time."""
     every = [of_cell(point) for point in points]
     ends = [one.most_seconds for one in every]
     known = [end for end in ends if end is not None]
@@ -122,23 +121,23 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
 
 
 def repetitions(point: PlannedCell) -> dict[str, Once]:
-    """What one repetition of each measurement of a cell takes, by the measurement's name."""
+    """Estimate one repetition of each measurement of a cell, by the measurement's name."""
     found = any(measurement.metric == CONNECTION_RATE for measurement in point.measurements)
     knobs = _chosen(point)
     return {measurement.name: _of_repetition(measurement, knobs, found=found) for measurement in point.measurements}
 
 
 def _chosen(point: PlannedCell) -> Mapping[str, int]:
-    """The knobs' values that the device will have."""
+    """Values of the device's knobs."""
     knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
     return choose(point.recipe, point.measurements[0].planned.facts, point.cell.wishes, knobs)
 
 
 def of_cell(point: PlannedCell) -> Estimate:
-    """What one cell takes."""
+    """Estimate one cell."""
     each = repetitions(point)
     visits = max(measurement.most_repetitions for measurement in point.measurements)
-    trials, seconds, most, cut = 0, visits * VISIT_SECONDS, visits * VISIT_SECONDS, 0
+    trials, seconds, most, cut = 0, visits * CELL_RUN_SECONDS, visits * CELL_RUN_SECONDS, 0
     endless = False
     for measurement in point.measurements:
         once = each[measurement.name]
@@ -178,7 +177,7 @@ def _outlasting(point: PlannedCell) -> tuple[Outlasting, ...]:
 
 
 def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, found: bool) -> Once:
-    """What one repetition takes; the connection rate may be found by then, and the device has these knobs."""
+    """Estimate one repetition on a device with these knobs; `found`: the connection rate is known by then."""
     limited = _run(measurement, knobs, found=found)
     if measurement.planned.settings.most_seconds is None:
         return limited
@@ -209,7 +208,7 @@ def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, found: bool,
 
 @dataclass(slots=True)
 class _Assumed(Measurer):
-    """A device that does so much and no more, as far as an estimate needs one.
+    """A simulated device of fixed rates.
 
     Attributes:
         table: connections that it keeps, the first ones; None = all.
@@ -233,7 +232,7 @@ class _Assumed(Measurer):
         return _HIGHEST
 
     def clock(self) -> float:
-        """Seconds that all trials so far would have taken."""
+        """Simulated seconds of all trials so far."""
         return self.seconds
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
@@ -302,13 +301,13 @@ class _Assumed(Measurer):
 
 
 def _assumed_rates(quantity: Quantity, plan: CostPlan) -> tuple[float, ...]:
-    """Of the device, of plain forwarding and of the tester, frames/s of all directions."""
+    """Rates of the device, of plain forwarding and of the tester, frames/s of all directions."""
     device = {"new": ASSUMED_CONNECTIONS, "both": 2 * ASSUMED_FRAMES}.get(quantity, ASSUMED_FRAMES)
     return (device,) if plan.alone else (device, 2 * device, _HIGHEST)
 
 
 def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Counts:
-    """Of frames sent at a rate, of whose connections a share is kept."""
+    """Counts of frames sent at a rate, if the device keeps this share of the connections."""
     passed = kept * min(1.0, limit / rate)
     lost = 0 if passed >= 1 else min(frames, max(1, int(frames * (1 - passed))))
     return Counts(

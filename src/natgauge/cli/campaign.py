@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder.  [default: results/<name of the plan>]"
 )
-@click.option("--resume", is_flag=True, help="Go on with the campaign in that folder.")
+@click.option("--resume", is_flag=True, help="Resume the campaign in that folder.")
 @click.option(
-    "--only", multiple=True, metavar="CELL", help="Visit only this cell, or those like 'nft*'; may be repeated."
+    "--only", multiple=True, metavar="CELL", help="Run only this cell, or cells like 'nft*'; may be repeated."
 )
-@click.option("--retry-broken", is_flag=True, help="With --resume: try again what was marked broken.")
+@click.option("--retry-broken", is_flag=True, help="With --resume: measure again what was marked broken.")
 @click.option(
-    "--on", metavar="WHERE", help="Spread it: over N workers here, local:N, or those of a scheduler, dask://HOST:PORT."
+    "--on", metavar="WHERE", help="Workers: local:N = N on this machine, dask://HOST:PORT = those of a Dask scheduler."
 )
 @click.option("--host-name", is_flag=True, help="Write the host's name into the folder, which may be published.")
 def command(
@@ -39,10 +39,10 @@ def command(
 ) -> int:
     """Measure all cells of PLAN, a TOML file (see `natgauge plan`).
 
-    Whatever ends it, Ctrl-C, a crash or a power cut: the same command with --resume goes on with the trial that was
-    running. `natgauge status DIR` tells how far it is. With --on several workers measure at one time, each on cores
-    of its own (see `natgauge worker`); the folder and the way on are the same. The exit status is 4 where something
-    broke on the way.
+    After Ctrl-C, a crash or a power cut, the same command with --resume goes on with the trial that was running.
+    `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its own cores (see
+    `natgauge worker`); --resume then repeats the cell runs that were under way. The exit status is 4 if a measurement
+    broke.
     """
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge worker`: this machine, or some cores of it, measures for campaigns that are run elsewhere."""
+"""`natgauge worker`: measure on this machine, or on some of its cores, for campaigns that are run elsewhere."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import click
 @click.argument("scheduler", metavar="dask://HOST:PORT")
 @click.option("--cores", metavar="LIST", help="Cores for this worker alone, e.g. 2-3.  [default: all]")
 @click.option("--lab", "labs", multiple=True, metavar="NAME", help="A lab it has; may be repeated.  [default: default]")
-@click.option("--name", help="Unlike that of other workers; campaigns note it.  [default: digits and the cores]")
+@click.option("--name", help="Unique name, written to the journal.  [default: digits and the cores]")
 def command(scheduler: str, cores: str | None, labs: Sequence[str], name: str | None) -> None:
-    """Wait for cells to measure at a Dask scheduler, which `dask scheduler` starts, until that one ends.
+    """Measure cells for a Dask scheduler until that scheduler ends. Start one with `dask scheduler`.
 
-    `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs that plans call by these names. Who may reach
-    the scheduler may run anything on this machine as root: see docs/campaigns.md for how to lock that door.
+    `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs with these names. Whoever can reach the
+    scheduler can run anything on this machine as root: see docs/campaigns.md for how to restrict access.
     """
     from natgauge.bench.bench import check_host
     from natgauge.campaigns import spread
@@ -34,7 +34,7 @@ def command(scheduler: str, cores: str | None, labs: Sequence[str], name: str | 
     from natgauge.campaigns.spread.cluster import serve
     from natgauge.campaigns.spread.resources import machine_digest, reserved
 
-    # Not the host's name: it would stand in the journal, which is published.
+    # Not the host's name, because journals are published.
     called = name or f"{machine_digest()[:6]}-{format_cpus(mine).replace(',', '-')}"
     with reserved(called, mine, labs or ("default",)) as offer:
         serve(where, offer, lambda text: click.echo(text, err=True))

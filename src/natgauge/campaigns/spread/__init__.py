@@ -21,12 +21,12 @@ PORT: Final = 8786
 
 
 def need_dask() -> Any:
-    """The module `distributed`, loaded when it is asked for: that takes seconds.
+    """Import the module `distributed`; that takes seconds.
 
     Raises:
         HostError: it is not installed.
     """
-    # Of Dask's own messages; it reads this when it is loaded, in its workers, too.
+    # Level of Dask's own messages. Dask reads it when it is imported, also in its workers.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
     try:
         return importlib.import_module("distributed")
@@ -38,12 +38,12 @@ def need_dask() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What `--on` names.
+    """The value of `--on`.
 
     Attributes:
-        text: as it was given.
-        scheduler: its address as Dask writes it, without the protocol; empty = none, workers are started here.
-        workers: so many workers are started here.
+        text: the value as given.
+        scheduler: `HOST:PORT` of a scheduler; empty = workers are started here.
+        workers: number of workers to start here.
     """
 
     text: str

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker offers and what a cell needs, both as resources: names with amounts, which Dask holds together.
+"""Resources in Dask's sense, names with amounts: what a worker offers, and what a cell needs.
 
-A worker visits one cell at a time and has its cores to itself: two workers of one machine never share one, nor a
-sibling of one. What a machine has once, such as the kernel's hash table of connections, only one worker of the machine
-offers; so two cells that would disturb each other there never run at the same time.
+A worker runs one cell at a time and has its cores to itself: two workers of one machine never share a core, nor use
+siblings. Only one worker of a machine offers what the machine has once, such as the kernel's hash table of connections;
+so two cells that would disturb each other there never run at the same time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from natgauge.words import TESTER
 #: Offered by one worker of each machine: settings of the whole machine, ports of a wire, labs that are kept up.
 MACHINE_WIDE: Final = "what its machine has once"
 CORES: Final = "cores"
-#: Offered by a worker of this version, once: so it does one thing at a time.
+#: Offered once by each worker of this version: so it runs one task at a time.
 WORKER: Final = f"natgauge {VERSION}"
 _WORKERS: Final = "natgauge "
 _LAB, _CORE, _LIKE, _MACHINE = "lab ", "core ", "like ", "machine "
@@ -45,13 +45,13 @@ Resources = dict[str, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """One worker.
+    """The properties of one worker.
 
     Attributes:
-        name: unlike all others at its scheduler.
+        name: unique at its scheduler.
         cores: its own, ascending.
-        labs: names of the labs it has, or makes.
-        machine_wide: whether it is the one of its machine that may use what the machine has once.
+        labs: names of the labs that it has, or makes.
+        machine_wide: whether it is the one worker of its machine that may use what the machine has once.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Offer:
     machine_wide: bool
 
     def resources(self, facts: Mapping[str, Any]) -> Resources:
-        """What Dask is told; `facts` are those of its machine."""
+        """The resources for Dask; `facts` are those of the machine."""
         found = {WORKER: 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
         found |= {f"{_CORE}{core}": 1.0 for core in self.cores}
         found |= {f"{_LAB}{lab}": 1.0 for lab in self.labs}
@@ -70,9 +70,9 @@ class Offer:
         return found
 
     def lab_of(self, cell: Cell) -> Cell:
-        """The cell in a lab of this worker's own, where labs of one name on one machine would be in each other's way.
+        """The cell in a lab that only this worker uses: another worker of the machine may have a lab of the same name.
 
-        Ports of a wire, and labs kept by `natgauge lab up`, are there once, and stay what they are.
+        Ports of a wire, and labs kept by `natgauge lab up`, exist once and keep their names.
         """
         options: CellOptions = cell.options
         if _is_there_once(cell, Bench(cell).lab):
@@ -80,46 +80,46 @@ class Offer:
         return replace(cell, options=replace(options, lab_name=self.lab_name(options.lab_name)))
 
     def lab_name(self, name: str) -> str:
-        """What a lab of this name is called that this worker makes."""
+        """The name of a lab that this worker makes for a plan's `lab_name`."""
         own = f"-c{self.cores[0]}"
         return name[: _LONGEST_NAME - len(own)].rstrip("-") + own
 
 
 def _is_there_once(cell: Cell, lab: Lab) -> bool:
-    """Whether the lab is one that no worker makes for itself."""
+    """Whether the lab exists once on its machine."""
     return not lab.virtual or kept_settings(cell.options.lab_name, cell.options.lab) is not None
 
 
 def likeness(facts: Mapping[str, Any], cores: int) -> str:
-    """The same for two workers whose repetitions of one cell may stand in one result."""
+    """A digest that is equal for two workers if one result may have repetitions of both."""
     text = json.dumps([moving_facts(facts), cores], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
 
 
 def like(likeness_of: str) -> Resources:
-    """What only workers of this likeness offer."""
+    """The resource of workers of this likeness."""
     return {_LIKE + likeness_of: 1.0}
 
 
 def machine_digest() -> str:
-    """Unlike that of any other machine, and tells nothing of this one."""
+    """A digest that is unique to this machine and reveals nothing about it."""
     text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     return hashlib.sha256(text).hexdigest()[:_DIGEST_DIGITS]
 
 
 def needs(plan: Plan, point: PlannedCell) -> Resources:
-    """What a cell needs of whoever visits it.
+    """The resources that a cell needs.
 
     Args:
-        plan: it belongs to.
-        point: planned on cores like those it will be measured on.
+        plan: of the cell.
+        point: the cell, planned on cores like those of the worker.
     """
     lab = Bench(point.cell).lab
     asked = {**plan.lab, **point.values}
     places = ("cores", "sender_cores", "server_cores")
     lists = {name: cpu_list(_text(point.cell.place.get(name))) or () for name in places}
     least = len({core for cores in lists.values() for core in cores})
-    # Whichever was left open wants one core more.
+    # A set of cores that the plan leaves open takes one core.
     if lab.placement == "isolated":
         least += sum(not lists[name] for name in places[:2])
     elif not least:
@@ -143,17 +143,17 @@ def _text(value: object) -> str | None:
 
 
 def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool:
-    """Whether one worker has all that is needed."""
+    """Whether one worker offers enough."""
     return all(offered.get(name, 0.0) >= amount for name, amount in wanted.items())
 
 
 def is_ours(offered: Mapping[str, float]) -> bool:
-    """Whether a worker of Dask's is one of natgauge's, of whatever version."""
+    """Whether a Dask worker is one of natgauge's, of any version."""
     return any(name.startswith(_WORKERS) for name in offered)
 
 
 def version_of(offered: Mapping[str, float]) -> str:
-    """Version of the natgauge that a worker is."""
+    """Version of a worker's natgauge."""
     return next(name.removeprefix(_WORKERS) for name in offered if name.startswith(_WORKERS))
 
 
@@ -163,7 +163,7 @@ def workers_on(every: Sequence[Mapping[str, float]]) -> dict[str, int]:
 
 
 def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -> str:
-    """What no worker has of what a cell needs, in words, with what they have instead."""
+    """The first resource of a cell that no worker offers, in words, with what they offer instead."""
     for name, amount in wanted.items():
         if any(offered.get(name, 0.0) >= amount for offered in every):
             continue
@@ -181,11 +181,11 @@ def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -
 
 @contextmanager
 def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[Offer]:
-    """What a worker of this machine offers; its cores are no other worker's until the block ends, however it ends.
+    """Reserve cores of this machine for a worker until the block ends.
 
     Raises:
-        HostError: another worker has one of these cores, or a sibling of one.
-        UsageError: a lab's name cannot be one.
+        HostError: another worker uses one of these cores, or a sibling.
+        UsageError: a name is not allowed for a lab.
     """
     for lab in labs:
         check_name(lab)
@@ -204,7 +204,7 @@ def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[O
 
 
 def shares(workers: int) -> list[tuple[int, ...]]:
-    """The cores of this machine for so many workers, as many for each; whole cores, and the first ones are left over.
+    """Divide the cores of this machine evenly among `workers` workers; the first cores are left over.
 
     Raises:
         UsageError: there are fewer cores.
