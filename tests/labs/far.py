@@ -194,10 +194,12 @@ def _keys(folder: Path) -> None:
         f"    IdentitiesOnly yes\n    IdentityAgent none\n    UserKnownHostsFile {folder}/known\n"
         "    GlobalKnownHostsFile none\n"
     )
+    # Root's own home on this machine may have a ~/.bashrc, which bash reads before each command that sshd starts and
+    # which may take longer than the command.
     (folder / "sshd_config").write_text(
         f"Port {PORT}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\n"
         "PermitRootLogin yes\nStrictModes no\nUsePAM no\nPasswordAuthentication yes\n"
-        f"KbdInteractiveAuthentication no\nPidFile {folder}/pid\n"
+        f"KbdInteractiveAuthentication no\nPidFile {folder}/pid\nSetEnv HOME={folder}\n"
     )
 
 

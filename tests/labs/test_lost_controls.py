@@ -22,7 +22,6 @@ from natgauge.trials import Progress
 pytestmark = [
     TIMEOUT,
     pytest.mark.slow("measures over ssh, and a search is repeated after each cut of the connection"),
-    pytest.mark.alone,
     pytest.mark.skipif(not Path(SSHD).exists(), reason="openssh-server is not installed: make test installs it"),
 ]
 SEED = 20261123

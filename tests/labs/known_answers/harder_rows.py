@@ -15,6 +15,7 @@ from tests.labs.known_answers.harder_devices import Elsewhere, FailingControls, 
 from tests.labs.known_answers.rows import (
     POLICE_OPENING,
     POLICED_OPENING,
+    ROUGH,
     ROWS,
     UPWARD,
     Evidence,
@@ -243,7 +244,9 @@ def asked_again(evidence: Evidence) -> float:
     return float(sum(one.outcome.asked_again for one in evidence.measured.measurements[0].attempts))
 
 
-_RATE = searched("connection rate with controls that fail by chance", "connection-rate", FORGETFUL, POLICED_OPENING, {})
+_RATE = searched(
+    "connection rate with controls that fail by chance", "connection-rate", FORGETFUL, POLICED_OPENING, {"error": ROUGH}
+)
 CONTROLS = (
     replace(
         _RATE,

@@ -240,6 +240,13 @@ POLICED = (
     searched("validated connection rate", "validated-connection-rate", POLICE_OPENING, POLICED_OPENING, {}),
     # The same devices in a search that ends soon: `make test` has each procedure.
     searched(
+        "throughput, roughly",
+        "throughput",
+        POLICE,
+        POLICED_RATE,
+        {**UPWARD, "trial_seconds": TRIAL_SECONDS, "error": ROUGH},
+    ),
+    searched(
         "resolution rate, roughly",
         "resolution-rate",
         POLICE_QUERIES,
@@ -600,7 +607,7 @@ RECOVERING = (
 
 # Devices with a table
 
-CAPACITY, FALL, FALL_ERROR = 10_000, 3000, 64
+CAPACITY, FALL, FALL_ERROR = 10_000, 3000, 128
 TORN = 5000
 TIMEOUT, EXPIRING, EXPIRING_RATE = 3, 4000, 2000.0
 #: What the host may be late with one reading of the count, in seconds.

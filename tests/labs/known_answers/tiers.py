@@ -20,10 +20,14 @@ COUNTED: Final = frozenset(
         "mistranslation",
         "stop",
         "count that traffic contradicts",
+        "orders of enumeration of fewer",
+        "share of new connections lost",
+        "table of a limit that nobody told",
     }
 )
 #: Why `make test` does without a row.
 REPEATED: Final = {
+    "throughput": "the device of `throughput, roughly`, in a longer search",
     "throughput by mlrsearch": "the device of `throughput`; the other search is held against simulated devices",
     "resolution rate": "the device of `resolution rate, roughly`, in a longer search",
     "connection rate": "a known rate of connections has `connection-rate behind a deep queue`",

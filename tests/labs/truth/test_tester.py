@@ -340,11 +340,20 @@ def is_calm(held: Held) -> bool:
     return held.timer_error is not None and held.timer_error.p99 < CALM
 
 
+def of_family(family: Family) -> pytest.MarkDecorator:
+    """For this family; `make soak` has the other one, whose frames are timed in the same way."""
+    (other,) = {"ipv4", "ipv6"} - {family}
+    return pytest.mark.parametrize(
+        "lab", [family, pytest.param(other, marks=pytest.mark.soak)], indirect=True, scope="module"
+    )
+
+
 #: `make soak` looks at these, too.
 FURTHER_DELAYS = [pytest.param(delay_us, marks=pytest.mark.soak) for delay_us in (0, 1000, 10_000)]
 
 
 @pytest.mark.alone
+@of_family("ipv4")
 @pytest.mark.parametrize("delay_us", [100, *FURTHER_DELAYS])
 def test_delay_is_found_within_the_forwarders_own_timer_error(lab: NetnsLab, delay_us: int) -> None:
     for _ in range(ATTEMPTS):
@@ -372,14 +381,6 @@ JITTER: dict[str, int] = {"jitter_us": 300_000, "every": 50}
 LATE_NS = 150_000_000
 #: Without those of phase 1: its frames, and one before of each port's own self-test, come first.
 JITTERED_BEFORE = (BRIDGED_CONNECTIONS + 2) // JITTER["every"]
-
-
-def of_family(family: Family) -> pytest.MarkDecorator:
-    """For this family; `make soak` has the other one, whose frames are timed in the same way."""
-    (other,) = {"ipv4", "ipv6"} - {family}
-    return pytest.mark.parametrize(
-        "lab", [family, pytest.param(other, marks=pytest.mark.soak)], indirect=True, scope="module"
-    )
 
 
 @pytest.mark.alone
