@@ -137,8 +137,12 @@ def test_a_variation_that_moves_by_no_more_than_a_bucket_of_its_delays_repeats_n
 def test_where_every_trial_pushes_the_tail_both_figures_are_told() -> None:
     result = measure(latency, _SlowNowAndThen(stalled=[2]), loads="100%")
     (doubt,) = stalls_doubt(result)
-    assert "worst_case_latency_us is 500, and 20 without as many of the slowest frames" in doubt
+    assert "worst_case_latency_us_from_initiator is 500, and 20 without as many of the slowest frames" in doubt
+    assert doubt.startswith("at 100 % of the throughput ")
     assert result.figures["worst_case_latency_without_stalls_us"] == pytest.approx(20)
+    # The doubt speaks of figures that the result has.
+    assert result.figures["worst_case_latency_us_from_initiator"] == pytest.approx(500)
+    assert result.figures["worst_case_latency_without_stalls_us_from_initiator"] == pytest.approx(20)
 
 
 def test_the_maximum_and_the_mean_are_told_without_stalls_but_repeat_no_trial() -> None:
@@ -175,7 +179,7 @@ def test_a_trial_with_stalls_counts_where_all_others_say_nothing_for_another_rea
     assert result.trials == {"PASS": 1, "FAIL": 0, "INVALID": 2, "COLLAPSED": 0}
     assert result.figures["worst_case_latency_without_stalls_us"] == pytest.approx(10)
     (doubt,) = stalls_doubt(result)
-    assert "in the only trial that speaks of the device: worst_case_latency_us is 2.5e+04, and 10 without" in doubt
+    assert "in the only trial that speaks of the device: worst_case_latency_us_from_initiator is 2.5e+04, and" in doubt
 
 
 def test_frames_above_a_percentile_do_not_move_it_but_an_extreme() -> None:
@@ -192,7 +196,7 @@ def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_
     assert (gateway.timed, result.trials["INVALID"]) == (MOST_STALLED + 1, MOST_STALLED)
     (doubt,) = stalls_doubt(result)
     assert "2.50% of the timed frames were due while a core stood still, in the best of 4 trials" in doubt
-    assert "have the ending without_stalls" in doubt
+    assert "the names of figures without them say without_stalls" in doubt
     assert result.figures[f"{headline}_us"] >= 24_990
     assert 0 <= result.figures[f"{headline}_without_stalls_us"] <= 10
     text = verdict(make(result, Parameters()))

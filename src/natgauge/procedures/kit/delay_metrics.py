@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, TrialOutcome, TrialPlan, Verdict
+from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, Direction, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.delay_statistics import BUCKET_WIDTH, without_slowest
 from natgauge.procedures.kit.events import Bounds
@@ -81,7 +81,7 @@ class Moved(NamedTuple):
     """A figure of one direction that frames in stalls moved.
 
     Attributes:
-        name: of the figure.
+        name: of the figure, as results have it.
         value: of all frames, in us.
         without: of what is left without as many of the slowest frames as were due in stalls; None = not known.
     """
@@ -131,7 +131,7 @@ class Timing:
     def moved(self, outcome: TrialOutcome) -> list[Moved]:
         """The percentiles of each direction that frames in stalls moved, or may have moved, by more than a bucket."""
         found = []
-        for delays in outcome.delays.values():
+        for direction, delays in outcome.delays.items():
             due = delays.due_in_stalls
             if not (outcome.disturbed if due is None else due):
                 continue
@@ -139,7 +139,8 @@ class Timing:
             for name in self.percentiles:
                 value, without = figures[name], figures.get(_without_stalls(name))
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
-                    found.append(Moved(name, value, without))
+                    whose = _of_direction(name, direction) if len(outcome.delays) > 1 else name
+                    found.append(Moved(whose, value, without))
         return found
 
 
@@ -238,11 +239,11 @@ class _TimedTrials(Standing[DelaySettingsT]):
             f"how far that moved {most.name} is not known"
             if most.without is None
             else f"{most.name} is {most.value:.4g}, and {most.without:.4g} without as many of the slowest frames; the "
-            "device's own lies between the two; figures without them have the ending without_stalls"
+            "device's own lies between the two; the names of figures without them say without_stalls"
         )
         text = (
-            f"at {share:.4g} of the throughput {_told(_stalled_share(outcome))} of the timed frames were due while a "
-            f"core stood still, in {trial}: {how_far}"
+            f"at {100 * share:.4g} % of the throughput {_told(_stalled_share(outcome))} of the timed frames were due "
+            f"while a core stood still, in {trial}: {how_far}"
         )
         return [Note("frames in stalls", text)]
 
@@ -286,8 +287,13 @@ def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
     found = {name: max((figures[name] for figures in each.values()), key=abs) for name in names}
     if len(each) > 1:
         for direction, figures in each.items():
-            found |= {f"{name}_from_{direction.value}": value for name, value in figures.items()}
+            found |= {_of_direction(name, direction): value for name, value in figures.items()}
     return found | {"lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})}
+
+
+def _of_direction(name: str, direction: Direction) -> str:
+    """The name of a figure of one direction, where both send."""
+    return f"{name}_from_{direction.value}"
 
 
 def _without_stalls(name: str) -> str:
