@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "options": set(),
     "paired": set(),
     "statistics": set(),
+    "tables": set(),
     "toml_text": set(),
     "version": set(),
     "words": set(),
@@ -56,7 +57,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "procedures", "records", "slices", "statistics", "trials", "words",
     },
     "reports": {
-        "analysis", "errors", "measurer", "notes", "procedures", "published", "records", "statistics", "words",
+        "analysis", "errors", "measurer", "notes", "procedures", "published", "records", "statistics", "tables",
+        "words",
     },
 }  # fmt: skip
 # Whatever can be done can be asked for on the command line.

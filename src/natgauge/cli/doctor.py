@@ -25,6 +25,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
     Exit status 3 when something is missing without which nothing can be measured.
     """
+    from natgauge.tables import aligned
     from natgauge.tester.doctor import examine, worst_state
 
     findings = examine()
@@ -38,10 +39,10 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     else:
         click.echo(_answer(findings))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]
-        width = max((len(finding.name) for finding in shown), default=0)
-        for finding in shown:
-            mend = "" if finding.mend is None else f"; mend: {finding.mend}"
-            click.echo(f"{finding.state:<8} {finding.name:<{width}}  {finding.what}{mend}")
+        mends = ["" if finding.mend is None else f"; mend: {finding.mend}" for finding in shown]
+        rows = [(one.state, one.name, one.what + mend) for one, mend in zip(shown, mends, strict=True)]
+        for line in aligned(rows):
+            click.echo(line)
         if len(shown) < len(findings):
             click.echo(f"{len(findings) - len(shown)} more are in order; see natgauge doctor -v")
     context.exit(3 if state == "missing" else 0)

@@ -74,12 +74,12 @@ def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
 
     The other cells are never cut; nor is a path at the beginning of the last one.
     """
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
-    for row in rows:
-        front = "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False))
+    from natgauge.tables import aligned
+
+    for row, line in zip(rows, aligned(rows), strict=True):
         path, colon, _ = row[-1].rpartition(".toml: ")
-        room = max(columns - len(front), len(path + colon))
-        yield front + (row[-1] if len(row[-1]) <= room else row[-1][: max(room - 1, len(path + colon))] + "…")
+        least = len(line) - len(row[-1]) + len(path + colon)
+        yield line if len(line) <= max(columns, least) else line[: max(columns - 1, least)] + "…"
 
 
 def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:

@@ -101,7 +101,7 @@ def _value(one: Any) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str, str, str]]) -> None:
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
-    for row in rows:
-        head = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
-        click.echo(f"{head}  {row[3]}".rstrip())
+    from natgauge.tables import aligned
+
+    for line in aligned(rows):
+        click.echo(line)

@@ -34,6 +34,7 @@ def command(folder: Path, as_json: bool) -> None:
 def lines(found: CampaignStatus) -> list[str]:
     """How a campaign stands, in words."""
     from natgauge.cli.progress import duration
+    from natgauge.tables import aligned
 
     done = sum(one.done for one in found.measurements)
     left = sum(one.left for one in found.measurements)
@@ -44,8 +45,8 @@ def lines(found: CampaignStatus) -> list[str]:
     told = [f"{found.name}: {how}; {counted}; {found.trials} trials so far"]
     if found.now is not None and left:
         told.extend(f"  {'now' if found.runs else 'stopped in'}: {_now(one)}" for one in (*found.beside, found.now))
-    width = max(len(f"{one.cell} {one.measurement}") for one in found.measurements)
-    told.extend(f"  {f'{one.cell} {one.measurement}':<{width}}  {_measurement(one)}" for one in found.measurements)
+    rows = [(f"{one.cell} {one.measurement}", _measurement(one)) for one in found.measurements]
+    told.extend(f"  {line}" for line in aligned(rows))
     causes = Counter(one.broken for one in found.measurements if one.broken)
     told.extend(f"  broken ({count} measurements): {cause}" for cause, count in causes.items())
     return told

@@ -18,6 +18,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, describe
 from natgauge.reports.rows import doubt_words, number, unit_of
 from natgauge.statistics.interval import CONFIDENCE
+from natgauge.tables import aligned
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
 
@@ -215,21 +216,12 @@ def text(found: Diff) -> str:
     """A line per metric, what the comparison was about, then what stands against it."""
     head = ("metric", "device", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
     rows = [head, *(_row(line) for line in found.lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    lines = ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
+    lines = aligned(rows, right=(2, 3, 5, 6))
     for at, line in enumerate(found.lines, start=1):
         lines += [f"Line {at}: {said}." for said in _said(line)]
     for where, missing in (("first", found.only_first), ("second", found.only_second)):
         lines += [f"Only in the {where} run: {one.metric} of {one.dut}." for one in missing]
     return "\n".join(lines)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    left = {0, 1, 4, 7}
-    return [
-        f"{cell:<{width}}" if column in left else f"{cell:>{width}}"
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
 
 
 def _row(line: Line) -> tuple[str, ...]:

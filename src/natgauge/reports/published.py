@@ -13,6 +13,7 @@ from natgauge.published.load import sources, table
 from natgauge.published.model import Derived, Row, Table
 from natgauge.published.recompute import Agreement, Check, computed, degradations, judged
 from natgauge.records.measurement import Result
+from natgauge.tables import aligned
 
 #: Stands wherever a published figure does.
 THEIRS: Final = "Published, on their hardware; not measured here"
@@ -31,20 +32,17 @@ Computed = tuple[str, str, tuple[float | None, ...], int]
 
 def listing(tables: Sequence[Table]) -> str:
     """One line per table."""
-    width = max(len(one.name) for one in tables)
-    return "\n".join(f"{one.name:<{width}}  {one.title}" for one in tables)
+    return "\n".join(aligned([(one.name, one.title) for one in tables]))
 
 
 def view(one: Table) -> str:
     """A table as printed, with its source, what it does not print, and its slips."""
-    told = list(_told(one))
-    first = max(len(what) for what, _ in told)
-    lines = [f"{THEIRS}: {one.title}", *(f"  {what:<{first}}  {text}" for what, text in told), ""]
-    lines += [f"  {line}" for line in _aligned([(row.label, row.cells) for row in one.rows])]
+    lines = [f"{THEIRS}: {one.title}", *(f"  {line}" for line in aligned(list(_told(one)))), ""]
+    lines += [f"  {line}" for line in _figures([(row.label, row.cells) for row in one.rows])]
     ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(one)]
     if ours:
         lines += ["", "  Not printed there; computed by natgauge of the printed medians:"]
-        lines += [f"  {line}" for line in _aligned(ours)]
+        lines += [f"  {line}" for line in _figures(ours)]
     lines += [f"  Slip: {slip}." for slip in _slips(one)]
     return "\n".join(lines)
 
@@ -77,11 +75,7 @@ def check_lines(tables: Sequence[Table]) -> str:
         (row, _counted(Counter(check.agreement for check in figures)))
         for row, figures in groupby(found, key=lambda check: (check.table, check.row, check.rule))
     ]
-    widths = [max(map(len, column)) for column in zip(*(row for row, _ in rows), strict=True)]
-    lines = [
-        "  ".join([*(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)), counted])
-        for row, counted in rows
-    ]
+    lines = aligned([(*row, counted) for row, counted in rows])
     lines += [f"Slip in {one.name}: {slip}." for one in tables for slip in _slips(one)]
     derived = Counter(check.agreement for check in found if check.is_derived)
     ordered = Counter(check.agreement for check in found if not check.is_derived)
@@ -157,13 +151,9 @@ def _shown(values: Sequence[float | None], digits: int) -> list[str]:
     return ["-" if value is None else f"{value:.{digits}f}" for value in values]
 
 
-def _aligned(rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    first = max(len(label) for label, _ in rows)
-    widths = [max(map(len, column)) for column in zip(*(cells for _, cells in rows), strict=True)]
-    return [
-        f"{label:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        for label, cells in rows
-    ]
+def _figures(rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """Labels with columns of figures."""
+    return aligned([(label, *cells) for label, cells in rows], right=range(1, 1 + len(rows[0][1])))
 
 
 def _counted(counts: Counter[Agreement]) -> str:

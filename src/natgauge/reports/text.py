@@ -15,6 +15,7 @@ from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, doubt_words, number, unit_of, whole
 from natgauge.reports.shown import Sheet, findings, sheet
 from natgauge.reports.stored import read_summary
+from natgauge.tables import aligned
 from natgauge.words import LimitedBy
 
 #: Whoever shows a result reads it first: `read_summary` is handed on.
@@ -96,15 +97,14 @@ def _series(result: Result) -> list[str]:
     which = "" if len(values) == 1 else f" of repetition {nearest + 1} of {len(values)}, the nearest to the median"
     each = "" if step == 1 else f"; one in {step} of {len(found):,} rows, and the last"
     shown = found[::step] if (len(found) - 1) % step == 0 else [*found[::step], found[-1]]
-    return [f"  Series{which}{each}:", *(f"    {line}" for line in _aligned(shown))]
+    return [f"  Series{which}{each}:", *(f"    {line}" for line in _series_lines(shown))]
 
 
-def _aligned(series: Sequence[SeriesRow]) -> list[str]:
+def _series_lines(series: Sequence[SeriesRow]) -> list[str]:
     """A column for each name, in the order they first come, as wide as its widest cell."""
     names = series_names(series)
     cells = [[name.replace("_", " ") for name in names], *([_cell(row.get(name)) for name in names] for row in series)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in cells]
+    return aligned(cells, right=range(len(names)))
 
 
 def series_names(series: Sequence[SeriesRow]) -> list[str]:
@@ -204,14 +204,7 @@ def table(results: Sequence[Result]) -> str:
 
 def render(shown: Sheet) -> str:
     """Any table."""
-    rows = [line for line in shown.lines if line.cells]
-    first = max(len(line.heading) for line in rows)
-    widths = [max(len(line.cells[column]) for line in rows) for column in range(shown.columns)]
-    lines = [
-        f"{line.heading:<{first}}  "
-        + "  ".join(f"{cell:>{width}}" for cell, width in zip(line.cells, widths, strict=True))
-        if line.cells
-        else f"\n{line.heading}"
-        for line in shown.lines
-    ]
+    rows = [(line.heading, *line.cells) for line in shown.lines if line.cells]
+    printed = iter(aligned(rows, right=range(1, shown.columns + 1)))
+    lines = [next(printed) if line.cells else f"\n{line.heading}" for line in shown.lines]
     return "\n".join([*lines, *shown.below])

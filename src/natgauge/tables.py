@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables for terminals, pipes and files: columns that are aligned, and never wrapped or cut."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Sequence
+from typing import Final
+
+#: Wider than any table, so that no cell is wrapped.
+_WIDTH: Final = 100_000
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Rows as lines without colours; columns are two blanks apart, each as wide as its widest cell.
+
+    Args:
+        rows: all with the same number of cells; none = no lines.
+        right: numbers of the columns, from 0, whose cells are aligned to the right.
+    """
+    from rich.console import Console  # noqa: PLC0415 - most commands print no table
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    if not rows:
+        return []
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for column in range(len(rows[0])):
+        table.add_column(justify="right" if column in right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    printed = io.StringIO()
+    Console(file=printed, width=_WIDTH, color_system=None, force_terminal=False).print(table)
+    return [line.rstrip() for line in printed.getvalue().splitlines()]
