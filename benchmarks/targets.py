@@ -25,7 +25,7 @@ from natgauge.bench.rounds import Frames, fault_of, over_cable, work
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.cable import CableLab
 from natgauge.labs.netns import GRACE_SECONDS
-from natgauge.slices import LEAD_FRAMES
+from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.interval import Estimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds

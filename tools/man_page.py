@@ -7,13 +7,16 @@ All subcommands stand on one page. (click-man wants a page for each and misses s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from typing import Final
 
 import click
+import cloup
 
 from natgauge import cli
+from natgauge.cli import measure
+from natgauge.errors import EXIT_STATUSES
 from natgauge.host.programs import VARIABLE
 
 #: Letters that roff takes for something else (groff_char(7)).
@@ -27,7 +30,7 @@ def page(version: str) -> str:
     Args:
         version: of natgauge, for the foot of the page.
     """
-    context = click.Context(cli.app, info_name="natgauge", **cli.app.context_settings)
+    context = cloup.Context(cli.app, info_name="natgauge", **cli.app.context_settings)
     return "\n".join([f'.TH NATGAUGE 1 "" "natgauge {_plain(version)}" "User Commands"', *_sections(context)]) + "\n"
 
 
@@ -39,9 +42,11 @@ def _sections(context: click.Context) -> Iterator[str]:
         yield from (f".SS {_plain(below.command_path)}", _usage(below))
         for paragraph in _paragraphs(below.command):
             yield from (".PP", _text(paragraph))
-        yield from _options(below)
+        yield from _grouped(below)
     yield ".SH EXIT STATUS"
-    yield _text(" ".join((cli.__doc__ or "").partition("Exit status: ")[2].split()))
+    for status in EXIT_STATUSES:
+        where = f" ({', '.join(f'natgauge {command}' for command in status.commands)})" if status.commands else ""
+        yield from (".TP", f".B {status.number}", _text(f"{status.meaning}{where}"))
     yield from (".SH ENVIRONMENT", ".TP", f".B {VARIABLE}", "Folder of natgauge\\(aqs own compiled programs.")
     yield from (".SH SEE ALSO", ".BR ip (8),", ".BR nft (8),", ".BR conntrack (8)")
 
@@ -53,7 +58,7 @@ def _subcommands(context: click.Context) -> Iterator[click.Context]:
     for name in context.command.list_commands(context):
         command = context.command.get_command(context, name)
         if command is not None and not command.hidden:
-            below = click.Context(command, info_name=name, parent=context)
+            below = cloup.Context(command, info_name=name, parent=context)
             yield below
             yield from _subcommands(below)
 
@@ -63,8 +68,27 @@ def _usage(context: click.Context) -> str:
     return f"\\fB{_plain(context.command_path)}\\fR {_plain(pieces)}"
 
 
-def _options(context: click.Context) -> Iterator[str]:
-    for parameter in context.command.get_params(context):
+def _grouped(context: click.Context) -> Iterator[str]:
+    """A command's options under their headings."""
+    groups = _option_groups(context)
+    if context.parent is not None and context.parent.command is measure.command:
+        groups = [group for group in groups if group.title not in measure.SHARED]
+    if context.command is measure.command:
+        first = next(_subcommands(context))
+        groups = [group for group in _option_groups(first) if group.title in measure.SHARED]
+        yield from (".PP", "Every metric has its own settings, and these options:")
+    for group in groups:
+        yield from (".PP", f"\\fI{_plain(group.title)}\\fR", *_options(context, group.options))
+    grouped = {parameter.name for group in _option_groups(context) for parameter in group.options}
+    yield from _options(context, [each for each in context.command.get_params(context) if each.name not in grouped])
+
+
+def _option_groups(context: click.Context) -> list[cloup.OptionGroup]:
+    return context.command.option_groups if isinstance(context.command, cloup.Command) else []
+
+
+def _options(context: click.Context, parameters: Iterable[click.Parameter] | None = None) -> Iterator[str]:
+    for parameter in context.command.get_params(context) if parameters is None else parameters:
         record = parameter.get_help_record(context)
         if record is not None and isinstance(parameter, click.Option):
             written, text = record

@@ -10,6 +10,7 @@ import difflib
 import re
 import traceback
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,38 @@ _VALUE: Final = re.compile(
     rf"""(?<![^\s(\[=:,])(['"])(?:(?!\1).){{{LONGEST_VALUE},}}\1|\S{{{LONGEST_VALUE},}}""", re.DOTALL
 )
 _SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """What the command line can end with.
+
+    Attributes:
+        number: the status.
+        meaning: in a few words.
+        commands: the commands that can end with it; empty = all.
+    """
+
+    number: int
+    meaning: str
+    commands: tuple[str, ...] = ()
+
+
+#: Every exit status; the help, the man page and docs/compatibility.md are made of this table or tested against it.
+EXIT_STATUSES: Final = (
+    ExitStatus(0, "done, whatever the result says"),
+    ExitStatus(1, "something is worse", ("diff",)),
+    ExitStatus(1, "something could be better", ("host check",)),
+    ExitStatus(2, "the question is wrong"),
+    ExitStatus(3, "this host cannot do it"),
+    ExitStatus(4, "it broke on the way"),
+    ExitStatus(5, "something cannot be compared or decided", ("diff",)),
+    ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
+    ExitStatus(11, "undecided after --most-seconds", ("compare",)),
+    ExitStatus(129, "ended by SIGHUP; everything is undone"),
+    ExitStatus(130, "ended by Ctrl-C; everything is undone"),
+    ExitStatus(143, "ended by SIGTERM; everything is undone"),
+)
 
 
 def shortened(message: str) -> str:

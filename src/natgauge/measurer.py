@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Literal
 
 from natgauge.errors import UsageError
-from natgauge.slices import CostPlan, CostRound
+from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.words import Order, Query, ReadingOrder
 
 #: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a

@@ -15,10 +15,10 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.cli import run
-from natgauge.duts.fitness import Wishes
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
+from natgauge.inputs.question import Wishes
 from natgauge.labs import kinds, namespaces, upkeep
 from natgauge.labs.contract import Device
 from natgauge.labs.netns import NetnsLab

@@ -92,7 +92,11 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
     ("dut", "more", "words"),
     [
         ("tayga-nat64", {"placement": "shared"}, "tayga-nat64: .*processes of its own"),
-        ("nftables-nat44", {"placement": "isolated"}, "cost: placement isolated: .*use --placement shared"),
+        (
+            "nftables-nat44",
+            {"placement": "isolated"},
+            "nftables-nat44: placement isolated: .*use --placement shared",
+        ),
         ("nftables-nat44", {"cores": "0,1"}, "cost: nftables-nat44: cores 0,1: costs are those of one core"),
     ],
 )

@@ -17,11 +17,12 @@ from tests.labs.last_runs import playable, record
 from tests.labs.wire import Tap
 
 from natgauge.bench.traffic import behind_prefix
-from natgauge.duts.fitness import PlanFacts, Wishes
+from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.this_machine import ThisMachine
+from natgauge.inputs.question import Wishes
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import Addresses, Device

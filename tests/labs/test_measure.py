@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.labs.program import own
+from tests.labs.rough import slow_tester
 
 import natgauge
 from natgauge.bench.bench import Bench
@@ -34,8 +35,6 @@ CONNECTIONS = 3000
 #: A rough search is enough to see that everything fits together.
 QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "50%", "confirm": False}
 
-
-alone = pytest.mark.alone
 
 NAME = own("e2e")
 #: Labs of these tests; other ones may come and go at the same time.
@@ -73,14 +72,20 @@ def untouched() -> Iterator[None]:
     assert settings is None or after is None or after == settings
 
 
+@pytest.fixture
+def slow() -> Iterator[None]:
+    """A search ends at once: it may go no higher than a slow tester."""
+    with slow_tester():
+        yield
+
+
 def valid_trials(folder: Path) -> list[dict[str, Any]]:
     trials = list(read_lines(folder / "trials.jsonl", TRIAL_SCHEMA))
     assert [trial["trial"] for trial in trials] == list(range(1, len(trials) + 1))
     return [trial for trial in trials if trial["verdict"] == "PASS"]
 
 
-@alone
-@pytest.mark.usefixtures("untouched")
+@pytest.mark.usefixtures("untouched", "slow")
 def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     answer = natgauge.measure(
         "connection-rate", "nftables-nat44", results=tmp_path, lab_name=NAME, seed=7, **(QUICK | {"repeat": 2})
@@ -140,8 +145,7 @@ def test_the_same_seed_gives_the_same_requests_but_for_the_run_mark(tmp_path: Pa
     assert requests[0] == requests[1]
 
 
-@alone
-@pytest.mark.usefixtures("untouched")
+@pytest.mark.usefixtures("untouched", "slow")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own")
 def test_an_isolated_device_works_on_its_own_core(tmp_path: Path) -> None:
     answer = natgauge.measure(
@@ -164,7 +168,7 @@ def command(*arguments: str) -> list[str]:
 
 @pytest.mark.usefixtures("untouched")
 def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -> None:
-    arguments = ["--connections", "1000", "--repeat", "1", "--error", "30%", "--lab-name", NAME, "--json"]
+    arguments = ["--connections", "1000", "--profile", "quick", "--error", "30%", "--lab-name", NAME, "--json"]
     done = subprocess.run(
         command("measure", "connection-rate", "--dut", "nftables-nat44", *arguments),
         cwd=tmp_path,
@@ -188,10 +192,11 @@ def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status
         text=True,
     )
     assert process.stderr is not None
+    # The first trial begins with this line and takes two seconds.
     for line in process.stderr:
-        if "throughput 1/3 trial" in line or "connection-rate 1/1 trial" in line:
+        if "from now on" in line:
             break
-    time.sleep(0.3)
+    time.sleep(0.5)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == status

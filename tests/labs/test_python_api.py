@@ -14,6 +14,7 @@ import pytest
 from tests.unit.made_campaign import campaign
 
 from natgauge.comparisons import asked
+from natgauge.procedures.kit import profiles
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -47,6 +48,8 @@ def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch:
     # The example of a comparison then tells what is known by then.
     usual = {**asked._USUAL, "slices": {**asked._USUAL["slices"], "most_seconds": 2.0}}
     monkeypatch.setattr(asked, "_USUAL", usual)
+    # A search then ends without trying its last two bounds again.
+    monkeypatch.setitem(profiles.COMMON, "default", {"confirm": False})
     if "frames.load" in example:
         campaign(tmp_path)
     shown = io.StringIO()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,19 @@ import pytest
 import natgauge
 from natgauge.analysis.comparing import comparable
 from natgauge.cli import run
+from natgauge.procedures.kit import delay_metrics
 from natgauge.reports import frames
 from natgauge.reports.html import again
 from natgauge.reports.html.page import page
 from natgauge.reports.stored import find
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stalls_repeat_no_trial() -> Iterator[None]:
+    """Keep the first trial of each load even when a busy host moved its delays: these tests judge no delay."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delay_metrics, "MOST_STALLED", 0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +49,7 @@ def test_a_real_result_is_drawn_and_framed_whole(results: Path) -> None:
     assert loaded.trials["up_received_frames"].sum() > 0
 
 
+@pytest.mark.slow("measures twice, each time in two labs, and each delay with the tester's own")
 def test_the_command_on_the_page_measures_the_same_again(results: Path, tmp_path: Path) -> None:
     (first,) = find([results]).results
     words = shlex.split(again.command(first))

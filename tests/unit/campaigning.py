@@ -16,13 +16,13 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
+from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain

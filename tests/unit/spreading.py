@@ -17,13 +17,13 @@ import pytest
 from tests.unit.campaigning import PLAN, Benches, Simulated, campaign
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.question import Cell
 from natgauge.bench.watch import Watch
 from natgauge.campaigns import spread
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.host.cpus import core_groups
+from natgauge.inputs.question import Cell
 from natgauge.labs import locks
 from natgauge.measurer import TrialOutcome, TrialPlan
 

@@ -10,10 +10,10 @@ import pytest
 from tests.unit.campaigning import PLAN, Benches, asked, campaign, quick_disk
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.question import Cell
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.inputs.question import Cell
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.records.store import TRIAL_SCHEMA, read_lines

@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 from click.shell_completion import BashComplete
 
 from natgauge import procedures
-from natgauge.cli import app, completion, run
+from natgauge.cli import app, run
 from natgauge.errors import HostError
 from natgauge.labs import upkeep
+from natgauge.published import load
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -31,7 +31,7 @@ def offered(*words: str) -> list[str]:
     [
         (("me",), ["measure"]),
         (("lab", ""), ["clean", "down", "guest", "status", "up"]),
-        (("measure", "--table"), ["--table-size"]),
+        (("measure", "throughput", "--table"), ["--table-size"]),
         (("measure", "thr"), ["throughput"]),
         (("measure", ""), sorted(procedures.procedures())),
         (
@@ -41,6 +41,13 @@ def offered(*words: str) -> list[str]:
         (("measure", "throughput", "--placement", ""), ["shared", "isolated"]),
         (("duts", "show", "tayga-s"), ["tayga-siit"]),
         (("lab", "up", "--dut", "iptables"), ["iptables-nat44", "iptables-nat66"]),
+        (("measure", "throughput", "--profile", ""), ["default", "quick", "standard", "rfc"]),
+        (("measure", "throughput", "--lab", ""), ["netns", "ssh", "vm", "wire"]),
+        (("plan", "new", "--metric", "thr"), ["throughput"]),
+        (("plan", "new", "--dut", "tayga-s"), ["tayga-siit"]),
+        (("compare", "tayga-s"), ["tayga-siit"]),
+        (("published", ""), sorted(load.names())),
+        (("report", "--published", ""), sorted(load.names())),
         (("completion", ""), list(SHELLS)),
     ],
     ids=" ".join,
@@ -68,18 +75,6 @@ def test_a_path_is_completed_by_the_shell() -> None:
     shell = BashComplete(app, {}, "natgauge", "_NATGAUGE_COMPLETE")
     (item,) = shell.get_completions(["measure", "throughput", "--dut"], "./mine")
     assert item.type == "file"
-
-
-@pytest.mark.parametrize(("path", "name"), list(completion._KNOWN))
-def test_each_known_name_belongs_to_a_parameter_that_is_there(path: str, name: str) -> None:
-    command: click.Command = app
-    for word in path.split():
-        assert isinstance(command, click.Group)
-        below = command.get_command(click.Context(command), word)
-        assert below is not None
-        command = below
-    (parameter,) = [parameter for parameter in command.params if parameter.name == name]
-    assert isinstance(parameter.type, completion.Names)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -20,10 +20,12 @@ from natgauge import cli
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell, Question, ask
+from natgauge.bench.question import ask
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
+from natgauge.inputs.question import Cell, Question
+from natgauge.inputs.types import SearchError
 from natgauge.measurements.measure import Answer, answer
 from natgauge.procedures import throughput
 from natgauge.procedures.kit.events import Event
@@ -76,10 +78,10 @@ def test_json_is_exactly_one_object_with_the_promised_fields(
 def test_options_reach_the_question_and_what_was_not_given_does_not(questions: list[Question]) -> None:
     run([*ASKED, "--error", "2%", "--direction", "up", "--cores", "0", "--udp-timeout", "100", "--seed", "7"])
     (question,) = questions
-    assert question.settings == {"error": "2%", "repeat": "2", "directions": "up"}
+    assert question.settings == {"error": SearchError(share=0.02), "repeat": 2, "directions": "up"}
     assert question.cell.traffic.connections == 1000
     assert question.cell.traffic.source_ports is None
-    assert question.cell.place == {"cores": "0"}
+    assert question.cell.place == {"cores": (0,)}
     assert (question.cell.wishes.named(), question.cell.options.seed) == ({"udp_timeout": 100}, 7)
 
 
@@ -224,7 +226,7 @@ cli.main()
 
 def test_help_and_refusals_come_without_loading_what_measures() -> None:
     """Startup must be quick: neither pydantic nor netlink nor rich is needed to show help."""
-    script = "import sys; from natgauge.cli import run; run(['measure', '--help']); print(*sys.modules)"
+    script = "import sys; from natgauge.cli import run; run(['measure', 'throughput', '--help']); print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     loaded = set(shown.splitlines()[-1].split())
     assert "click" in loaded

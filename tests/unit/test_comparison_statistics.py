@@ -11,10 +11,11 @@ from fractions import Fraction
 import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
 
-from natgauge import paired
+from natgauge.bench.rounds import work_of_blocks
 from natgauge.comparisons.asked import Goal
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.figures import Ledger, Place, Ratios, is_decided
+from natgauge.comparisons.figures import estimates_of, is_decided
+from natgauge.paired.ratios import BlockWork, PairedRatios, Place, ratio
 from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.statistics.interval import ConfidenceInterval, Estimate
@@ -44,13 +45,14 @@ class Host:
         self._speed = 1.0
         self._gains = second_gains
 
-    def blocks(self, number: int) -> Iterator[Block]:
+    def blocks(self, number: int) -> Iterator[BlockWork]:
         """Blocks of the quantity `up`."""
         for _ in range(number):
             order = list(self.costs)
             self._random.shuffle(order)
             ns = [self._slice(position, at) for at, position in enumerate([*order, *reversed(order)])]
-            yield Block(quantity="up", order=tuple(order), ns=tuple(ns), waited=0, interrupted=0)
+            block = Block(quantity="up", order=tuple(order), ns=tuple(ns), waited=0, interrupted=0)
+            yield from work_of_blocks([block], FRAMES)
 
     def _slice(self, position: int, at: int) -> int:
         dice = self._random
@@ -64,13 +66,13 @@ class Host:
 
 def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[RatioEstimate]:
     """The figures of b and of the twin when all is decided, or after so many rounds."""
-    ledger = Ledger(PLACES, ["up"], FRAMES)
+    ratios = PairedRatios(PLACES, ["up"])
     look = 1
     for done in range(1, most_rounds + 1):
-        ledger.add(list(host.blocks(blocks)))
+        ratios.add(list(host.blocks(blocks)))
         if done < rounds_before(look, FIRST) and done < most_rounds:
             continue
-        figures = ledger.estimates(goal, alpha_spent(look, goal.alpha))
+        figures = estimates_of(ratios, goal, alpha_spent(look, goal.alpha))
         look += 1
         if is_decided(figures[0], goal):
             break
@@ -117,12 +119,12 @@ def test_rounds_that_disagree_beyond_their_blocks_make_intervals_wider() -> None
     dice = random.Random(3)  # noqa: S311 - a simulation
     held, naive = 0, 0
     for _ in range(300):
-        ratios = Ratios()
+        rounds: list[list[float]] = []
         for _ in range(8):
             place = dice.gauss(0, 0.015)
-            ratios.rounds.append([math.exp(dice.gauss(place, 0.05)) for _ in range(96)])
-        found = ratios.interval(0.05)
-        alone = median_estimate([value for one in ratios.rounds for value in one], 0.05)
+            rounds.append([math.exp(dice.gauss(place, 0.05)) for _ in range(96)])
+        found = estimate_over_rounds(rounds, 0.05)
+        alone = median_estimate([value for one in rounds for value in one], 0.05)
         assert found is not None
         assert alone is not None
         held += 1 in found.interval
@@ -146,9 +148,7 @@ def test_few_rounds_that_disagree_are_not_surer_than_they_may_be(rounds: int, ti
     dice = random.Random(5)  # noqa: S311 - a simulation
     held = 0
     for _ in range(300):
-        ratios = Ratios()
-        ratios.rounds += [ticking(dice, dice.gauss(0, 0.0005), tick) for _ in range(rounds)]
-        found = ratios.interval(0.05)
+        found = estimate_over_rounds([ticking(dice, dice.gauss(0, 0.0005), tick) for _ in range(rounds)], 0.05)
         assert found is not None
         held += 1 in found.interval
     assert held / 300 > 0.93
@@ -298,30 +298,30 @@ def test_the_testers_own_cost_is_taken_off_before_the_ratio() -> None:
 
 
 def test_a_block_with_no_work_above_the_testers_says_what_it_can() -> None:
-    assert paired.ratio(10, 5, 5, 5) == math.inf
-    assert paired.ratio(5, 10, 5, 5) == 0.0
-    assert paired.ratio(4, 4, 5, 5) is None
+    assert ratio(10, 5, 5, 5) == math.inf
+    assert ratio(5, 10, 5, 5) == 0.0
+    assert ratio(4, 4, 5, 5) is None
 
 
 def test_a_void_round_says_nothing_of_its_gateway_nor_of_any_without_baseline_or_cable() -> None:
     blocks = list(Host(4, 1.0).blocks(10))
     for void, told in ((OTHER, [0, 10]), (BASELINE, [0, 0]), (CABLE, [0, 0])):
-        ledger = Ledger(PLACES, ["up"], FRAMES)
-        ledger.add(blocks, frozenset({void}))
-        assert [figure.blocks for figure in ledger.estimates(GOAL, alpha_spent(1, GOAL.alpha))] == told
+        ratios = PairedRatios(PLACES, ["up"])
+        ratios.add(blocks, frozenset({void}))
+        assert [figure.blocks for figure in estimates_of(ratios, GOAL, alpha_spent(1, GOAL.alpha))] == told
 
 
 def test_a_void_round_of_plain_forwarding_takes_its_share_alone() -> None:
-    ledger = Ledger(PLACES, ["up"], FRAMES)
-    ledger.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))
-    figure = ledger.estimates(GOAL, alpha_spent(1, GOAL.alpha))[0]
+    ratios = PairedRatios(PLACES, ["up"])
+    ratios.add(list(Host(4, 1.0).blocks(10)), frozenset({PLAIN}))
+    figure = estimates_of(ratios, GOAL, alpha_spent(1, GOAL.alpha))[0]
     assert (figure.blocks, figure.ratio_to_forwarding) == (10, None)
 
 
 def test_too_few_blocks_decide_nothing() -> None:
     assert median_estimate([1.0] * 5, 0.05) is None
-    ledger = Ledger(PLACES, ["up"], FRAMES)
-    figure = ledger.estimates(GOAL, alpha_spent(1, GOAL.alpha))[0]
+    ratios = PairedRatios(PLACES, ["up"])
+    figure = estimates_of(ratios, GOAL, alpha_spent(1, GOAL.alpha))[0]
     assert (figure.verdict, figure.ratio, is_decided(figure, GOAL)) == ("undecided", None, False)
 
 
@@ -378,11 +378,11 @@ def test_a_control_that_seems_to_cost_less_makes_higher_costs_doubtful_too() -> 
 
 def test_a_biased_place_decides_no_limit() -> None:
     goal = Goal(level=0.95, resolve=0.01, fail_above=0.03)
-    ledger = Ledger(PLACES, ["up"], FRAMES)
+    ratios = PairedRatios(PLACES, ["up"])
     host = Host(8, 1.1)
     host.costs[TWIN] *= 0.8
-    ledger.add(list(host.blocks(300)))
-    assert ledger.estimates(goal, alpha_spent(1, goal.alpha))[0].above is None
+    ratios.add(list(host.blocks(300)))
+    assert estimates_of(ratios, goal, alpha_spent(1, goal.alpha))[0].above is None
 
 
 @pytest.mark.parametrize(("cost", "above"), [(1.0, False), (1.1, True)])

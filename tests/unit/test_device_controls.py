@@ -18,11 +18,11 @@ from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 from natgauge.bench.asking import MOST_SECONDS, PAUSES, Asking, SilentControlsError
 from natgauge.bench.foreign import ForeignDevice
 from natgauge.bench.lab_measurer import LOOK_AGAIN, MOST_SILENT, LabMeasurer
-from natgauge.duts.fitness import Wishes
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.facts import TrialEvidence
+from natgauge.inputs.question import Wishes
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.openssh import LOST, Host
 from natgauge.labs.remote import Remote

@@ -281,7 +281,7 @@ def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--margin", "much"], "margin 'much' is no share"),
+        (["--margin", "much"], "margin: 'much' is not a share"),
         (["--margin", "100%"], "margin 1"),
         (["--about", "nothing"], "'nothing'"),
         (["--across", "nothing"], "across 'nothing': neither run has such a parameter"),

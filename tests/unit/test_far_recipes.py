@@ -12,11 +12,12 @@ import pytest
 from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, lives
 
 from natgauge.duts import gateway as driver
-from natgauge.duts.fitness import PlanFacts, Wishes
+from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.ingredients import Verbs
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.errors import BrokenError, HostError
+from natgauge.inputs.question import Wishes
 from natgauge.labs.device import NamespaceDevice
 
 PLAN = PlanFacts(connections=200_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)

@@ -18,9 +18,10 @@ from tests.unit.test_measurer_verbs import WIRE, check
 from natgauge.bench.foreign import ForeignDevice, ForeignMeasurer, abilities
 from natgauge.bench.fresh import SPARE_SECONDS, FreshTuples, Ledger, Use
 from natgauge.bench.ranges import Range
-from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.traffic import make_plan
 from natgauge.bench.watch import Silent
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Foreign
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures import throughput

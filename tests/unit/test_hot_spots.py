@@ -11,7 +11,7 @@ from tests.unit.test_procedure_cost import gateway, measured
 from natgauge.bench.hot_spots import LEAST_SAMPLES, MOST, hot_spots
 from natgauge.errors import HostError
 from natgauge.host.sampling import PROGRAM, Sampling, Stack, read
-from natgauge.slices import CostPlan, CostRound, HotSpot
+from natgauge.paired.slices import CostPlan, CostRound, HotSpot
 
 # perf ends the line of the time with a space.
 PRINTED = (

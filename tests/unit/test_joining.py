@@ -25,7 +25,7 @@ def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
 
     def measured(repeat: int) -> MeasurementResult:
         asked = {"profile": profile, "repeat": repeat, "error": "10%", "confirm": False}
-        known = {item.name for item in procedure.parameters()}
+        known = {item.name for item in procedure.inputs()}
         settings = procedure.make_settings({name: value for name, value in asked.items() if name in known}, **DECIDED)
         gateway = Gateway(establishes=30_000, forwards=60_000)
         return procedure.measure(gateway, settings, clock=gateway.clock)

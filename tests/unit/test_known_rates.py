@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.labs.known_rates.__main__ import TRUTH, Found
+from tests.labs.known_rates.__main__ import EXPECTED, FAST, OTHERS, SLOW, TRUTH, Found, compared
+from tests.labs.known_rates.devices import QUEUE
+from tests.unit.test_comparison_rates import World, world
+
+__all__ = ["world"]
 
 
 @pytest.mark.parametrize(
@@ -24,3 +28,23 @@ def test_a_comparison_without_an_interval_is_neither_wrong_nor_an_answer(
 
 def test_a_refused_comparison_says_so() -> None:
     assert Found(None, None, "too few connections", refused=True).word == "refused"
+
+
+@pytest.mark.parametrize("connections", [20_000, 200_000])
+@pytest.mark.parametrize("other", OTHERS)
+def test_few_rounds_at_a_low_level_hold_the_ratio_of_constant_rates(other: str, connections: int, world: World) -> None:
+    """The bounds of each search hold the rate, so the narrower interval of few rounds has to hold the ratio."""
+    queue = {"queue": QUEUE} if other == "queues" else {}
+    world.gateways = [
+        {"establishes": float(FAST)},
+        {"establishes": float(SLOW), **queue},
+        {"establishes": float(FAST)},
+    ]
+    # The clock of this world says 0.2 s for each round.
+    found = compared(other, connections, most_seconds=1.0, level="50%", expected=EXPECTED)
+    assert (found.word, found.low is not None) == ("right", True), found.text
+    assert "; 5 rounds, " in found.text
+    # Each of the three gateways of the five rounds begins where it was told, or where it ended.
+    first = [one.plans[0].phase1_rate for one in world.started]
+    assert first[:3] == [EXPECTED] * 3
+    assert all(0.97 * SLOW < rate <= FAST * 1.01 for rate in first[3:])

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from natgauge.errors import UsageError
 from natgauge.host import cpus
-from natgauge.host.cpus import check_cpus, format_cpus, parse_cpus, usable_cpus
+from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.inputs.types import format_cores, parse_cores
 
 
 @pytest.mark.parametrize(
@@ -17,20 +18,20 @@ from natgauge.host.cpus import check_cpus, format_cpus, parse_cpus, usable_cpus
     [("0", (0,)), ("2,0", (0, 2)), ("0-3", (0, 1, 2, 3)), (" 1-2 , 8\n", (1, 2, 8)), ("5-5", (5,))],
 )
 def test_reading(text: str, expected: tuple[int, ...]) -> None:
-    assert parse_cpus(text) == expected
+    assert parse_cores(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "a", "0,", "-1", "1-", "0x1", "1.5", "3-1", "0,0", "0-2,1", "999999"])
 def test_bad_lists_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError) as refusal:
-        parse_cpus(text)
+        parse_cores(text)
     assert f'"{text}"' in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
 @given(st.sets(st.integers(0, 4095), min_size=1))
 def test_what_is_written_can_be_read(chosen: set[int]) -> None:
-    assert parse_cpus(format_cpus(chosen)) == tuple(sorted(chosen))
+    assert parse_cores(format_cores(chosen)) == tuple(sorted(chosen))
 
 
 def test_a_usable_core_is_accepted() -> None:

@@ -11,17 +11,18 @@ import pytest
 from natgauge.bench.bench import Bench, need_of
 from natgauge.bench.question import ask
 from natgauge.bench.surroundings import Surroundings
-from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.traffic import make_plan
 from natgauge.duts.layers import BUILT_IN
 from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
 from natgauge.host import cpus
 from natgauge.host.cpus import idlest_core, usable_cpus
+from natgauge.inputs.input import inputs_of
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds
 from natgauge.labs.contract import Need, Port
 from natgauge.labs.kinds import netns, wire
 from natgauge.labs.netns import NetnsLab
-from natgauge.options import options_of
 
 IPV4 = Need(families=("ipv4", "ipv4"))
 
@@ -48,7 +49,7 @@ def test_real_cores_are_read() -> None:
     assert set(usable_cpus()) <= set(cpus._idle_ticks())
 
 
-@pytest.mark.parametrize("options", [{"cores": "0"}, {"sender_cores": (0,)}])
+@pytest.mark.parametrize("options", [{"cores": (0,)}, {"sender_cores": (0,)}])
 def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("natgauge.labs.netns.idlest_core", None)
     lab = netns.plan("x", netns.Options(**options), IPV4)
@@ -67,7 +68,7 @@ def test_cores_that_nobody_chose_are_chosen_when_the_lab_is_made(monkeypatch: py
 
 
 def test_in_shared_placement_the_devices_cores_are_the_senders() -> None:
-    assert netns.choose_cores(netns.Options(cores="0,1"), IPV4) == ((0, 1), (0, 1))
+    assert netns.choose_cores(netns.Options(cores=(0, 1)), IPV4) == ((0, 1), (0, 1))
     assert netns.choose_cores(netns.Options(placement="shared", sender_cores=(1,)), IPV4) == ((1,), None)
 
 
@@ -178,7 +179,7 @@ def test_options_of_another_kind_are_refused_with_the_kind_that_has_them() -> No
 
 
 def test_the_ring_that_is_told_as_default_is_the_labs() -> None:
-    (told,) = [option.default for option in options_of(netns.Options) if option.name == "ring"]
+    (told,) = [option.default_text for option in inputs_of(netns.Options, "place") if option.name == "ring"]
     assert told == str(inspect.signature(NetnsLab).parameters["ring"].default)
 
 

@@ -29,7 +29,8 @@ def commands(command: click.Command = app, path: str = "natgauge") -> Iterator[t
 
 def part_about(path: str) -> str:
     """The part of the page that is about one command."""
-    begin = ".SH OPTIONS\n" if path == "natgauge" else f".SS {path}\n"
+    shown = path.replace("-", "\\-")
+    begin = ".SH OPTIONS\n" if path == "natgauge" else f".SS {shown}\n"
     assert PAGE.count(begin) == 1
     return PAGE.partition(begin)[2].partition("\n.S")[0]
 
@@ -37,6 +38,8 @@ def part_about(path: str) -> str:
 @pytest.mark.parametrize(("path", "command"), list(commands()), ids=[path for path, _ in commands()])
 def test_each_option_and_argument_of_each_command_is_told(path: str, command: click.Command) -> None:
     part = part_about(path)
+    if path.startswith("natgauge measure "):
+        part += part_about("natgauge measure")
     assert "\\fB\\-h,\\fR \\fB\\-\\-help\\fR" in part
     for parameter in command.params:
         if isinstance(parameter, click.Option):
@@ -48,7 +51,7 @@ def test_each_option_and_argument_of_each_command_is_told(path: str, command: cl
 
 def test_the_page_names_the_version_and_the_exit_statuses() -> None:
     assert PAGE.startswith('.TH NATGAUGE 1 "" "natgauge 1.2.3" ')
-    assert "2 the question is wrong" in PAGE.partition(".SH EXIT STATUS\n")[2]
+    assert ".B 2\nthe question is wrong\n" in PAGE.partition(".SH EXIT STATUS\n")[2]
 
 
 @pytest.mark.parametrize(

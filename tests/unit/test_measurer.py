@@ -14,8 +14,9 @@ from tests.unit.fake_engine import FakeEngine
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.requests import TrialConstants
 from natgauge.bench.surroundings import Surroundings
-from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.traffic import make_plan
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Link, Port
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import plain

@@ -15,8 +15,9 @@ from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Isola
 
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.restart import RestartInTrial
-from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.traffic import make_plan
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import Direction, Phase2Plan, RateStep, TrialPlan, Verdict
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput

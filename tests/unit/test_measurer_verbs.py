@@ -15,12 +15,13 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
-from natgauge.bench.traffic import TrafficOptions, make_plan
-from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
+from natgauge.bench.traffic import make_plan
+from natgauge.duts.fitness import PlanFacts, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.question import TrafficOptions, Wishes
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
-from natgauge.slices import CostPlan, CostRound
+from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.tester.cable import CableTester, FrameKind
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from natgauge.bench.ranges import Range, parse_ports
 from natgauge.bench.surroundings import Surroundings
-from natgauge.bench.traffic import DEFAULT_CONNECTIONS, TrafficOptions, check_rate, make_plan
+from natgauge.bench.traffic import DEFAULT_CONNECTIONS, check_rate, make_plan
 from natgauge.errors import UsageError
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.words import MAXIMUM_CONNECTIONS
 

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.test_plan import NAT44, refusal
 
-from natgauge.bench.traffic import TrafficOptions, hosts_of, make_plan, with_pool
+from natgauge.bench.traffic import hosts_of, make_plan, with_pool
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.recipe import load
 from natgauge.errors import UsageError
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)

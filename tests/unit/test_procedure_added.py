@@ -12,7 +12,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 import natgauge.procedures
-from natgauge.cli import settings as options
+from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.procedures import get, procedures
 
@@ -40,7 +40,7 @@ def test_without_its_file_there_is_no_such_metric() -> None:
 
 
 @pytest.mark.usefixtures("added")
-def test_it_is_found_by_its_name_with_its_settings_and_its_profile() -> None:
+def test_it_is_found_by_its_name_with_its_settings_and_its_profile(capsys: pytest.CaptureFixture[str]) -> None:
     assert METRIC in procedures()
     settings = get(METRIC).make_settings(
         {"profile": "quick"}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
@@ -50,7 +50,8 @@ def test_it_is_found_by_its_name_with_its_settings_and_its_profile() -> None:
         get(METRIC).make_settings(
             {"at_rate": 0.0}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
         )
-    assert "at_rate" in options.names()
+    assert run(["measure", METRIC, "--help"]) == 0
+    assert "--at-rate" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("added")

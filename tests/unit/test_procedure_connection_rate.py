@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import Verdict
 from natgauge.procedures.connection_rate import PROCEDURE, Settings
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.procedures.kit.values import SearchError
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 
@@ -199,7 +199,7 @@ def test_a_tester_without_a_rate_is_refused(ceiling: float) -> None:
         ("order", "random", "order: 'random' is unknown"),
         ("repeat", 0, "repeat: 0 is outside of 1 to 1000"),
         ("repeat", 1001, "repeat: 1001 is outside"),
-        ("loss_tolerance", -0.1, "loss tolerance: -0.1 is outside of 0 to 0.5"),
+        ("loss_tolerance", -0.1, "loss tolerance: -10% is outside of 0% to 50%"),
         ("loss_tolerance", math.nan, "loss tolerance: nan"),
         ("frame_timeout_seconds", 0.0, "frame timeout: 0.0"),
         ("frame_timeout_seconds", math.inf, "frame timeout: inf"),

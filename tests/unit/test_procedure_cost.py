@@ -13,9 +13,9 @@ from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.notes import Note
+from natgauge.paired.slices import connections_of_block
 from natgauge.procedures.cost import PROCEDURE, Settings
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.slices import connections_of_block
 from natgauge.words import Placement
 
 COSTS = frozenset({Ability.COSTS})
@@ -84,7 +84,9 @@ def test_a_void_round_is_repeated_and_told() -> None:
 
 
 def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
-    with pytest.raises(BrokenError, match="511 of 512 frames came back, in 3 rounds; only a device that") as caught:
+    with pytest.raises(
+        BrokenError, match="511 of 512 frames came back, in 3 rounds in a row; only a device that"
+    ) as caught:
         measured(gateway(faults=["device: up: 511 of 512 frames came back"] * 3))
     assert "\n" not in str(caught.value)
 

@@ -13,13 +13,13 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.procedures.kit.values import SearchError
 from natgauge.records.doubts import find
 from natgauge.records.parameters import Parameters
 
@@ -398,7 +398,7 @@ def test_the_tester_must_be_able_to(metric: ModuleType, missing: str) -> None:
         (system_recovery, {"placement": "shared"}, "placement: shared loses nothing under overload"),
         (system_recovery, {"overload": 1.0}, "overload: 1.0 is outside of 1.01 to 10"),
         (system_recovery, {"after_seconds": 0.0}, "after seconds: 0.0"),
-        (reset, {"load": 0.0}, "load: 0.0 is outside of 0.01 to 1"),
+        (reset, {"load": 0.0}, "load: 0% is outside of 1% to 100%"),
         (reset, {"before_seconds": 12.0}, "before seconds: 12 s leave nothing of the trial's 12 s"),
     ],
 )

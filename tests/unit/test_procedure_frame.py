@@ -11,6 +11,7 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures import get, procedures
@@ -19,7 +20,6 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
-from natgauge.procedures.kit.values import SearchError
 
 DECIDED: dict[str, Any] = {
     "connections": 1000,

@@ -84,7 +84,7 @@ def test_a_device_without_connections_has_no_loss_rate() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("step", 0.2, "step: 0.2 is outside of 0.01 to 0.1"),
+        ("step", 0.2, "step: 20% is outside of 1% to 10%"),
         ("full_rate", 0.0, "full rate: 0.0 is not a finite number"),
         ("throughput_rate", -1.0, "throughput rate: -1.0"),
         ("repeat", "often", "repeat: 'often' is unknown; choose one of auto"),

@@ -16,9 +16,10 @@ from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
-from natgauge.bench.traffic import TrafficOptions, make_plan
+from natgauge.bench.traffic import make_plan
 from natgauge.errors import UsageError
 from natgauge.facts import TrialEvidence
+from natgauge.inputs.question import TrafficOptions
 from natgauge.measurer import Ability, Counts, Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, Settings

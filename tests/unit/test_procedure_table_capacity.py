@@ -341,13 +341,13 @@ def test_a_loss_that_falls_with_the_rate_but_never_ends_is_undecided(method: str
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("alpha", 2.0, "alpha: 2.0 is outside of 0.01 to 1"),
-        ("beta", 1.0, "beta: 1.0 is outside of 0.01 to 0.99"),
-        ("gamma", 0.0, "gamma: 0.0"),
+        ("alpha", 2.0, "alpha: 200% is outside of 1% to 100%"),
+        ("beta", 1.0, "beta: 100% is outside of 1% to 99%"),
+        ("gamma", 0.0, "gamma: 0%"),
         ("capacity_error", 0, "capacity error: 0 is outside of 1 to 1000000 connections"),
         ("safe_connections", N + 1, "safe connections: 1000001 is outside of 1 to 1000000"),
         ("method", "slow", "method: 'slow' is unknown; choose one of quick, full"),
-        ("rate_error", 0.9, "rate error: 0.9"),
+        ("rate_error", 0.9, "rate error: 90%"),
         ("order", "with-replacement", "order: with-replacement draws four tuples twice"),
         ("download_rate", 0.0, "download rate: 0.0"),
     ],

@@ -15,6 +15,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation, Verdict
 from natgauge.procedures import ipdv, latency, pdv
 from natgauge.procedures.kit.delay_metrics import MOST_STALLED, Timing, read
+from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.doubts import find
 from natgauge.records.making import make
@@ -162,6 +163,23 @@ def test_a_trial_that_counts_as_the_best_of_several_is_among_them_once() -> None
     assert [attempt.outcome.verdict for attempt in attempts] == [Verdict.PASS, *([Verdict.INVALID] * MOST_STALLED)]
     due = [attempt.outcome.delays[Direction.INITIATOR].due_in_stalls for attempt in attempts]
     assert due == [50, 60, 80, 100]
+
+
+def test_whoever_watches_sees_which_trials_are_repeated_and_why() -> None:
+    """Before, four trials of one load were shown as PASS, one after the other."""
+    seen: list[TrialOutcome] = []
+    settings = latency.Settings(
+        connections=N, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, trial_seconds=0.1,
+        loads="100%",
+    )  # fmt: skip
+
+    def observe(event: Event) -> None:
+        if event.outcome is not None and event.plan.record_delays:
+            seen.append(event.outcome)
+
+    latency.PROCEDURE.measure(_HeldUp(held=[25, 0]), settings, observe)
+    assert [outcome.verdict for outcome in seen] == [Verdict.INVALID, Verdict.PASS]
+    assert seen[0].reason == "2.50% of the timed frames were due while a core stood still"
 
 
 @dataclass(slots=True)
@@ -367,10 +385,10 @@ def test_a_host_that_disturbs_every_trial_gives_no_latency() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("loads", "", "loads: '' is no list of percentages"),
+        ("loads", "", "loads: '' is no list of shares"),
         ("loads", "100%,fast", "loads: '100%,fast' is no list"),
-        ("loads", "110%", "loads: 110.0 is outside of 0.1 to 100 %"),
-        ("loads", "50,50", "names a share twice"),
+        ("loads", "110%", "loads: '110%' is outside of 0.1% to 100%"),
+        ("loads", "50%,0.5", "names a share twice"),
         ("way", "some", "way: 'some' is unknown; choose one of every-frame, rfc8219"),
         ("tags", 100, "tags: 100 is outside of 500 to 1000000 frames"),
         ("trial_seconds", 0, "trial seconds: 0"),

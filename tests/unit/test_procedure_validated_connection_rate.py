@@ -94,8 +94,8 @@ def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("alpha", 0, "alpha: 0 is outside of 0.01 to 1"),
-        ("alpha", 1.5, "alpha: 1.5"),
+        ("alpha", 0, "alpha: 0% is outside of 1% to 100%"),
+        ("alpha", 1.5, "alpha: 150%"),
         ("download_rate", -1.0, "download rate: -1.0"),
     ],
 )

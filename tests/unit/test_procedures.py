@@ -55,7 +55,7 @@ def test_each_procedure_tells_what_it_is_and_what_it_takes(metric: str) -> None:
     assert procedure.unit
     assert procedure.source.startswith(("RFC ", "draft-"))
     assert issubclass(procedure.settings, TrialSettings)
-    parameters = procedure.parameters()
+    parameters = procedure.inputs()
     assert {parameter.name for parameter in parameters if parameter.required} >= {"connections", "placement"}
     assert all(parameter.help for parameter in parameters)
 

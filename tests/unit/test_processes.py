@@ -19,11 +19,12 @@ from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, live
 from tests.unit.test_far_recipes import ADDRESSES
 
 from natgauge.duts import gateway as driver
-from natgauge.duts.fitness import PlanFacts, Wishes
+from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.inputs.question import Wishes
 
 PLAN = PlanFacts(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 NAMES = ("vpp-nat44-ed", "vpp-nat64")

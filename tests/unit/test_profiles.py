@@ -10,11 +10,11 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
+from natgauge.inputs.types import SearchError
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.profiles import COMMON, Profile
 from natgauge.procedures.kit.repetitions import well_known
-from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, read_texts
-from natgauge.procedures.kit.values import SearchError
+from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS
 
 PROFILES = get_args(Profile)
 
@@ -55,10 +55,11 @@ def test_an_unknown_profile_is_refused() -> None:
 
 
 def test_texts_of_the_command_line_are_read() -> None:
-    assert read_texts({"repeat": "5", "error": "1%"}) == {"repeat": 5, "error": SearchError(share=0.01)}
-    assert read_texts({"repeat": "auto"}) == {"repeat": "auto"}
+    taken = get("throughput").taken
+    assert taken({"repeat": "5", "error": "1%"}) == {"repeat": 5, "error": SearchError(share=0.01)}
+    assert taken({"repeat": "auto", "error": 0.01}) == {"repeat": "auto", "error": SearchError(share=0.01)}
     with pytest.raises(UsageError, match="repeat: 'many' is neither a number nor auto"):
-        read_texts({"repeat": "many"})
+        taken({"repeat": "many"})
 
 
 def measure(gateway: Gateway, **others: Any) -> int:

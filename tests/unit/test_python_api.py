@@ -11,7 +11,6 @@ import sys
 import pytest
 
 import natgauge
-from natgauge.cli import settings as procedure_settings
 
 
 def test_every_public_name_is_there() -> None:
@@ -44,8 +43,3 @@ def test_functions_stay_functions_when_their_modules_are_loaded() -> None:
             importlib.import_module(module)
     assert callable(natgauge.measure)
     assert callable(natgauge.selftest)
-
-
-def test_every_setting_of_every_procedure_has_an_option() -> None:
-    assert {"error", "repeat", "trial_seconds", "directions", "connection_rate"} <= set(procedure_settings.names())
-    assert not {"connections", "placement"} & set(procedure_settings.names())

@@ -44,7 +44,7 @@ def make(metric: str, **asked: object) -> Any:
 
 
 def test_all_metrics_over_standing_connections_let_the_order_be_chosen() -> None:
-    found = {name for name, one in procedures().items() if "reading_order" in {each.name for each in one.parameters()}}
+    found = {name for name, one in procedures().items() if "reading_order" in {each.name for each in one.inputs()}}
     assert found == set(READERS)
 
 

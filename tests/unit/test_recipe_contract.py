@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from natgauge.duts import gateway as driver
-from natgauge.duts.fitness import PlanFacts, Wishes, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.duts.fitness import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.ingredients import VERBS, Knobs, Limits
 from natgauge.duts.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.knobs import MachineKnob
 from natgauge.host.this_machine import ThisMachine
+from natgauge.inputs.question import Wishes
 from natgauge.labs.contract import CommandResult
 
 ROOT = Path(__file__).parents[2]

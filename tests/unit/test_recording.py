@@ -76,7 +76,7 @@ def test_the_groups_hold_what_belongs_to_them() -> None:
 
 def test_all_that_is_recorded_of_any_metric_is_described() -> None:
     for procedure in procedures().values():
-        own = {setting.name for setting in procedure.parameters()}
+        own = {setting.name for setting in procedure.inputs()}
         run = procedure.settings(connections=1000, placement="isolated")
         for _, name, _ in record(replace(CONDITIONS, settings=run)).items():
             assert name in own or name in DESCRIPTIONS

@@ -149,7 +149,7 @@ def test_a_folder_that_is_no_result_is_refused_and_says_why(
 
 def test_every_setting_of_every_procedure_is_described_with_its_unit() -> None:
     for procedure in procedures().values():
-        for setting in procedure.parameters():
+        for setting in procedure.inputs():
             described = describe(setting.name)
             assert described.name in DESCRIPTIONS or described.unit == setting.unit
             assert described.group in GROUPS

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import SearchPlan, search
@@ -19,7 +20,6 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.invalid_trials import TESTER_REPEATS
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.procedures.kit.values import SearchError
 
 TOP = 16e6
 ONE_PERCENT = SearchError(share=0.01)

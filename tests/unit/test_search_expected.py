@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
 from natgauge.measurer import LEAST_LAG_SECONDS, Ability
+from natgauge.paired.slices import connections_of_block
 from natgauge.procedures import connection_rate, throughput
 from natgauge.procedures.kit.expected import MOST_CONNECTIONS
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.slices import connections_of_block
 
 COSTS = frozenset({Ability.COSTS})
 ERROR = 0.01

@@ -20,11 +20,11 @@ from natgauge import procedures
 from natgauge.analysis.sittings import sitting_of, take_turns
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell
 from natgauge.bench.renewal import Renewed
 from natgauge.bench.seeds import in_repetition, seed_of_repetition
 from natgauge.bench.watch import Silent
 from natgauge.errors import HostError
+from natgauge.inputs.question import Cell
 from natgauge.procedures import connection_rate
 from natgauge.records.making import make
 from natgauge.records.measurement import Result

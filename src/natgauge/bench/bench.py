@@ -21,7 +21,6 @@ from natgauge.bench.cost_rounds import CostRounds
 from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder, SliceRounds
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell
 from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.rounds import NO_SEARCH, Frames, forwarding_of
 from natgauge.bench.surroundings import surroundings
@@ -30,11 +29,13 @@ from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan,
 from natgauge.bench.watch import Silent, Unread, Watch
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.fitness import PlanFacts, Wishes, choose, refuse_unfit
+from natgauge.duts.fitness import PlanFacts, choose, refuse_unfit
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities, programs
+from natgauge.inputs.input import inputs_of
+from natgauge.inputs.question import Cell, Wishes
 from natgauge.labs import kinds
 from natgauge.labs.contract import DEVICES, Device, Lab, Need
 from natgauge.measurer import Ability, Delays
@@ -426,7 +427,8 @@ def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, backg
     need = Need(families=("ipv4", "ipv4"), background=background)
     if dut is not None:
         need = need_of(load(dut), background=background)
-    chosen = {option: value for option, value in choices.items() if value is not None}
+    inputs = inputs_of(kind.options, "place")
+    chosen = {one.name: one.take(choices[one.name]) for one in inputs if choices.get(one.name) is not None}
     lab: Lab = kind.plan(name, kind.options(**chosen), need)
     with lab:
         lab.keep()

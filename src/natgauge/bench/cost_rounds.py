@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from natgauge.bench.hot_spots import hot_spots
 from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.rounds import Frames, Round, RoundPlan, over_cable, perform, work
+from natgauge.bench.rounds import Frames, Round, RoundPlan, over_cable, perform, work_of_blocks
 from natgauge.bench.timed_gateway import TimedGateway
 from natgauge.host.sampling import Sampling
 from natgauge.labs.cable import CableLab
-from natgauge.slices import CostBlock, CostPlan, CostRound
+from natgauge.paired.slices import CostBlock, CostPlan, CostRound
 
 
 class CostRounds:
@@ -74,10 +74,7 @@ def _told(done: Round, plan: CostPlan) -> CostRound:
     fault = "; ".join(
         f"{done.request.contestants[position].name}: {said}" for position, said in sorted(done.faults.items())
     )
-    blocks = []
-    for block in done.result.blocks:
-        took = [nanoseconds / (2 * plan.frames) for nanoseconds in work(block)]
-        blocks.append(CostBlock(block.quantity, *took))
+    blocks = [CostBlock(quantity, *took) for quantity, took in work_of_blocks(done.result.blocks, plan.frames)]
     return CostRound(
         blocks=() if fault else tuple(blocks),
         fault=fault,

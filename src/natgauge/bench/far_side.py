@@ -12,12 +12,13 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.needs import ServerControl
 from natgauge.bench.planned import Planned
 from natgauge.bench.surroundings import Surroundings
-from natgauge.bench.traffic import TrafficOptions, TrafficPlan, make_plan
+from natgauge.bench.traffic import TrafficPlan, make_plan
 from natgauge.bench.watch import Unread
 from natgauge.duts import far_side
 from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.addresses import INSIDE, OUTSIDE, LinkSide
 from natgauge.labs.cable import CableLab
 from natgauge.labs.contract import Addresses, Device, Lab, Link

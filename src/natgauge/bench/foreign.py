@@ -12,9 +12,9 @@ from typing import IO, Any, Final
 from natgauge.bench.fresh import FreshTuples, Ledger
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.ranges import Range
-from natgauge.duts.fitness import Wishes
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
+from natgauge.inputs.question import Wishes
 from natgauge.labs.contract import CommandResult, Foreign, Lab
 from natgauge.labs.shell import run_shell
 from natgauge.measurer import Ability, TrialPlan

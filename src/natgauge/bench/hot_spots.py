@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from natgauge.host.sampling import Stack
-from natgauge.slices import HotSpot
+from natgauge.paired.slices import HotSpot
 
 #: On the stack of whatever happens to a frame from its reception by the device on, and of nothing that the tester does.
 RECEIVES: Final = "netif_receive_skb"

@@ -33,7 +33,7 @@ from natgauge.measurer import (
     TrialPlan,
     Verdict,
 )
-from natgauge.slices import CostPlan, CostRound
+from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.trials import (
     Progress,
     ReceiverTime,

@@ -4,87 +4,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from natgauge import procedures
-from natgauge.bench.traffic import RANGES, TrafficOptions
-from natgauge.duts.fitness import Wishes
 from natgauge.errors import UsageError
+from natgauge.inputs.input import Group, Input, inputs_of
+from natgauge.inputs.question import RANGES, Cell, CellOptions, Question, TrafficOptions, Wishes
 from natgauge.labs import kinds
-from natgauge.options import Option, choice, options_of
+
+#: The fields of `Cell` whose inputs every question has: their dataclass, and the group of their parameters.
+PARTS: Final[Mapping[str, tuple[type, Group]]] = {
+    "traffic": (TrafficOptions, "traffic"),
+    "options": (CellOptions, "place"),
+    "wishes": (Wishes, "device"),
+}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CellOptions:
-    """What the user may choose of a cell beside its traffic, its place and the device's knobs; None = chosen for him.
-
-    Attributes:
-        lab: kind of lab, see `natgauge.labs.kinds`.
-        lab_name: the lab's; two runs at one time need two names.
-        seed: of all pseudorandom choices, 0 to 2**64 - 1.
-        grace_seconds: wait for the last frames of each phase, 0 to 60.
-    """
-
-    lab: str = field(default=kinds.DEFAULT, metadata=choice("Kind of lab", "KIND"))
-    lab_name: str = field(
-        default="default", metadata=choice("A lab kept up, or a new one; two runs at one time need two", "NAME")
-    )
-    seed: int | None = field(default=None, metadata=choice("Of all pseudorandom choices", "N", default="random"))
-    grace_seconds: float | None = field(
-        default=None,
-        metadata=choice("Wait for the last frames", "S", default="the lab's: netns 0.3, wire and ssh 2; profile rfc 2"),
-    )
+def inputs_of_part(part: str) -> tuple[Input, ...]:
+    """Every input of a field of `Cell`, in order."""
+    return inputs_of(*PARTS[part])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
-    """What stands on a bench.
-
-    Attributes:
-        dut: a recipe's name, or the path of a recipe file.
-        traffic: four tuples and frames.
-        options: kind and name of the lab, seed, grace.
-        place: the lab's own options, by name.
-        wishes: knobs of the device.
-        background: whether the device is to route native IPv6, too.
-    """
-
-    dut: str | Path
-    traffic: TrafficOptions = field(default_factory=TrafficOptions)
-    options: CellOptions = field(default_factory=CellOptions)
-    place: Mapping[str, object] = field(default_factory=dict)
-    wishes: Wishes = field(default_factory=Wishes)
-    background: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """What is to be measured.
-
-    Attributes:
-        metric: a procedure's name, for example "connection-rate".
-        cell: of what.
-        settings: the procedure's own, by name, for example {"error": "1%", "repeat": 10, "trial_seconds": 2.0}.
-    """
-
-    metric: str
-    cell: Cell
-    settings: Mapping[str, object] = field(default_factory=dict)
-
-
-#: The groups of choices that every question has, by the field of `Cell` they go to.
-GROUPS: Final[Mapping[str, type]] = {"traffic": TrafficOptions, "options": CellOptions, "wishes": Wishes}
-
-
-def place_options() -> Mapping[str, tuple[Option, list[str]]]:
-    """Every option of any kind of lab once, by name, with the kinds that have it."""
-    found: dict[str, tuple[Option, list[str]]] = {}
-    for name, kind in kinds.kinds().items():
-        for option in options_of(kind.options):
-            found.setdefault(option.name, (option, []))[1].append(name)
+def place_inputs() -> Mapping[str, tuple[Input, list[str]]]:
+    """Every input of any kind of lab once, by name, with the kinds that have it."""
+    found: dict[str, tuple[Input, list[str]]] = {}
+    for name in kinds.kinds():
+        for one in inputs_of_lab(name):
+            found.setdefault(one.name, (one, []))[1].append(name)
     return found
+
+
+def inputs_of_lab(lab: str) -> tuple[Input, ...]:
+    """Every input of a kind of lab, in order.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    return inputs_of(kinds.get(lab).options, "place")
 
 
 def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question:
@@ -100,14 +57,16 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
     """
     left = {name: value for name, value in choices.items() if value is not None}
     left = {**_own_traffic(metric, dut, left), **left}
-    groups: dict[str, Any] = {}
-    for group, options in GROUPS.items():
-        names = [option.name for option in options_of(options) if option.name in left]
-        groups[group] = options(**{name: left.pop(name) for name in names})
-    place = {name: left.pop(name) for name in place_options() if name in left}
-    _refuse_foreign(groups["options"].lab, place)
-    background = left.get("foreground_share", 1.0) != 1.0
-    return Question(metric=metric, cell=Cell(dut=dut, place=place, background=background, **groups), settings=left)
+    parts: dict[str, Any] = {}
+    for part, (kind, _) in PARTS.items():
+        parts[part] = kind(
+            **{one.name: one.take(left.pop(one.name)) for one in inputs_of_part(part) if one.name in left}
+        )
+    chosen = {name: left.pop(name) for name in place_inputs() if name in left}
+    place = _of_lab(parts["options"].lab, chosen)
+    settings = procedures.get(metric).taken(left)
+    background = settings.get("foreground_share", 1.0) != 1.0
+    return Question(metric=metric, cell=Cell(dut=dut, place=place, background=background, **parts), settings=settings)
 
 
 def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
@@ -127,13 +86,14 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
     return wanted
 
 
-def _refuse_foreign(lab: str, place: Mapping[str, object]) -> None:
-    """Refuse options that only other kinds of labs have."""
-    own = {option.name for option in options_of(kinds.get(lab).options)}
-    for name in place:
+def _of_lab(lab: str, chosen: Mapping[str, object]) -> dict[str, Any]:
+    """Values of the lab's own inputs; those that only other kinds of labs have are refused."""
+    own = {one.name: one for one in inputs_of_lab(lab)}
+    for name in chosen:
         if name not in own:
-            others = ", ".join(place_options()[name][1])
+            others = ", ".join(place_inputs()[name][1])
             raise UsageError(
                 f"{name.replace('_', ' ')}: lab {lab} has no such option, lab {others} has; leave it out, or choose "
                 "another --lab"
             )
+    return {name: own[name].take(value) for name, value in chosen.items()}

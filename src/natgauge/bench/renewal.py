@@ -18,8 +18,8 @@ from natgauge.bench.lab_measurer import LabMeasurer, Recorder
 from natgauge.bench.planned import Planned
 from natgauge.labs import kinds
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.slices import CostPlan, CostRound
 
 #: Plans the bench of a repetition, from 2.
 NextBench = Callable[[int], Bench]

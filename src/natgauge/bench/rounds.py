@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from natgauge.bench.question import Cell, ask
+from natgauge.bench.question import ask
 from natgauge.duts.recipe import load
+from natgauge.inputs.question import Cell
 from natgauge.labs.cable import CableLab
-from natgauge.slices import LEAD_FRAMES
+from natgauge.paired.ratios import BlockWork
+from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.highest import HighestRates
 from natgauge.trials import (
@@ -31,8 +33,6 @@ from natgauge.words import QUANTITIES, Family, Quantity
 RATE: Final = 1e6
 #: Of benches on which nothing is searched.
 NO_SEARCH: Final = HighestRates(RATE, RATE, own_ports=False)
-#: A device whose frames were not all received and right has so many rounds to do better.
-MOST_VOID: Final = 3
 #: Beyond what a round may take the engine gets this long to end.
 _SLACK_SECONDS: Final = 15.0
 _LONGEST_SECONDS: Final = 600.0
@@ -148,6 +148,12 @@ def work(block: Block) -> list[int]:
     for position, first, second in zip(block.order, block.ns, reversed(block.ns), strict=False):
         found[position] = first + second
     return found
+
+
+def work_of_blocks(blocks: Iterable[Block], frames: int) -> Iterator[BlockWork]:
+    """Work for a frame in each block of a round whose slices have this number of frames."""
+    for block in blocks:
+        yield BlockWork(block.quantity, [nanoseconds / (2 * frames) for nanoseconds in work(block)])
 
 
 def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -> str:

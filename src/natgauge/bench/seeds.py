@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import replace
 from typing import Final
 
-from natgauge.bench.question import Cell
+from natgauge.inputs.question import Cell
 
 _SEED_OCTETS: Final = 8
 

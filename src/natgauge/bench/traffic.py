@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from natgauge.bench import subscribers as sharing
 from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.bench.surroundings import Surroundings
 from natgauge.errors import UsageError
+from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.options import choice
 from natgauge.words import MAXIMUM_CONNECTIONS, QUERY_OCTETS, Family, Order, Query, Side
 
 if TYPE_CHECKING:
@@ -43,45 +43,6 @@ LARGEST_FRAME = 3412
 _ONE_PAGE = "a frame is made in one page of memory, for the kernel's live-frames mode has no multi-buffer XDP"
 #: Ethernet header and FCS: what a frame has beyond its interface's MTU.
 FRAME_OVERHEAD = 18
-
-
-#: Options that draw the space of four tuples.
-RANGES = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficOptions:
-    """What the user may ask for; None = chosen by the plan.
-
-    Attributes:
-        connections: N, 1 to 2**31.
-        subscribers: of a device that shares addresses: how many of the Initiator's addresses, each a subscriber.
-        source_addresses: "A" or "A-B", the Initiator's.
-        source_ports: "A" or "A-B".
-        destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
-        destination_ports: "A" or "A-B".
-        frame_size: octets with FCS on `frame_side`.
-        frame_side: the side whose frames have `frame_size`.
-        order: how phase 1 enumerates the four tuples (RFC 9693 section 4.4).
-    """
-
-    connections: int | None = field(
-        default=None, metadata=choice("Connections of phase 1", "N", default="100000, or all the ranges hold")
-    )
-    subscribers: int | None = field(
-        default=None, metadata=choice("Customers who share addresses (MAP, lw4o6)", "N", default="1")
-    )
-    source_addresses: str | None = field(default=None, metadata=choice("The Initiator's addresses", "A-B"))
-    source_ports: str | None = field(
-        default=None, metadata=choice("The Initiator's ports", "A-B", default="1024-65535")
-    )
-    destination_addresses: str | None = field(default=None, metadata=choice("The Responder's addresses", "A-B"))
-    destination_ports: str | None = field(
-        default=None, metadata=choice("The Responder's ports", "A-B", default="as few as needed")
-    )
-    frame_size: int | None = field(default=None, metadata=choice("With FCS", "OCTETS", default="IPv4 64, IPv6 84"))
-    frame_side: Side = field(default="initiator", metadata=choice("Side the size is of"))
-    order: Order = field(default="permutation", metadata=choice("Order of the four tuples in phase 1"))
 
 
 def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:

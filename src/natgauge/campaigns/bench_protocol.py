@@ -12,9 +12,9 @@ from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.far_side import rate_alone
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.watch import Watch
+from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE
 from natgauge.measurements.measure import parameters_of
 from natgauge.measurer import Measurer, TrialPlan

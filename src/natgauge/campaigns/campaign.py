@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.bench.bench import check_host
-from natgauge.bench.question import CellOptions
 from natgauge.bench.watch import Silent, Watch
 from natgauge.campaigns import plan as plans
 from natgauge.campaigns import spread
@@ -29,6 +28,7 @@ from natgauge.campaigns.state import CampaignState
 from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.host import machine
+from natgauge.inputs.question import CellOptions
 from natgauge.labs import upkeep
 from natgauge.measurements.conditions import moving_facts
 from natgauge.records.parameters import describe

@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from natgauge.bench.bench import Bench
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell, ask
+from natgauge.bench.question import ask
 from natgauge.campaigns import keys
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import Plan, PlanError, is_of
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
+from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.settings import Repeat, TrialSettings

@@ -29,9 +29,9 @@ from natgauge.measurer import (
     Variation,
     Verdict,
 )
+from natgauge.paired.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
 from natgauge.procedures.kit.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
-from natgauge.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
 from natgauge.words import TESTER, Family, Quantity
 
 #: Connections and frames per second of the simulated device, and frames per second of the tester.

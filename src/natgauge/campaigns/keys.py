@@ -7,20 +7,19 @@ Nothing is described here a second time: names, kinds and words come from traffi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
-from natgauge.bench.question import GROUPS, place_options
+from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.campaigns.formula import evaluate
 from natgauge.errors import UsageError, did_you_mean
 from natgauge.host.cpus import usable_cpus
-from natgauge.options import Option, options_of
+from natgauge.inputs.input import Input
+from natgauge.inputs.types import CoreList, Text
 from natgauge.procedures import get, procedures
-from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 
 Part = Literal["lab", "traffic", "device"]
-#: The parts of a plan that fix a cell, and the groups of options they hold.
+#: The parts of a plan that fix a cell, and the fields of `Cell` whose inputs they hold.
 PARTS: Final[Mapping[Part, str]] = {"lab": "options", "traffic": "traffic", "device": "wishes"}
 #: Options that the plan itself has.
 _ELSEWHERE: Final = frozenset({"seed"})
@@ -32,65 +31,49 @@ POINT: Final = ("name", "repetitions")
 MEASURE: Final = ("metric", "devices", "points")
 #: Knobs whose value a formula of N may give.
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
-#: A whole number of it is how many cores there are to be, a text names them.
+#: A whole number is the number of cores, a text names the cores.
 CORES: Final = frozenset({"cores", "sender_cores"})
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One name of a plan.
-
-    Attributes:
-        name: of the option.
-        kind: int, float, bool or str.
-        words: the only ones allowed; empty = anything of the kind.
-    """
-
-    name: str
-    kind: type
-    words: tuple[str, ...] = ()
-
-
 @cache
-def of_part(part: Part) -> Mapping[str, Key]:
+def of_part(part: Part) -> Mapping[str, Input]:
     """Every key of a part of the plan."""
-    options: list[Option] = list(options_of(GROUPS[PARTS[part]]))
+    inputs = list(inputs_of_part(PARTS[part]))
     if part == "lab":
-        options += [option for option, _ in place_options().values()]
-    return {one.name: Key(one.name, one.kind, one.words) for one in options if one.name not in _ELSEWHERE}
+        inputs += [one for one, _ in place_inputs().values()]
+    return {one.name: one for one in inputs if one.name not in _ELSEWHERE}
 
 
 @cache
-def of_cell() -> Mapping[str, Key]:
+def of_cell() -> Mapping[str, Input]:
     """Every key that fixes a cell."""
     return {name: key for part in PARTS for name, key in of_part(part).items()}
 
 
 @cache
-def of_metric(metric: str) -> Mapping[str, Key]:
+def of_metric(metric: str) -> Mapping[str, Input]:
     """Every setting of a metric.
 
     Raises:
         UsageError: there is none of this name.
     """
-    found = get(metric).parameters()
-    return {one.name: Key(one.name, one.read_as) for one in found if one.name not in DECIDED_ELSEWHERE}
+    return {one.name: one for one in get(metric).own_inputs()}
 
 
 @cache
-def of_series() -> Mapping[str, Key]:
+def of_series() -> Mapping[str, Input]:
     """Every key that may have several values."""
     settings = {name: key for metric in procedures() for name, key in of_metric(metric).items() if name not in WHOLE}
     return {**settings, **{name: key for name, key in of_cell().items() if name not in {"lab", "lab_name"}}}
 
 
-def of_point() -> Mapping[str, Key]:
+def of_point() -> Mapping[str, Input]:
     """Every key that a point of several keys may have, beside `POINT`."""
     return {name: key for name, key in of_series().items() if name in of_cell()}
 
 
-def find(name: str, known: Mapping[str, Key]) -> Key:
-    """The key of this name.
+def find(name: str, known: Mapping[str, Input]) -> Input:
+    """The input of this name.
 
     Raises:
         UsageError: there is none; a near one is named.
@@ -100,29 +83,26 @@ def find(name: str, known: Mapping[str, Key]) -> Key:
     return known[name]
 
 
-def checked(key: Key, value: object) -> object:
-    """A value of the key's kind; a number stands for its own text.
+def checked(key: Input, value: object) -> object:
+    """The value of a key, as the plan has it; a number that stands for a text is that text.
+
+    Whether the value is in its range depends on the device for some keys, and is checked with the cell.
 
     Raises:
-        UsageError: it is of another kind, or not among the words allowed.
+        UsageError: it is of another type.
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, int) and not isinstance(value, bool)
     if key.name in CORES and isinstance(value, int) and number:
         so_many(value)
         return value
     if key.name in FORMULAS and isinstance(value, str):
         evaluate(value, 1)
         return value
-    if key.words and value not in key.words:
-        raise UsageError(f"{value!r} is not one of {', '.join(key.words)}")
-    if key.kind is bool and isinstance(value, bool):
-        return value
-    if key.kind is str and (number or isinstance(value, str)):
-        return str(value)
-    if (key.kind is int and number and isinstance(value, int)) or (key.kind is float and number):
-        return value
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[key.kind]
-    raise UsageError(f"{value!r} is not {wanted}")
+    try:
+        key.type.take("", value)
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix(": ")) from None
+    return str(value) if isinstance(key.type, Text | CoreList) else value
 
 
 def so_many(number: int) -> str:

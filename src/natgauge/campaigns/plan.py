@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from natgauge import toml_text
 from natgauge.campaigns import keys
 from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened
+from natgauge.inputs.input import Input
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.profiles import Profile
 
@@ -176,7 +177,7 @@ def _fault(error: Any) -> str:
     return f"{path}: {error['input']!r}: {error['msg']}"
 
 
-def _known(path: str, name: str, known: Mapping[str, keys.Key], faults: list[str]) -> bool:
+def _known(path: str, name: str, known: Mapping[str, Input], faults: list[str]) -> bool:
     try:
         keys.find(name, known)
     except UsageError as error:
@@ -185,9 +186,7 @@ def _known(path: str, name: str, known: Mapping[str, keys.Key], faults: list[str
     return True
 
 
-def _checked_all(
-    part: str, values: Mapping[str, Any], known: Mapping[str, keys.Key], faults: list[str]
-) -> dict[str, Any]:
+def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input], faults: list[str]) -> dict[str, Any]:
     found = {}
     for name, value in values.items():
         try:

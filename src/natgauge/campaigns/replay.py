@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan, Verdict
+from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.records.store import plain
-from natgauge.slices import CostPlan, CostRound
 
 _ANSWERS: Final[Mapping[str, Any]] = {
     "measure": TrialOutcome,

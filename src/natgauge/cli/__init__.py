@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file per subcommand, which reads arguments, calls the rest of natgauge and prints.
 
-Errors are one line on standard error. Exit status: 0 done, 2 the question is wrong, 3 this host cannot do it, 4 broke
-on the way, 10 and 11 what `natgauge compare` found, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; in every case all that was
-made has been undone.
+Errors are one line on standard error. The exit statuses are in `natgauge.errors.EXIT_STATUSES`; in every case all that
+was made has been undone.
 """
 
 from __future__ import annotations
@@ -20,36 +19,26 @@ from types import FrameType
 from typing import Final
 
 import click
+import cloup
 
-from natgauge.cli import completion
+from natgauge.cli.help import epilog
 from natgauge.errors import NatgaugeError, fault, shortened
 
-#: Subcommand -> the function `command` in the module of the same name.
-SUBCOMMANDS: Final = (
-    "measure",
-    "compare",
-    "plan",
-    "run",
-    "worker",
-    "status",
-    "duts",
-    "doctor",
-    "selftest",
-    "lab",
-    "host",
-    "report",
-    "published",
-    "diff",
-    "demo",
-    "completion",
-)
+#: Heading of the help -> subcommands, each the function `command` in the module of the same name.
+SECTIONS: Final = {
+    "Measure": ("measure", "compare", "plan", "run", "worker", "status"),
+    "Results": ("report", "diff", "published"),
+    "Host": ("doctor", "selftest", "host", "lab"),
+    "Learn": ("demo", "duts", "completion"),
+}
+SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names)
 
 
 #: Where the module has another name: `run` is the function below.
 _MODULES: Final = {"run": "campaign"}
 
 
-class _Subcommands(click.Group):
+class _Subcommands(cloup.Group):
     """Imports a subcommand when it is called for, so that `--help` and wrong arguments are answered at once."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -59,7 +48,15 @@ class _Subcommands(click.Group):
         if cmd_name not in SUBCOMMANDS:
             return None
         command = importlib.import_module(f"natgauge.cli.{_MODULES.get(cmd_name, cmd_name)}").command
-        return completion.teach(command, cmd_name) if isinstance(command, click.Command) else None
+        return command if isinstance(command, click.Command) else None
+
+    def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
+        del include_default_section
+        found = []
+        for title, names in SECTIONS.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            found.append(cloup.Section(title, {name: one for name, one in commands.items() if one is not None}))
+        return found
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -70,7 +67,15 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         ctx.exit()
 
 
-@click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@cloup.group(
+    cls=_Subcommands,
+    context_settings=cloup.Context.settings(
+        help_option_names=["-h", "--help"],
+        align_option_groups=False,
+        formatter_settings=cloup.HelpFormatter.settings(max_width=110, col1_max_width=26),
+    ),
+    epilog=epilog("", "natgauge demo", "natgauge measure connection-rate --dut nftables-nat44"),
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus
 
 
-@click.command("run", short_help="Run a campaign, or go on with one.")
+@cloup.command("run", short_help="Run a campaign, or go on with one.")
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder.  [default: results/<name of the plan>]"

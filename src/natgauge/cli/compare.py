@@ -5,35 +5,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+import cloup
 
-from natgauge.bench.question import GROUPS
-from natgauge.cli.choices import options
+from natgauge.bench.question import inputs_of_part
+from natgauge.cli.generator import grouped, json_option, option, results_option
+from natgauge.cli.help import epilog
+from natgauge.cli.names import GATEWAY
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.errors import UsageError
-from natgauge.options import options_of
+from natgauge.inputs.input import inputs_of
 
 if TYPE_CHECKING:
     from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 
 
-@click.command("compare", short_help="Compare what gateways cost, slice by slice.")
-@click.argument("gateways", nargs=-1, metavar="BASELINE GATEWAY...")
-@options(options_of(CompareOptions))
-@options(options_of(GROUPS["traffic"]))
-@options(options_of(GROUPS["wishes"]))
-@click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
-@click.option(
-    "--format",
-    "form",
+_FORMAT = cloup.Option(
+    ["--format", "form"],
     type=click.Choice(["text", "markdown"]),
     default="text",
     show_default=True,
     help="For people, or for a comment on a change.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+_PLACE: Final = ("by", "placement", "core")
+
+
+def _options() -> dict[str, list[click.Option]]:
+    """All options, by heading."""
+    own = {one.name: option(one) for one in inputs_of(CompareOptions)}
+    return {
+        "Comparison": [each for name, each in own.items() if name not in _PLACE],
+        "Traffic": [option(one) for one in inputs_of_part("traffic")],
+        "Lab": [own[name] for name in _PLACE],
+        "Device": [option(one) for one in inputs_of_part("wishes")],
+        "Output": [results_option(), _FORMAT, json_option()],
+    }
+
+
+@cloup.command(
+    "compare",
+    short_help="Compare what gateways cost, slice by slice.",
+    params=grouped(_options()),
+    epilog=epilog(
+        "compare",
+        "natgauge compare nftables-nat44 iptables-nat44",
+        "natgauge compare ./base.toml ./new.toml --fail-above 3%",
+    ),
+)
+@click.argument("gateways", nargs=-1, metavar="BASELINE GATEWAY...", type=GATEWAY)
 def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, **choices: Any) -> int:
     """Compare gateways that are up at once, in slices of a fraction of a millisecond that alternate on one core.
 
@@ -41,8 +62,6 @@ def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, 
 
     A gateway is a name (see `natgauge duts`) or a recipe's path; settings may follow:
     nftables-nat44:connections=1000000
-
-    Exit status: 0 all is decided, 10 a gateway costs more than --fail-above, 11 undecided after --most-seconds.
     """
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.comparisons.running import compare

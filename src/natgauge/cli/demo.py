@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import cloup
 
 _DUT: Final = "nftables-nat44"
 _CONNECTIONS: Final = 100_000
@@ -17,7 +18,7 @@ _TRIAL_SECONDS: Final = 0.5
 _INVALID_REPEATS: Final = 4
 
 
-@click.command("demo")
+@cloup.command("demo")
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
 def command(results: Path) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""

@@ -6,9 +6,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import cloup
+
+from natgauge.cli.generator import SHARE
+from natgauge.cli.help import epilog
 
 
-@click.command("diff", short_help="Hold one stored result, or run, against another.")
+@cloup.command(
+    "diff",
+    short_help="Compare one stored result, or run, with another.",
+    epilog=epilog("diff", "natgauge diff before after --margin 5%"),
+)
 @click.argument("first", metavar="A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
 @click.option(
@@ -27,6 +35,7 @@ import click
 )
 @click.option(
     "--margin",
+    type=SHARE,
     metavar="SHARE",
     default="0",
     show_default=True,
@@ -41,7 +50,7 @@ def command(
     second: Path,
     about: tuple[str, ...],
     across: tuple[str, ...],
-    margin: str,
+    margin: float,
     as_json: bool,
 ) -> None:
     """Hold run B against run A: per metric B's median over A's, and the interval that holds the true ratio with 95 %.
@@ -49,9 +58,6 @@ def command(
     A and B are results folders, folders that hold several, or campaigns. Results set up differently are not compared,
     and the parameters that differ are named; --about and --across allow some. Results that did not take turns (as in
     rounds of one campaign) are called better or worse only beyond a --margin: runs differ by more than repetitions.
-
-    Exit status: 0 nothing is worse, 1 something is worse (or changed, where neither is better), 5 something cannot be
-    told or is not compared; 2 to 4 are errors.
     """
     from natgauge.reports import difference, stored
 
@@ -60,7 +66,7 @@ def command(
         stored.find([second]).results,
         about=about,
         across=across,
-        margin=_share(margin),
+        margin=margin,
     )
     if as_json:
         import json
@@ -69,14 +75,3 @@ def command(
     else:
         click.echo(difference.text(found))
     context.exit(found.exit_status)
-
-
-def _share(text: str) -> float:
-    """A share of 1, from "5%" or "0.05"; its range is judged where it is used."""
-    from natgauge.errors import UsageError
-
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        raise UsageError(f"diff: margin {text!r} is no share; give one such as 5%") from None
-    return number / 100 if text.endswith("%") else number

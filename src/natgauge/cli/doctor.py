@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
+import cloup
 
 if TYPE_CHECKING:
     from natgauge.tester.doctor import Finding
@@ -16,7 +17,7 @@ _GATEWAY: Final = "gateway "
 _PACKAGES: Final = "gateway packages"
 
 
-@click.command("doctor")
+@cloup.command("doctor")
 @click.option("-v", "--verbose", is_flag=True, help="Print what is in order, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context

@@ -9,6 +9,9 @@ from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Final
 
 import click
+import cloup
+
+from natgauge.cli.names import GATEWAY
 
 #: Width of a line that goes to a file or a pipe.
 _COLUMNS: Final = 100
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from natgauge.duts.recipe import Recipe
 
 
-@click.group("duts", invoke_without_command=True, no_args_is_help=False)
+@cloup.group("duts", invoke_without_command=True, no_args_is_help=False)
 @click.option("-v", "--verbose", is_flag=True, help="Print whole titles, and what ran when we last ran each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
@@ -104,7 +107,7 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 
 
 @command.command("show")
-@click.argument("name")
+@click.argument("name", type=GATEWAY)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(name: str, as_json: bool) -> None:
     """Tell everything of one gateway's recipe; NAME may be the path of a recipe file."""

@@ -7,22 +7,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+import cloup
+
+from natgauge.cli.help import epilog
 
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
 
-@click.group("host")
+@cloup.group("host")
 def command() -> None:
     """Look at settings of this machine that move figures, set them for measuring, put them back."""
 
 
-@command.command("check")
+@command.command("check", epilog=epilog("host check"))
 @_ports
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(ports: str | None, *, as_json: bool) -> int:
     """Tell what is set, what is better for measuring, and why; nothing is changed.
 
-    Without --ports every interface with a card is looked at. Exit status: 0 all is well, 1 something could be better.
+    Without --ports every interface with a card is looked at.
     """
     from natgauge.host.tuning import tuner
 

@@ -6,22 +6,28 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import cloup
 
-from natgauge.cli.choices import options
+from natgauge.bench.question import inputs_of_lab
+from natgauge.cli.generator import option
+from natgauge.cli.names import GATEWAY, LAB
 from natgauge.labs import kinds
-from natgauge.options import options_of
 
 
-@click.group("lab")
+@cloup.group("lab")
 def command() -> None:
     """Keep a lab up, take it down, list labs, clean up after killed runs."""
 
 
-@command.command("up")
+@command.command("up", params=[option(one) for one in inputs_of_lab(kinds.DEFAULT)])
 @click.argument("name", default="default")
-@click.option("--dut", metavar="NAME", help="Gateway whose families and cores the lab gets.  [default: IPv4 to IPv4]")
+@click.option(
+    "--dut",
+    type=GATEWAY,
+    metavar="NAME",
+    help="Gateway whose families and cores the lab gets.  [default: IPv4 to IPv4]",
+)
 @click.option("--background", is_flag=True, help="Route native IPv6, too, for --foreground-share.")
-@options(options_of(kinds.get(kinds.DEFAULT).options))
 def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
     """Make a lab of network namespaces and keep it; `natgauge lab down` takes it down.
 
@@ -47,7 +53,7 @@ def guest() -> None:
 
 
 @command.command("down")
-@click.argument("name", default="default")
+@click.argument("name", default="default", type=LAB)
 def down(name: str) -> None:
     """Undo everything of one lab."""
     from natgauge.labs import upkeep

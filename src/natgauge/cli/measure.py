@@ -1,56 +1,179 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge measure`: one metric of one gateway."""
+"""`natgauge measure`: one metric of one gateway; each metric is a subcommand with its own settings."""
 
 from __future__ import annotations
 
+import dataclasses
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+import cloup
 
-from natgauge.bench.question import GROUPS, place_options
-from natgauge.cli import settings as procedure_settings
-from natgauge.cli.choices import only_in, options
+from natgauge import procedures
+from natgauge.bench.question import inputs_of_part, place_inputs
+from natgauge.cli.generator import grouped, json_option, only_in, option, results_option
+from natgauge.cli.help import epilog
+from natgauge.cli.names import GATEWAY
+from natgauge.errors import UsageError
+from natgauge.inputs.checks import spoken
+from natgauge.inputs.input import Input
 from natgauge.labs import kinds
-from natgauge.options import options_of
 
 if TYPE_CHECKING:
     from natgauge.measurements.measure import Answer
+    from natgauge.procedures.kit.procedure import Procedure
 
-#: Every option of any kind of lab; those that not all have say which do.
-_PLACE = [
-    option if len(having) == len(kinds.kinds()) else only_in(option, having)
-    for option, having in place_options().values()
-]
-
-
-_LABS = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
-_CELL = [
-    option.with_help(f"{option.help}: {_LABS}") if option.name == "lab" else option
-    for option in options_of(GROUPS["options"])
-]
+#: Headings by the group of an input's parameter.
+_HEADINGS: Final = {"traffic": "Traffic", "place": "Lab", "device": "Device"}
+#: Headings of the options that every metric has.
+SHARED: Final = (*_HEADINGS.values(), "Output")
+_EXAMPLE: Final = "natgauge measure {metric} --dut nftables-nat44"
 
 
-@click.command("measure", short_help="Measure one metric of one gateway.")
-@click.argument("metric")
-@click.option(
-    "--dut", required=True, metavar="NAME", help="Gateway to measure: see `natgauge duts`; or a recipe's path."
+def settings(procedure: Procedure[Any]) -> list[Input]:
+    """The metric's own settings, with the defaults that it has where no profile is named."""
+    usual = procedure.with_profile({})
+    return [
+        dataclasses.replace(one, default=usual[one.name], default_text="") if one.name in usual else one
+        for one in procedure.own_inputs()
+    ]
+
+
+def common() -> list[Input]:
+    """Inputs of every metric; those that only some labs have name these."""
+    found = [one for part in ("traffic", "options") for one in inputs_of_part(part)]
+    labs = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
+    found = [dataclasses.replace(one, help=f"{one.help}: {labs}") if one.name == "lab" else one for one in found]
+    number = len(kinds.kinds())
+    found += [one if len(having) == number else only_in(one, having) for one, having in place_inputs().values()]
+    return [*found, *inputs_of_part("wishes")]
+
+
+def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
+    """All options of a metric's command, by heading."""
+    own = f"Settings of {procedure.metric}"
+    found: dict[str, list[click.Option]] = {own: [], "Traffic": [], "Lab": [], "Device": [], "Search": []}
+    found["Device"].append(
+        cloup.Option(
+            ["--dut"],
+            required=True,
+            type=GATEWAY,
+            metavar="NAME",
+            help="Gateway (see natgauge duts), or a recipe's path.",
+        )
+    )
+    for one in settings(procedure):
+        found[one.section or own].append(option(one))
+    for one in common():
+        found[_HEADINGS[one.group]].append(option(one))
+    host_name = cloup.Option(
+        ["--host-name"], is_flag=True, help="Write the host's name into the results folder, which may be published."
+    )
+    return {**found, "Output": [results_option(), host_name, json_option()]}
+
+
+class _Metric(cloup.Command):
+    """The command of one metric."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a setting that only other metrics have is refused by its name."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            having = _having(error.option_name)
+            if not having:
+                raise
+            (name,) = {one.name for one, _ in having}
+            metrics = ", ".join(metric for _, metric in having)
+            raise UsageError(
+                f"{spoken(name)}: the metric {self.name} has no such setting; leave it out, or choose one of {metrics}"
+            ) from None
+
+
+def _having(written: str) -> list[tuple[Input, str]]:
+    """The setting that is written so, with each metric that has it."""
+    return [
+        (one, metric)
+        for metric, procedure in procedures.procedures().items()
+        for one in procedure.own_inputs()
+        if written in (one.option, *one.also)
+    ]
+
+
+@cache
+def _command_of(metric: str) -> click.Command:
+    procedure = procedures.get(metric)
+
+    def measure_one(dut: str, results: Path, host_name: bool, as_json: bool, **choices: Any) -> None:
+        _measure(metric, dut, results, host_name=host_name, as_json=as_json, choices=choices)
+
+    return _Metric(
+        metric,
+        callback=measure_one,
+        params=grouped(options(procedure)),
+        help=f"Measure {procedure.summary} ({procedure.source}).",
+        short_help=procedure.summary,
+        epilog=epilog("measure", _EXAMPLE.format(metric=metric)),
+    )
+
+
+class _Metrics(cloup.Group):
+    """A subcommand for each metric, made when it is called for."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Every metric."""
+        return list(procedures.procedures())
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a metric."""
+        return _command_of(cmd_name) if cmd_name in procedures.procedures() else None
+
+    def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
+        """One section with every metric."""
+        del include_default_section
+        return [cloup.Section("Metrics", {name: _command_of(name) for name in self.list_commands(ctx)})]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments up to the metric, which comes first."""
+        if not ctx.resilient_parsing:
+            if not args:
+                raise UsageError("METRIC is missing; natgauge measure --help lists the metrics")
+            if args[0].startswith("-") and args[0] not in ctx.help_option_names:
+                name = args[0].partition("=")[0]
+                raise UsageError(f"{name}: METRIC comes before the options; write natgauge measure METRIC {name}")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The metric's command.
+
+        Raises:
+            UsageError: there is no such metric.
+        """
+        procedures.get(args[0])
+        return super().resolve_command(ctx, args)
+
+
+@cloup.group(
+    "measure",
+    cls=_Metrics,
+    short_help="Measure one metric of one gateway.",
+    subcommand_metavar="METRIC [OPTIONS]",
+    no_args_is_help=False,
+    epilog=epilog("measure", _EXAMPLE.format(metric="connection-rate"), "natgauge measure throughput --help"),
 )
-@options(options_of(GROUPS["traffic"]))
-@procedure_settings.options
-@options(_CELL)
-@options(_PLACE)
-@options(options_of(GROUPS["wishes"]))
-@click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
-@click.option(
-    "--host-name", is_flag=True, help="Write the host's name into the results folder, which may be published."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def command(metric: str, dut: str, results: Path, host_name: bool, as_json: bool, **choices: Any) -> None:
-    """Measure METRIC (connection-rate, throughput ...) of one gateway.
+def command() -> None:
+    """Measure METRIC of one gateway.
 
     Progress goes to standard error, the result to standard output, the evidence of every trial to a results folder.
+    `natgauge measure METRIC --help` shows the settings of a metric.
     """
+
+
+def _measure(metric: str, dut: str, results: Path, *, host_name: bool, as_json: bool, choices: dict[str, Any]) -> None:
     from natgauge.bench.question import ask
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.measurements.measure import answer

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import cloup
+
+from natgauge.cli.names import GATEWAY, METRIC
 
 if TYPE_CHECKING:
     from natgauge.campaigns.cells import PlannedCell
@@ -49,7 +52,7 @@ _cores_option = click.option(
 )
 
 
-@click.group("plan")
+@cloup.group("plan")
 def command() -> None:
     """Check, show and begin plans of campaigns."""
 
@@ -101,8 +104,17 @@ def show(plan: Path, cores: int | None) -> int:
 
 
 @command.command("new")
-@click.option("--dut", "duts", multiple=True, metavar="NAME", help="A gateway to measure; may be given several times.")
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="A metric; may be given several times.")
+@click.option(
+    "--dut",
+    "duts",
+    multiple=True,
+    type=GATEWAY,
+    metavar="NAME",
+    help="A gateway to measure; may be given several times.",
+)
+@click.option(
+    "--metric", "metrics", multiple=True, type=METRIC, metavar="NAME", help="A metric; may be given several times."
+)
 def new(duts: Sequence[str], metrics: Sequence[str]) -> None:
     """Print a plan to begin with."""
     from natgauge import procedures

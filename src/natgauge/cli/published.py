@@ -7,10 +7,13 @@ import json
 from dataclasses import asdict
 
 import click
+import cloup
+
+from natgauge.cli.names import PUBLISHED
 
 
-@click.command("published")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@cloup.command("published")
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=PUBLISHED)
 @click.option("--check", is_flag=True, help="Compute again whatever follows from other printed figures.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(names: tuple[str, ...], check: bool, as_json: bool) -> None:

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
+import cloup
+
+from natgauge.cli.names import PUBLISHED
 
 if TYPE_CHECKING:
     from natgauge.reports.against import Against
@@ -24,7 +27,7 @@ _FORMS: Final[Mapping[str, str]] = {
 }
 
 
-@click.command("report")
+@cloup.command("report")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -41,6 +44,7 @@ _FORMS: Final[Mapping[str, str]] = {
 )
 @click.option(
     "--published",
+    type=PUBLISHED,
     multiple=True,
     metavar="NAME",
     help="Lay this published table beside it, measured on their hardware; `natgauge published` lists them.",

@@ -6,25 +6,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+import cloup
+
+from natgauge.cli.generator import CORES
 
 if TYPE_CHECKING:
     from natgauge.tester.cable import CableFigures
     from natgauge.tester.selftest import SelfTest
 
 
-@click.command("selftest")
+@cloup.command("selftest")
 @click.option("--frames-at-90", type=int, metavar="N", help="Frames of each loss check at 90 % of the highest rate.")
-@click.option("--cores", metavar="LIST", help="The tester's sending cores, e.g. 0 or 0,1.  [default: the first]")
+@click.option(
+    "--cores", type=CORES, metavar="CORES", help="The tester's sending cores, e.g. 0 or 0,1.  [default: the first]"
+)
 @click.option("--quick", is_flag=True, help="Only the least frame size of each family.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(frames_at_90: int | None, cores: str | None, quick: bool, as_json: bool) -> None:
+def command(frames_at_90: int | None, cores: tuple[int, ...] | None, quick: bool, as_json: bool) -> None:
     """Measure the tester on a cable of its own: highest rate, loss at 90 % of it, clock, pacing."""
-    from natgauge.host.cpus import parse_cpus
     from natgauge.tester.selftest import run_selftest
 
     test = run_selftest(
         frames_at_90=frames_at_90,
-        sender_cpus=None if cores is None else parse_cpus(cores),
+        sender_cpus=cores,
         quick=quick,
         told=None if as_json else _tell,
     )

@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+import cloup
+
+from natgauge.cli.generator import CORES
 
 
-@click.command("worker", short_help="Measure for campaigns that are run elsewhere.")
+@cloup.command("worker", short_help="Measure for campaigns that are run elsewhere.")
 @click.argument("scheduler", metavar="dask://HOST:PORT")
-@click.option("--cores", metavar="LIST", help="Cores for this worker alone, e.g. 2-3.  [default: all]")
+@click.option("--cores", type=CORES, metavar="CORES", help="Cores for this worker alone, e.g. 2-3.  [default: all]")
 @click.option("--lab", "labs", multiple=True, metavar="NAME", help="A lab it has; may be repeated.  [default: default]")
 @click.option("--name", help="Unique name, written to the journal.  [default: digits and the cores]")
-def command(scheduler: str, cores: str | None, labs: Sequence[str], name: str | None) -> None:
+def command(scheduler: str, cores: tuple[int, ...] | None, labs: Sequence[str], name: str | None) -> None:
     """Measure cells for a Dask scheduler until that scheduler ends. Start one with `dask scheduler`.
 
     `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs with these names. Whoever can reach the
@@ -22,19 +25,20 @@ def command(scheduler: str, cores: str | None, labs: Sequence[str], name: str | 
     from natgauge.bench.bench import check_host
     from natgauge.campaigns import spread
     from natgauge.errors import UsageError
-    from natgauge.host.cpus import check_cpus, cpu_list, format_cpus, usable_cpus
+    from natgauge.host.cpus import check_cpus, usable_cpus
+    from natgauge.inputs.types import format_cores
 
     where = spread.where(scheduler)
     if not where.scheduler:
         raise UsageError(f"workers: {scheduler!r} is no Dask scheduler; write dask://HOST:{spread.PORT}")
     spread.need_dask()
     check_host()
-    mine = check_cpus(cpu_list(cores) or usable_cpus(), "cores")
+    mine = check_cpus(cores or usable_cpus(), "cores")
 
     from natgauge.campaigns.spread.cluster import serve
     from natgauge.campaigns.spread.resources import machine_digest, reserved
 
     # Not the host's name, because journals are published.
-    called = name or f"{machine_digest()[:6]}-{format_cpus(mine).replace(',', '-')}"
+    called = name or f"{machine_digest()[:6]}-{format_cores(mine).replace(',', '-')}"
     with reserved(called, mine, labs or ("default",)) as offer:
         serve(where, offer, lambda text: click.echo(text, err=True))

@@ -7,20 +7,24 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final, Literal, cast
 
-from natgauge.bench.question import GROUPS, Cell, CellOptions, ask, place_options
+from natgauge.bench.question import ask, inputs_of_part, place_inputs
 from natgauge.bench.timeable import reasons_not_timed
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
+from natgauge.inputs.checks import in_range, share_in, whole
+from natgauge.inputs.input import Input, check_all, described
+from natgauge.inputs.question import Cell
+from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
-from natgauge.options import Option, choice, options_of
-from natgauge.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
+from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
 from natgauge.words import QUANTITIES, Placement
 
 #: What a gateway's name may be followed by, and what all of them may share; where it stands is another such thing.
-_GROUPS: Final = ("traffic", "wishes")
+_PARTS: Final = ("traffic", "wishes")
 _OF_CELL: Final = ("lab", "grace_seconds")
 #: Addresses have colons, commands may have commas.
 _SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
@@ -28,8 +32,8 @@ _NEXT_SETTING: Final = re.compile(r",(?=[a-z][a-z_0-9]*=)")
 Way = Literal["auto", "slices", "rates"]
 #: What is chosen where the user does not: by slices seconds suffice, rates are searched for minutes.
 _USUAL: Final[Mapping[Way, Mapping[str, Any]]] = {
-    "slices": {"quantities": ",".join(QUANTITIES), "resolve": "1%", "most_seconds": 60.0},
-    "rates": {"quantities": "new,both", "resolve": "5%"},
+    "slices": {"quantities": ",".join(QUANTITIES), "resolve": 0.01, "most_seconds": 60.0},
+    "rates": {"quantities": "new,both", "resolve": 0.05},
 }
 #: By rates each gateway adds searches to every round, and rounds must be several: so long of each.
 _SECONDS_OF_A_GATEWAY: Final = 450.0
@@ -58,39 +62,64 @@ class CompareOptions:
 
     by: Way = field(
         default="auto",
-        metadata=choice("Short slices, or rates searched in turn; auto: slices where they can be", "WAY"),
+        metadata=described("Short slices, or rates searched in turn; auto: slices where they can be"),
     )
     placement: Literal["shared", "isolated"] | None = field(
-        default=None, metadata=choice("Where devices work; isolated only by rates", "WHERE", default="as the way wants")
+        default=None, metadata=described("Where devices work; isolated only by rates", default="as the way wants")
     )
     quantities: str | None = field(
         default=None,
-        metadata=choice(
-            "Costs of a new connection, of a frame up, down, both", "LIST", default="all by slices; by rates new,both"
+        metadata=described(
+            "Costs of a new connection, of a frame up, down, both",
+            type=Text("QUANTITIES"),
+            default="all by slices; by rates new,both",
         ),
     )
-    level: str = field(default="95%", metadata=choice("Of each interval, over all looks together", "SHARE"))
-    resolve: str | None = field(
+    level: float = field(
+        default=0.95,
+        metadata=described(
+            "Confidence level of each interval, over all interim looks together",
+            "share",
+            partial(share_in, lowest=0.5, highest=0.999),
+        ),
+    )
+    resolve: float | None = field(
         default=None,
-        metadata=choice(
+        metadata=described(
             "Half the width of an interval that answers, as a share of the larger cost",
-            "SHARE",
+            "share",
+            partial(share_in, lowest=0.001, highest=0.5),
             default="1% by slices, 5% by rates",
         ),
     )
-    fail_above: str | None = field(
-        default=None, metadata=choice("Answer instead whether a gateway costs so much more than the first", "SHARE")
+    fail_above: float | None = field(
+        default=None,
+        metadata=described(
+            "Answer instead whether a gateway costs more than the first by this share",
+            "share",
+            partial(share_in, lowest=0.001, highest=10.0),
+        ),
     )
     most_seconds: float | None = field(
         default=None,
-        metadata=choice("After that, tell what is known", "S", default="60 by slices, by rates 450 each"),
+        metadata=described(
+            "Longest time; the intervals are then reported as they are",
+            "s",
+            partial(in_range, lowest=_LEAST_SECONDS, highest=_MOST_SECONDS, unit="s"),
+            default="60 by slices, by rates 450 each",
+        ),
     )
-    unlike: bool = field(default=False, metadata=choice("Compare gateways of different kinds or numbers of devices"))
-    slice_frames: int = field(default=USUAL_FRAMES, metadata=choice("Frames of one slice", "N"))
+    unlike: bool = field(default=False, metadata=described("Compare gateways of different kinds or numbers of devices"))
+    slice_frames: int = field(
+        default=USUAL_FRAMES,
+        metadata=described(
+            "Frames of one slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
+        ),
+    )
     core: int | None = field(
-        default=None, metadata=choice("On which tester and gateways work", "N", default="the least busy one")
+        default=None, metadata=described("Core of the tester and the gateways", default="the least busy one")
     )
-    seed: int | None = field(default=None, metadata=choice("Of all pseudorandom choices", "N", default="random"))
+    seed: int | None = field(default=None, metadata=described("Seed of all pseudorandom choices", default="random"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,37 +161,18 @@ class ComparedGateway:
         return ask("throughput", self.recipe.origin, {**self.choices, **place}).cell
 
 
-def share(name: str, text: str, lowest: float, highest: float) -> float:
-    """Read "1%"; lowest and highest in %.
-
-    Raises:
-        UsageError: it is no percentage, or outside.
-    """
-    try:
-        percent = float(text.strip().removesuffix("%")) if text.strip().endswith("%") else math.nan
-    except ValueError:
-        percent = math.nan
-    if not lowest <= percent <= highest:
-        raise UsageError(f"{name}: {text!r} is no share from {lowest:g}% to {highest:g}%; write it like 1%")
-    return percent / 100
-
-
 def goal_of(options: CompareOptions) -> Goal:
     """What is to be decided.
 
     Raises:
         UsageError: a value is malformed or out of range.
     """
-    seconds = _MOST_SECONDS if options.most_seconds is None else options.most_seconds
-    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
-        raise UsageError(f"most seconds: {seconds:g} is outside of {_LEAST_SECONDS:g} to 86400 s")
-    if not LEAST_FRAMES <= options.slice_frames <= MOST_FRAMES:
-        raise UsageError(f"slice frames: {options.slice_frames} is outside of {LEAST_FRAMES} to {MOST_FRAMES}")
+    check_all(options)
     return Goal(
-        level=share("level", options.level, 50, 99.9),
-        resolve=share("resolve", options.resolve or "1%", 0.1, 50),
-        fail_above=None if options.fail_above is None else share("fail above", options.fail_above, 0.1, 1000),
-        most_seconds=seconds,
+        level=options.level,
+        resolve=0.01 if options.resolve is None else options.resolve,
+        fail_above=options.fail_above,
+        most_seconds=_MOST_SECONDS if options.most_seconds is None else options.most_seconds,
     )
 
 
@@ -172,10 +182,7 @@ def filled(options: CompareOptions, gateways: Sequence[ComparedGateway]) -> Comp
     Raises:
         UsageError: a gateway cannot be compared that way.
     """
-    for option in options_of(CompareOptions):
-        value = getattr(options, option.name)
-        if option.words and value is not None and value not in option.words:
-            raise UsageError(f"{option.name}: {value!r} is unknown; choose one of {', '.join(option.words)}")
+    check_all(options)
     reasons = [reason for one in gateways for reason in _reasons_not_sliced(one, options.placement or "shared")]
     if knob := differing_knob(gateways):
         reasons.append(
@@ -185,7 +192,7 @@ def filled(options: CompareOptions, gateways: Sequence[ComparedGateway]) -> Comp
         raise UsageError(f"{reasons[0]}; or leave out --by slices")
     by: Way = options.by if options.by != "auto" else "rates" if reasons else "slices"
     for one in gateways if by == "slices" else ():
-        if own := next((name for name in one.choices if name in place_options()), None):
+        if own := next((name for name in one.choices if name in place_inputs()), None):
             raise UsageError(
                 f"{one.label}: {own}: by slices all work on one core, in labs alike; choose it with --core, or add "
                 "--by rates"
@@ -229,11 +236,11 @@ def read(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) ->
     return found
 
 
-def settings() -> dict[str, Option]:
+def settings() -> dict[str, Input]:
     """What may follow a gateway's name, by name."""
-    found = {option.name: option for group in _GROUPS for option in options_of(GROUPS[group])}
-    found |= {name: option for name, (option, _) in place_options().items()}
-    return found | {option.name: option for option in options_of(CellOptions) if option.name in _OF_CELL}
+    found = {one.name: one for part in _PARTS for one in inputs_of_part(part)}
+    found |= {name: one for name, (one, _) in place_inputs().items()}
+    return found | {one.name: one for one in inputs_of_part("options") if one.name in _OF_CELL}
 
 
 def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
@@ -248,15 +255,13 @@ def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
 
 
 def _value(name: str, setting: str, text: str) -> object:
-    option = settings().get(setting)
-    if option is None:
-        raise UsageError(f"{name}: setting {setting!r} is unknown; there are {', '.join(settings())}")
-    if option.words and text not in option.words:
-        raise UsageError(f"{name}: {setting} {text!r} is unknown; choose one of {', '.join(option.words)}")
+    known = settings()
+    if setting not in known:
+        raise UsageError(f"{name}: setting {setting!r} is unknown; there are {', '.join(known)}")
     try:
-        return option.kind(text)
-    except ValueError:
-        raise UsageError(f"{name}: {setting} {text!r} is no number") from None
+        return known[setting].read(text)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[str]:

@@ -22,9 +22,7 @@ from typing import Final, Self, cast
 
 from natgauge.bench.bench import Bench, Ready
 from natgauge.bench.planned import Planned
-from natgauge.bench.question import Cell
 from natgauge.bench.receiver_time import receiver_seconds
-from natgauge.bench.rounds import MOST_VOID
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal, differing_knob, goal_of
@@ -34,9 +32,10 @@ from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_
 from natgauge.comparisons.way import Findings, making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
+from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
-from natgauge.notes import Note
+from natgauge.paired.voids import VoidRounds
 from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -116,8 +115,8 @@ class ByRates:
         self._all = [self._standing(one, number) for number, one in enumerate(every)]
         self.labels = [one.label for one in self._all[:-1]]
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
-        self.notes: list[Note] = []
-        self._voids: dict[str, int] = {}
+        self._voids = VoidRounds("compare", "search", 'see what it does with "natgauge measure throughput"')
+        self.notes = self._voids.notes
         self._made = ExitStack()
         # Where ports are given, or a setting of the whole machine differs, only one can stand at a time.
         own_labs = all(one.lab_kind.shares_core for one in gateways)
@@ -183,10 +182,9 @@ class ByRates:
             for one in order.sample(self._all, len(self._all)):
                 with self._up(one, quantity, number):
                     why = self._search(one, quantity)
+                self._voids.judge(f"{one.label} ({quantity})", why)
                 bounds = one.searched[quantity].rounds[-1]
-                if bounds is None:
-                    self._note_void(one, quantity, why)
-                else:
+                if bounds is not None:
                     one.known[quantity] = bounds.passed
                     found[one.label][quantity] = [bounds.lower, None if math.isinf(bounds.upper) else bounds.upper]
             if quantity == "new":
@@ -320,15 +318,6 @@ class ByRates:
         if not found.value:
             raise BrokenError(f'compare: {one.label}: establishes connections at no rate; see "natgauge measure"')
         return found.value
-
-    def _note_void(self, one: RatedGateway, quantity: Quantity, why: str) -> None:
-        self.notes.append(Note("trials", f"a search of {one.label} ({quantity}) is void: {why}"))
-        self._voids[one.label] = self._voids.get(one.label, 0) + 1
-        if self._voids[one.label] >= MOST_VOID:
-            raise BrokenError(
-                f"compare: {one.label}: {why}, in {MOST_VOID} searches; see what it does with "
-                '"natgauge measure throughput"'
-            )
 
     def _estimate(self, one: RatedGateway, quantity: Quantity, goal: Goal, alpha: float) -> RatioEstimate:
         baseline, other, twin = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))

@@ -6,21 +6,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from natgauge.bench.rounds import MOST_VOID, RoundPlan, perform
+from natgauge.bench.rounds import RoundPlan, perform, work_of_blocks
 from natgauge.bench.watch import Watch
 from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal
 from natgauge.comparisons.contestants import Contestants, RunningGateway
-from natgauge.comparisons.figures import Ledger, Place
+from natgauge.comparisons.figures import estimates_of
 from natgauge.comparisons.way import Findings, making_again
-from natgauge.errors import BrokenError
 from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.notes import Note
+from natgauge.paired.ratios import PairedRatios, Place
+from natgauge.paired.slices import blocks_of_round, interruption_notes
+from natgauge.paired.voids import VoidRounds
 from natgauge.records.comparison import BaselineCost, RatioEstimate, Slices
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.slices import blocks_of_round, interruption_notes
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.trials import compare as run_round
 from natgauge.words import Quantity
@@ -50,9 +51,13 @@ class BySlices:
         self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
         fewest = min(one.frames.connections for one in self.all.devices)
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
-        self._ledger = Ledger(self._places(), quantities, options.slice_frames)
-        self._voids: dict[str, int] = {}
-        self._void_notes: list[Note] = []
+        self._ratios = PairedRatios(self._places(), quantities)
+        self._voids = VoidRounds(
+            "compare",
+            "round",
+            "only gateways that forward every frame can be compared: see what it does with "
+            '"natgauge measure throughput"',
+        )
         self._slices = dict.fromkeys(("slices", "interrupted", "waited"), 0)
 
     def __enter__(self) -> Self:
@@ -76,7 +81,7 @@ class BySlices:
     def notes(self) -> Sequence[Note]:
         """Void rounds, and whether the core was often taken away."""
         counts = self._slices
-        return [*self._void_notes, *interruption_notes(counts["interrupted"], counts["slices"])]
+        return [*self._voids.notes, *interruption_notes(counts["interrupted"], counts["slices"])]
 
     def conditions(self) -> Mapping[str, object]:
         """All that was chosen."""
@@ -99,11 +104,11 @@ class BySlices:
                 self._renew()
         question = RoundPlan(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
         done = perform(question, [one.timed for one in self.all.devices], self.all.cable_contestants(), run_round)
-        for position, fault in done.faults.items():
-            self._note_void(position, fault)
+        for position in range(len(done.request.contestants)):
+            self._voids.judge(self._label_of(position), done.faults.get(position, ""))
         blocks = done.result.blocks
         store.add_round(done.as_kept())
-        self._ledger.add(blocks, frozenset(done.faults))
+        self._ratios.add(work_of_blocks(blocks, self._slice_frames), frozenset(done.faults))
         self._slices["slices"] += sum(len(block.ns) for block in blocks)
         self._slices["interrupted"] += sum(block.interrupted for block in blocks)
         self._slices["waited"] += sum(block.waited for block in blocks)
@@ -114,7 +119,7 @@ class BySlices:
 
     def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
         """Return the estimates of all gateways but the baseline."""
-        return self._ledger.estimates(goal, alpha)
+        return estimates_of(self._ratios, goal, alpha)
 
     def parameters(self) -> Mapping[str, Parameters]:
         """Return all that was set for each gateway, by its label."""
@@ -129,28 +134,22 @@ class BySlices:
         return Findings(
             by="slices",
             baseline_costs=tuple(self._baseline(quantity) for quantity in self._quantities),
-            forwarding_nanoseconds={quantity: self._ledger.forwarding(quantity) for quantity in self._quantities},
+            forwarding_nanoseconds={quantity: self._ratios.forwarding(quantity) for quantity in self._quantities},
             slices=Slices(core=self.all.cpu, frames=self._slice_frames, **self._slices),
         )
 
     def _baseline(self, quantity: Quantity) -> BaselineCost:
-        nanoseconds, ratio = self._ledger.baseline(quantity)
-        tester = self._ledger.tester(quantity)
+        baseline = self._ratios.places[0]
         return BaselineCost(
-            quantity=quantity, nanoseconds=nanoseconds, ratio_to_forwarding=ratio, tester_nanoseconds=tester
+            quantity=quantity,
+            nanoseconds=self._ratios.nanoseconds(baseline, quantity),
+            ratio_to_forwarding=self._ratios.share_of_forwarding(baseline, quantity),
+            tester_nanoseconds=self._ratios.tester(quantity),
         )
 
-    def _note_void(self, position: int, fault: str) -> None:
-        """Note that a round says nothing of whoever has this position: each frame must have come, and come right."""
+    def _label_of(self, position: int) -> str:
         devices = self.all.devices
-        label = devices[position].label if position < len(devices) else "cable"
-        self._void_notes.append(Note("trials", f"a round of {label} is void: {fault}"))
-        self._voids[label] = self._voids.get(label, 0) + 1
-        if self._voids[label] >= MOST_VOID:
-            raise BrokenError(
-                f"compare: {label}: {fault}, in {MOST_VOID} rounds; only gateways that forward every frame can be "
-                'compared: see what it does with "natgauge measure throughput"'
-            )
+        return devices[position].label if position < len(devices) else "cable"
 
     def _places(self) -> list[Place]:
         at = {id(one): position for position, one in enumerate(self.all.devices)}

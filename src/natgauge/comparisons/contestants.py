@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.question import Cell
 from natgauge.bench.rounds import NO_SEARCH, Frames, forwarding_of, over_cable
 from natgauge.bench.timed_gateway import TimedGateway
 from natgauge.bench.watch import Unread, Watch
 from natgauge.comparisons.asked import ComparedGateway
 from natgauge.errors import UsageError
+from natgauge.inputs.question import Cell
 from natgauge.labs.cable import CableLab
 from natgauge.trials import Contestant
 

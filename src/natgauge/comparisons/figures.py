@@ -4,18 +4,12 @@
 from __future__ import annotations
 
 import math
-import statistics as plain
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from natgauge.bench.rounds import work
 from natgauge.comparisons.asked import Goal
-from natgauge.paired import ratio
+from natgauge.paired.ratios import PairedRatios, Place
 from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
 from natgauge.statistics.interval import Estimate
-from natgauge.statistics.rounds import estimate_over_rounds
-from natgauge.trials import Block
 from natgauge.words import Quantity
 
 _FRAMES_OF: Final[dict[Quantity, str]] = {
@@ -26,99 +20,30 @@ _FRAMES_OF: Final[dict[Quantity, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A contestant among those of a round: its own position, its cable's, and that of plain forwarding."""
+def estimates_of(ratios: PairedRatios, goal: Goal, alpha: float) -> list[RatioEstimate]:
+    """Estimates of all places but the baseline, those of the last place, its A/A control, last.
 
-    label: str
-    position: int
-    cable: int
-    forwarding: int
-
-
-@dataclass(slots=True)
-class Ratios:
-    """What all rounds so far told of one contestant and quantity."""
-
-    rounds: list[list[float]] = field(default_factory=list)
-    shares: list[float] = field(default_factory=list)
-    nanoseconds: list[float] = field(default_factory=list)
-
-    @property
-    def blocks(self) -> int:
-        """Ratios in all."""
-        return sum(len(one) for one in self.rounds)
-
-    def interval(self, alpha: float) -> Estimate | None:
-        """Of the median of all ratios, wider where rounds disagree; None where they are too few."""
-        return estimate_over_rounds(self.rounds, alpha)
-
-
-class Ledger:
-    """Collects blocks.
-
-    Attributes:
-        places: of the gateways, the baseline first, its twin last.
+    Args:
+        ratios: of all rounds so far.
+        goal: of the comparison.
+        alpha: probability that an interval misses, at most.
     """
+    return [
+        _estimate(ratios, place, quantity, goal, alpha) for place in ratios.places[1:] for quantity in ratios.quantities
+    ]
 
-    def __init__(self, places: Sequence[Place], quantities: Sequence[Quantity], slice_frames: int) -> None:
-        """Start with nothing."""
-        self.places = list(places)
-        self._quantities = tuple(quantities)
-        self._frames = 2 * slice_frames
-        self._kept = {(place.label, quantity): Ratios() for place in places for quantity in quantities}
-        self._tester: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
-        self._forwarding: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
 
-    def add(self, blocks: Sequence[Block], void: frozenset[int] = frozenset()) -> None:
-        """Take a round's blocks; those of void positions say nothing."""
-        baseline = self.places[0]
-        if void & {baseline.position, baseline.cable}:
-            return
-        for kept in self._kept.values():
-            kept.rounds.append([])
-        for block in blocks:
-            took = work(block)
-            self._tester[block.quantity].append(took[baseline.cable] / self._frames)
-            if baseline.forwarding not in void:
-                forwarding = took[baseline.forwarding] - took[baseline.cable]
-                self._forwarding[block.quantity].append(forwarding / self._frames)
-            for place in self.places:
-                if void & {place.position, place.cable}:
-                    continue
-                kept = self._kept[place.label, block.quantity]
-                own, tester = took[place.position], took[place.cable]
-                kept.nanoseconds.append((own - tester) / self._frames)
-                _keep(kept.rounds[-1], ratio(own, took[baseline.position], tester, took[baseline.cable]))
-                if place.forwarding not in void:
-                    _keep(kept.shares, ratio(own, took[place.forwarding], tester, tester))
-
-    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
-        """All but the baseline's own, each interval erring with `alpha` at most; its twin's last."""
-        return [
-            self._estimate(place, quantity, goal, alpha) for place in self.places[1:] for quantity in self._quantities
-        ]
-
-    def baseline(self, quantity: Quantity) -> tuple[float | None, float | None]:
-        """The baseline's own ns a frame, and its share of plain forwarding."""
-        kept = self._kept[self.places[0].label, quantity]
-        return _median(kept.nanoseconds), _median(kept.shares)
-
-    def tester(self, quantity: Quantity) -> float | None:
-        """The tester's own ns a frame beside the baseline."""
-        return _median(self._tester[quantity])
-
-    def forwarding(self, quantity: Quantity) -> float | None:
-        """Work of plain forwarding for a frame like the baseline's: ns, median over blocks; None = not known."""
-        return _median(self._forwarding[quantity])
-
-    def _estimate(self, place: Place, quantity: Quantity, goal: Goal, alpha: float) -> RatioEstimate:
-        kept = self._kept[place.label, quantity]
-        found = kept.interval(alpha)
-        twin = self._kept[self.places[-1].label, quantity]
-        bias = None if place is self.places[-1] else twin.interval(alpha)
-        subject = Subject(place.label, quantity, _median(kept.nanoseconds), _median(kept.shares), kept.blocks)
-        return estimate_of(subject, found, bias, goal)
+def _estimate(ratios: PairedRatios, place: Place, quantity: Quantity, goal: Goal, alpha: float) -> RatioEstimate:
+    control = ratios.places[-1]
+    bias = None if place is control else ratios.estimate(control, quantity, alpha)
+    subject = Subject(
+        place.label,
+        quantity,
+        ratios.nanoseconds(place, quantity),
+        ratios.share_of_forwarding(place, quantity),
+        ratios.blocks(place, quantity),
+    )
+    return estimate_of(subject, ratios.estimate(place, quantity, alpha), bias, goal)
 
 
 class Subject(NamedTuple):
@@ -231,15 +156,6 @@ def _above(found: Estimate | None, margin: float, goal: Goal) -> bool | None:
 def _finite(value: float) -> float | None:
     """The value; None where it is infinite, for JSON has no infinity."""
     return value if math.isfinite(value) else None
-
-
-def _keep(values: list[float], value: float | None) -> None:
-    if value is not None:
-        values.append(value)
-
-
-def _median(values: Sequence[float]) -> float | None:
-    return plain.median(values) if values else None
 
 
 def _percent(share: float) -> str:

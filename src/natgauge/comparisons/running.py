@@ -7,7 +7,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -23,11 +23,12 @@ from natgauge.comparisons.way import Findings, NotMadeAgainError, Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
+from natgauge.inputs.input import inputs_of
 from natgauge.notes import Note
+from natgauge.paired.slices import read_quantities
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
-from natgauge.slices import read_quantities
 from natgauge.statistics.interim import alpha_spent, rounds_before
 
 #: Exit statuses of the command line beside 0.
@@ -83,11 +84,12 @@ def compare(
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
     given = {name: value for name, value in choices.items() if value is not None}
-    names = {field.name for field in fields(CompareOptions)}
-    options = CompareOptions(**{name: given.pop(name) for name in names & set(given)})  # type: ignore[arg-type] # read below
-    if unknown := next((name for name in given if name not in asked.settings()), None):
+    own = {one.name: one.take(given.pop(one.name)) for one in inputs_of(CompareOptions) if one.name in given}
+    known = asked.settings()
+    if unknown := next((name for name in given if name not in known), None):
         raise UsageError(f"compare: option {unknown!r} is unknown; see natgauge compare --help")
-    comparison = Comparison([str(dut) for dut in duts], options, given, observe or Silent(), look)
+    shared = {name: known[name].take(value) for name, value in given.items()}
+    comparison = Comparison([str(dut) for dut in duts], CompareOptions(**own), shared, observe or Silent(), look)
     return comparison.run(Path(results))
 
 

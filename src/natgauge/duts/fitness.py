@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
-from natgauge.options import choice
+from natgauge.inputs.question import Wishes
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -60,28 +60,6 @@ class PlanFacts:
     def needed_seconds(self) -> float:
         """How long an entry must live: through phase 1, and phase 2 when there is one (RFC 9693 section 4.4)."""
         return self.phase1_seconds + self.after_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """Values of knobs the user asks for; None = chosen by `choose`.
-
-    Attributes:
-        table_size: connections.
-        hash_size: buckets.
-        udp_timeout: seconds.
-    """
-
-    table_size: int | None = field(default=None, metadata=choice("Connection limit of the device", "N"))
-    hash_size: int | None = field(default=None, metadata=choice("Buckets of the device's connection table", "N"))
-    udp_timeout: int | None = field(
-        default=None, metadata=choice("UDP timeouts of the device, in seconds", "S", default="longer than any trial")
-    )
-
-    def named(self) -> dict[str, int]:
-        """Those that were asked for, by knob."""
-        every = {"table_size": self.table_size, "hash_size": self.hash_size, "udp_timeout": self.udp_timeout}
-        return {name: value for name, value in every.items() if value is not None}
 
 
 def choose(recipe: Playable, plan: PlanFacts, wishes: Wishes, present: Mapping[str, int]) -> dict[str, int]:

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
 from natgauge.errors import UsageError
+from natgauge.inputs.types import format_cores, parse_cores
 
 #: How long cores are watched to find the least busy one: 20 ticks of /proc/stat.
 IDLE_WATCH_SECONDS: Final = 0.2
@@ -20,47 +20,6 @@ IDLE_WATCH_SECONDS: Final = 0.2
 _ONLINE = Path("/sys/devices/system/cpu/online")
 #: Cores that a plan for another machine takes for granted; None = those that are here.
 _assumed: ContextVar[tuple[int, ...] | None] = ContextVar("assumed cores", default=None)
-_PART = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
-
-
-def parse_cpus(text: str) -> tuple[int, ...]:
-    """Read a list of cores as the kernel writes it: "0", "0,2", "0-3,8".
-
-    Returns:
-        The cores, ascending.
-
-    Raises:
-        UsageError: not such a list, a range is reversed, or a core is named twice.
-    """
-    cpus: list[int] = []
-    for part in text.strip().split(","):
-        match = _PART.fullmatch(part.strip())
-        if match is None:
-            raise UsageError(f'cores "{text}": "{part}" is neither a core nor a range of cores; write e.g. 0,2-3')
-        first = int(match[1])
-        last = int(match[2]) if match[2] else first
-        if last < first:
-            raise UsageError(f'cores "{text}": range "{part}" is reversed; write {last}-{first}')
-        cpus.extend(range(first, last + 1))
-    if len(set(cpus)) != len(cpus):
-        raise UsageError(f'cores "{text}": a core is named twice; name each once')
-    return tuple(sorted(cpus))
-
-
-def cpu_list(cores: str | Sequence[int] | None) -> tuple[int, ...] | None:
-    """Cores as a user gives them: "0,2-3" or numbers; None stays None.
-
-    Raises:
-        UsageError: malformed.
-    """
-    if cores is None:
-        return None
-    return parse_cpus(cores) if isinstance(cores, str) else tuple(cores)
-
-
-def format_cpus(cpus: Iterable[int]) -> str:
-    """Write cores as a plain comma list, e.g. "0,2,3"."""
-    return ",".join(str(cpu) for cpu in cpus)
 
 
 def online_cpus() -> tuple[int, ...]:
@@ -68,7 +27,7 @@ def online_cpus() -> tuple[int, ...]:
     if (pretended := _assumed.get()) is not None:
         return pretended
     try:
-        return parse_cpus(_ONLINE.read_text())
+        return parse_cores(_ONLINE.read_text())
     except OSError:
         return tuple(range(os.cpu_count() or 1))
 
@@ -100,7 +59,7 @@ def core_groups() -> list[tuple[int, ...]]:
 def _siblings(cpu: int) -> tuple[int, ...]:
     """Itself and those of the same physical core; itself alone where the kernel does not tell."""
     try:
-        return parse_cpus(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
+        return parse_cores(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
     except (OSError, UsageError):
         return (cpu,)
 
@@ -116,13 +75,13 @@ def check_cpus(cpus: Sequence[int], what: str) -> tuple[int, ...]:
         UsageError: the choice is empty, names a core twice or one that cannot be used.
     """
     if not cpus:
-        raise UsageError(f"{what}: none chosen; name at least one of {format_cpus(usable_cpus())}")
+        raise UsageError(f"{what}: none chosen; name at least one of {format_cores(usable_cpus())}")
     if len(set(cpus)) != len(cpus):
-        raise UsageError(f"{what} {format_cpus(cpus)}: a core is named twice; name each once")
+        raise UsageError(f"{what} {format_cores(cpus)}: a core is named twice; name each once")
     usable = usable_cpus()
     for cpu in cpus:
         if cpu not in usable:
-            raise UsageError(f"{what}: core {cpu} cannot be used here; choose from {format_cpus(usable)}")
+            raise UsageError(f"{what}: core {cpu} cannot be used here; choose from {format_cores(usable)}")
     return tuple(cpus)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from natgauge.host import capabilities
-from natgauge.host.cpus import format_cpus
 from natgauge.host.this_machine import ThisMachine
+from natgauge.inputs.types import format_cores
 from natgauge.labs import namespaces
 from natgauge.labs.contract import Device, Foreign, Port
 from natgauge.labs.device import NamespaceDevice
@@ -160,7 +160,7 @@ class MadeLab(ABC):
             "NG_WORK": str(directory_of(self.name) / SERVER),
             "NG_PORT": RESPONDER_PORT,
             "NG_GATEWAY_MAC": gateway_mac,
-            "NG_CPUS": format_cpus(cpus),
+            "NG_CPUS": format_cores(cpus),
         }
         port = RESPONDER_PORT
         return NamespaceDevice(SERVER, self.tester, port, port, environment, ThisMachine(self), FIRST)

@@ -12,8 +12,9 @@ from typing import Any, Final, Literal
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import programs
-from natgauge.host.cpus import check_cpus, format_cpus, idlest_core, usable_cpus
+from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.host.this_machine import ThisMachine
+from natgauge.inputs.types import format_cores
 from natgauge.labs.addresses import (
     BACKGROUND_INSIDE,
     BACKGROUND_OUTSIDE,
@@ -174,7 +175,7 @@ class NetnsLab(MadeLab):
         asked = set(self._asked_server_cpus or ())
         if self._idle_core:
             if not set(usable_cpus()) - asked:
-                raise UsageError(f"server cores {format_cpus(sorted(asked))}: leave none for the sender; use fewer")
+                raise UsageError(f"server cores {format_cores(sorted(asked))}: leave none for the sender; use fewer")
         elif both := asked & set(self.sender_cpus):
             raise UsageError(f"server cores: core {min(both)} is a sender's, which keeps it busy; name others")
 
@@ -243,7 +244,7 @@ class NetnsLab(MadeLab):
         environment = {
             "NG_NAME": f"{self.name}-{name}",
             "NG_WORK": str(directory_of(self.name) / name),
-            "NG_CPUS": format_cpus(self.device_cpus),
+            "NG_CPUS": format_cores(self.device_cpus),
             "NG_INSIDE": INSIDE_INTERFACE,
             "NG_OUTSIDE": OUTSIDE_INTERFACE,
             "NG_NAT64_PREFIX": str(NAT64_PREFIX),
@@ -271,7 +272,7 @@ class NetnsLab(MadeLab):
             _bind_queues(device)
         if self.placement == "isolated":
             for device, interface in self._cards():
-                arguments = ["--cpus", format_cpus(self.device_cpus), "--ring", str(self.ring)]
+                arguments = ["--cpus", format_cores(self.device_cpus), "--ring", str(self.ring)]
                 _front("attach", device, interface, *arguments)
 
     def _raise_neighbour_limits(self) -> None:
@@ -331,19 +332,19 @@ def _choose_cpus(
         chosen = check_cpus(senders if device_cpus is None else device_cpus, "device cores")
         if set(chosen) != set(senders):
             raise UsageError(
-                f"device cores {format_cpus(chosen)}: in the shared placement a device works on the senders' cores "
-                f"({format_cpus(senders)}); leave them out, or choose placement isolated"
+                f"device cores {format_cores(chosen)}: in the shared placement a device works on the senders' cores "
+                f"({format_cores(senders)}); leave them out, or choose placement isolated"
             )
         return senders, senders
     others = tuple(cpu for cpu in usable_cpus() if cpu not in senders)
     if not others:
         raise UsageError(
-            f"sender cores {format_cpus(senders)}: leave none for an isolated device; use fewer, or placement shared"
+            f"sender cores {format_cores(senders)}: leave none for an isolated device; use fewer, or placement shared"
         )
     chosen = check_cpus(others if device_cpus is None else device_cpus, "device cores")
     if both := set(chosen) & set(senders):
         raise UsageError(
-            f"device cores {format_cpus(chosen)}: core {min(both)} is a sender's; "
+            f"device cores {format_cores(chosen)}: core {min(both)} is a sender's; "
             "in the isolated placement a device has cores of its own"
         )
     return senders, chosen

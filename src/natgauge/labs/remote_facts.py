@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.errors import HostError, UsageError
-from natgauge.host.cpus import parse_cpus
+from natgauge.inputs.types import parse_cores
 
 #: What the way of working needs over there, by family of systems, and on Linux the Debian package that has it.
 PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -131,7 +131,7 @@ def read(text: str) -> RemoteFacts:
         system=first(sections, "system"),
         kernel=first(sections, "kernel"),
         cpu=first(sections, "cpu"),
-        cpus=parse_cpus(first(sections, "cpus") or "0"),
+        cpus=parse_cores(first(sections, "cpus") or "0"),
         missing=tuple(line.strip() for line in sections.get("missing", ())),
         namespaces="yes" in sections.get("namespaces", ()),
         interfaces=links,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.host.cpus import format_cpus
+from natgauge.inputs.types import format_cores
 from natgauge.labs.contract import Device, Foreign, Ground, Need, Port
 from natgauge.labs.links import read_drops
 from natgauge.labs.locks import check_name, directory_of
@@ -203,7 +203,7 @@ class RemoteLab:
         self._facts = facts
         self._machine.system = facts.system
         for home in self._homes:
-            home.environment = {**home.environment, "NG_CPUS": format_cpus(facts.cpus)}
+            home.environment = {**home.environment, "NG_CPUS": format_cores(facts.cpus)}
             if not facts.namespaces:
                 home.netns = None
         self._remember(self._ways.undo(laid, facts), f"gave back {' and '.join(laid.interfaces)} of {self.host}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.far_side import rate_alone
-from natgauge.bench.question import Question, ask
+from natgauge.bench.question import ask
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.renewal import NextBench, Renewed
 from natgauge.bench.seeds import in_repetition
@@ -18,6 +18,7 @@ from natgauge.bench.watch import Watch
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
+from natgauge.inputs.question import Question
 from natgauge.measurements.conditions import Conditions, record, with_conduct, with_receiver, with_server
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.making import make

@@ -28,6 +28,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import UsageError
+from natgauge.inputs.checks import in_range, positive
+from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import SearchPlan, search
@@ -39,11 +41,9 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.procedures.kit.values import in_range, positive
 
 METRIC = "back-to-back"
 UNIT = "frames"
@@ -84,7 +84,7 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSe
 
     burst_seconds: float = field(
         default=2.0,
-        metadata=about(
+        metadata=described(
             "the longest burst that is tried",
             "s",
             partial(in_range, lowest=0.001, highest=LONGEST_BURST_SECONDS, unit="s"),
@@ -92,7 +92,7 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSe
     )
     burst_rate: float | None = field(
         default=None,
-        metadata=about(
+        metadata=described(
             "rate of the burst; half of the tester's highest when not given",
             "frames/s",
             partial(positive, unit="frames/s"),

@@ -9,7 +9,6 @@ is the answer: 1.62 says that the device works 1.62 times as long for a frame as
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,21 +16,16 @@ from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
+from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.notes import Note
-from natgauge.paired import ratio
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Measurement, Row
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import TrialSettings, about
-from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.procedures.kit.values import whole
-from natgauge.slices import (
+from natgauge.paired.ratios import BlockWork, PairedRatios, Place
+from natgauge.paired.slices import (
     LEAST_FRAMES,
     MOST_FRAMES,
     USUAL_FRAMES,
-    CostBlock,
     CostPlan,
     CostRound,
     blocks_of_round,
@@ -39,14 +33,19 @@ from natgauge.slices import (
     least_opened,
     read_quantities,
 )
+from natgauge.paired.voids import VoidRounds
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.repetitions import Repetitions
+from natgauge.procedures.kit.results import Measurement, Row
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.statistics.interval import Estimate
-from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
+from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.words import QUANTITIES, Quantity
 
 METRIC = "cost"
 UNIT = "x forwarding"
-#: A device whose frames did not all come back, and come back right, has so many rounds to do better.
-MOST_FAULTS: Final = 3
 #: What the interval of a repetition errs with at most.
 ALPHA: Final = 0.05
 #: What the figures of a quantity are called behind its name.
@@ -73,23 +72,27 @@ class Settings(TrialSettings):
 
     quantities: str | None = field(
         default=None,
-        metadata=about("costs of a new connection, of a frame up, down, both; all of them", check=_check_quantities),
+        metadata=described(
+            "costs of a new connection, of a frame up, down, both; all of them",
+            type=Text("QUANTITIES"),
+            check=_check_quantities,
+        ),
     )
     rounds: int = field(
         default=4,
-        metadata=about(
+        metadata=described(
             "rounds of one repetition", "rounds", partial(whole, lowest=LEAST_ROUNDS, highest=1000, unit="rounds")
         ),
     )
     slice_frames: int = field(
         default=USUAL_FRAMES,
-        metadata=about(
+        metadata=described(
             "frames of one slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
         ),
     )
 
     hot_spots: bool = field(
-        default=False, metadata=about("tell in which functions of the kernel the work is done (needs perf)")
+        default=False, metadata=described("tell in which functions of the kernel the work is done (needs perf)")
     )
 
     def __post_init__(self) -> None:
@@ -142,7 +145,12 @@ class _Cost(Repetitions[Settings]):
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings
         done: list[CostRound] = []
-        notes: list[Note] = []
+        voids = VoidRounds(
+            METRIC,
+            "round",
+            "only a device that forwards every frame has a cost: see what it does with throughput or frame-loss",
+        )
+        notes = voids.notes
         longest = 0.0
         while len(done) < settings.rounds:
             left = self.runner.budget.left
@@ -153,22 +161,24 @@ class _Cost(Repetitions[Settings]):
                 notes.append(left_out(f"rounds after {len(done)} of {settings.rounds}", why))
                 break
             began = time.monotonic()
-            done.append(self._round(notes))
+            done.append(self._round(voids))
             longest = max(longest, time.monotonic() - began)
-        told = {quantity: Told.of(quantity, done) for quantity in settings.asked()}
-        figures = {name: value for one in told.values() for name, value in one.figures().items()}
+        ratios = ratios_of(settings.asked(), done)
+        costs = {quantity: QuantityCost.of(quantity, ratios) for quantity in settings.asked()}
+        figures = {name: value for one in costs.values() for name, value in one.figures().items()}
         return Measurement(
-            value=told[settings.asked()[-1]].share.value,
+            value=costs[settings.asked()[-1]].share.value,
             upper=None,
             limited_by="device",
             trials={},
             figures=figures,
             notes=tuple(notes),
-            series=tuple(one.row() for one in told.values()),
+            series=tuple(one.row() for one in costs.values()),
         )
 
-    def _round(self, notes: list[Note]) -> CostRound:
-        for faults in range(1, MOST_FAULTS + 1):
+    def _round(self, voids: VoidRounds) -> CostRound:
+        """Perform rounds until one is valid."""
+        while True:
             self._asked_rounds += 1
             settings = self.settings
             plan = CostPlan(
@@ -179,16 +189,11 @@ class _Cost(Repetitions[Settings]):
                 settle_seconds=settings.settle_seconds,
             )
             found = self.runner.measurer.costs(plan)
+            voids.judge("", found.fault)
             if not found.fault:
                 self._slices += found.slices
                 self._interrupted += found.interrupted
                 return found
-            if faults < MOST_FAULTS:
-                notes.append(Note("trials", f"a round is void: {found.fault}"))
-        raise BrokenError(
-            f"{METRIC}: {found.fault}, in {MOST_FAULTS} rounds; only a device that forwards every frame has a cost: "
-            "see what it does with throughput or frame-loss"
-        )
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         del measurements
@@ -232,9 +237,26 @@ _NAMES: Final[dict[Quantity, str]] = {
 }
 
 
+#: Places of a cost: the device is compared with plain forwarding of the same frames, and the cable is the tester's own.
+_DEVICE = Place("device", position=0, cable=2, forwarding=1)
+_PLAIN_FORWARDING = Place("plain forwarding", position=1, cable=2, forwarding=1)
+
+
+def ratios_of(quantities: Sequence[Quantity], rounds: Sequence[CostRound]) -> PairedRatios:
+    """The device's work / that of plain forwarding in all blocks of these rounds."""
+    found = PairedRatios([_PLAIN_FORWARDING, _DEVICE], quantities)
+    for one in rounds:
+        found.add(
+            BlockWork(block.quantity, (block.device, block.forwarding, block.tester))
+            for block in one.blocks
+            if block.forwarding is not None and block.tester is not None
+        )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What rounds told of one quantity; medians over blocks.
+class QuantityCost:
+    """The cost of one quantity; medians over blocks.
 
     Attributes:
         quantity: which frames.
@@ -251,28 +273,21 @@ class Told:
     tester_ns: float
 
     @classmethod
-    def of(cls, quantity: Quantity, rounds: Sequence[CostRound]) -> Told:
-        """Read the blocks.
+    def of(cls, quantity: Quantity, ratios: PairedRatios) -> QuantityCost:
+        """Read the blocks of all rounds.
 
         Raises:
             BrokenError: they are too few, or plain forwarding shows no work above the tester's own.
         """
-        by_round = [_Blocks.of(one.blocks, quantity) for one in rounds]
-        shares = [one.shares for one in by_round]
-        found = estimate_over_rounds(shares, ALPHA)
-        if found is None:
+        found = ratios.estimate(_DEVICE, quantity, ALPHA)
+        own, forwarding = (ratios.nanoseconds(place, quantity) for place in (_DEVICE, _PLAIN_FORWARDING))
+        tester = ratios.tester(quantity)
+        if found is None or own is None or forwarding is None or tester is None:
             raise BrokenError(
-                f"{METRIC}: {quantity}: {sum(map(len, shares))} blocks are too few for an interval; use more rounds, "
-                "more connections or fewer --slice-frames"
+                f"{METRIC}: {quantity}: {ratios.blocks(_DEVICE, quantity)} blocks are too few for an interval; use "
+                "more rounds, more connections or fewer --slice-frames"
             )
-
-        return cls(
-            quantity,
-            found,
-            device_ns=statistics.median(value for one in by_round for value in one.device),
-            forwarding_ns=statistics.median(value for one in by_round for value in one.forwarding),
-            tester_ns=statistics.median(value for one in by_round for value in one.tester),
-        )
+        return cls(quantity, found, own, forwarding, tester)
 
     def figures(self) -> dict[str, float]:
         """By name, the quantity's first."""
@@ -292,30 +307,6 @@ class Told:
             "forwarding_ns": round(self.forwarding_ns, 1),
             "tester_ns": round(self.tester_ns, 1),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class _Blocks:
-    """A round's blocks of one quantity, the tester's own work taken off."""
-
-    shares: list[float]
-    device: list[float]
-    forwarding: list[float]
-    tester: list[float]
-
-    @classmethod
-    def of(cls, blocks: Sequence[CostBlock], quantity: Quantity) -> _Blocks:
-        found = cls([], [], [], [])
-        for block in blocks:
-            if block.quantity != quantity or block.forwarding is None or block.tester is None:
-                continue
-            found.device.append(block.device - block.tester)
-            found.forwarding.append(block.forwarding - block.tester)
-            found.tester.append(block.tester)
-            share = ratio(block.device, block.forwarding, block.tester, block.tester)
-            if share is not None:
-                found.shares.append(share)
-        return found
 
 
 PROCEDURE = Procedure(

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from natgauge.errors import BrokenError
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
 from natgauge.notes import Note
 from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.inner import measure_first
@@ -27,9 +29,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.values import whole
 from natgauge.words import Order
 
 METRIC = "enumeration-orders"
@@ -48,7 +48,10 @@ class Settings(Phase1Settings, SearchSettings):
     """
 
     four_tuples: int | None = field(
-        default=None, metadata=about("four tuples there are to draw from; as many as connections when not given")
+        default=None,
+        metadata=described(
+            "four tuples there are to draw from; as many as connections when not given", group="traffic"
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -17,15 +17,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from natgauge.errors import BrokenError
+from natgauge.inputs.checks import in_range
+from natgauge.inputs.input import described
 from natgauge.measurer import Ability, CountAt
 from natgauge.notes import Note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
-from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
+from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.procedures.kit.values import in_range
 
 METRIC = "expiry"
 UNIT = "connections/s"
@@ -46,11 +47,11 @@ class Settings(Phase1Settings):
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     watch_seconds: float = field(
         default=120.0,
-        metadata=about("longest watching of the count", "s", partial(in_range, lowest=1, highest=86_400, unit="s")),
+        metadata=described("longest watching of the count", "s", partial(in_range, lowest=1, highest=86_400, unit="s")),
     )
     interval_seconds: float = field(
         default=0.1,
-        metadata=about(
+        metadata=described(
             "time between two readings of the count", "s", partial(in_range, lowest=0.01, highest=60, unit="s")
         ),
     )

@@ -17,6 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from natgauge.inputs.checks import positive, share_in
+from natgauge.inputs.input import described
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit import lateness
@@ -28,11 +31,9 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.procedures.kit.values import SearchError, in_range, positive
 
 METRIC = "frame-loss"
 UNIT = "%"
@@ -58,14 +59,14 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 
     step: float = field(
         default=0.1,
-        metadata=about(
+        metadata=described(
             "distance of two loads, as a share of the highest",
             "share",
-            partial(in_range, lowest=0.01, highest=COARSEST_STEP),
+            partial(share_in, lowest=0.01, highest=COARSEST_STEP),
         ),
     )
     full_rate: float | None = field(
-        default=None, metadata=about("rate that counts as 100 %", "frames/s", partial(positive, unit="frames/s"))
+        default=None, metadata=described("rate that counts as 100 %", "frames/s", partial(positive, unit="frames/s"))
     )
 
     @property

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
+from natgauge.inputs.checks import in_range, whole
+from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Delays, TrialPlan
 from natgauge.procedures.kit.delay_metrics import ABOUT_LOADS, UNIT, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.delay_statistics import TYPICAL, WORST_CASE, percentile_within
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.settings import about
-from natgauge.procedures.kit.values import in_range, one_of, whole
 
 METRIC = "latency"
 Way = Literal["every-frame", "rfc8219"]
@@ -47,11 +47,11 @@ class Settings(DelaySettings):
     loads: str = field(default="100%,90%,50%,10%", metadata=ABOUT_LOADS)
     way: Way = field(
         default="every-frame",
-        metadata=about("which frames are timed: every-frame or rfc8219", check=partial(one_of, allowed=get_args(Way))),
+        metadata=described("which frames are timed"),
     )
     tags: int = field(
         default=RFC_TAGS,
-        metadata=about(
+        metadata=described(
             "frames timed in each direction with rfc8219",
             "frames",
             partial(whole, lowest=RFC_TAGS, highest=1_000_000, unit="frames"),

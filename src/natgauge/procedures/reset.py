@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import in_range, share_in
+from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Counts, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.phase1 import Phase1Settings
@@ -26,10 +28,8 @@ from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.values import in_range
 
 METRIC = "reset"
 UNIT = "ms"
@@ -51,7 +51,7 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     trial_seconds: float = field(default=12.0, metadata=ABOUT_TRIAL_SECONDS)
     before_seconds: float = field(
         default=2.0,
-        metadata=about(
+        metadata=described(
             "time for which frames are sent before the reset",
             "s",
             partial(in_range, lowest=0.1, highest=3600, unit="s"),
@@ -59,7 +59,7 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     )
     load: float = field(
         default=0.5,
-        metadata=about("rate as a share of the throughput", "share", partial(in_range, lowest=0.01, highest=1)),
+        metadata=described("rate as a share of the throughput", "share", partial(share_in, lowest=0.01, highest=1)),
     )
 
     def __post_init__(self) -> None:

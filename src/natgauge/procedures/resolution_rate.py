@@ -13,9 +13,8 @@ It is no test of RFC 8219 or RFC 9693: one rate of frames both ways, the way bac
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import get_args
 
+from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit import queues
@@ -25,9 +24,8 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE, about
+from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
 from natgauge.procedures.kit.standing_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
-from natgauge.procedures.kit.values import one_of
 from natgauge.words import TESTER, Query
 
 METRIC = "resolution-rate"
@@ -58,12 +56,14 @@ class Settings(Phase1Settings, SearchSettings):
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
     query: Query = field(
         default="aaaa",
-        metadata=about("type of record asked for: aaaa or a", check=partial(one_of, allowed=get_args(Query))),
+        metadata=described("type of record asked for", label="DNS queries of type", group="traffic"),
     )
     far_side: str = field(
-        default=TESTER, metadata=about("who answers: tester, or a real server behind the device, knot or nsd")
+        default=TESTER, metadata=described("who answers: tester, or a real server behind the device, knot or nsd")
     )
-    stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
+    stateless: bool = field(
+        default=False, metadata=described("no phase 1: for devices that keep no connections", group="traffic")
+    )
 
     def needs(self) -> frozenset[Ability]:
         """Queries, a server where one is to answer, and no state table where there is no phase 1."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import in_range
+from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
@@ -24,10 +26,8 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.values import in_range
 
 METRIC = "system-recovery"
 UNIT = "ms"
@@ -49,13 +49,13 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 
     overload: float = field(
         default=OVERLOAD,
-        metadata=about(
+        metadata=described(
             "rate of the overload, in multiples of the throughput", check=partial(in_range, lowest=1.01, highest=10)
         ),
     )
     after_seconds: float = field(
         default=2.0,
-        metadata=about(
+        metadata=described(
             "time for which the device is watched afterwards",
             "s",
             partial(in_range, lowest=0.1, highest=3600, unit="s"),

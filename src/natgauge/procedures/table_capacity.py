@@ -26,9 +26,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import share_in, whole
+from natgauge.inputs.input import described
 from natgauge.notes import Note
 from natgauge.procedures.kit import queues, validation
 from natgauge.procedures.kit.capacity_trials import LEAST_RATE, SLOWER, CapacityTrials, CollapsedError, UndecidedError
@@ -39,8 +41,7 @@ from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.results import Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
-from natgauge.procedures.kit.values import in_range, one_of, whole
+from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 
 METRIC = "table-capacity"
 UNIT = "connections"
@@ -55,7 +56,7 @@ SHORTEST_SHARE = 0.25
 #: In `shared` placement nothing waits, but the sender may be 0.2 ms late, and a batch.
 SHARED_WAIT_SECONDS = 0.001
 
-_CHECK_DROP = partial(in_range, lowest=0.01, highest=0.99)
+_CHECK_DROP = partial(share_in, lowest=0.01, highest=0.99)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,24 +75,22 @@ class Settings(validation.ValidationSettings):
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     safe_connections: int | None = field(
-        default=None, metadata=about("C0, a number of connections that surely fits", "connections")
+        default=None, metadata=described("C0, a number of connections that surely fits", "connections")
     )
     method: Method = field(
         default="quick",
-        metadata=about(
-            "how a number of connections is decided: quick or full", check=partial(one_of, allowed=get_args(Method))
-        ),
+        metadata=described("how a number of connections is decided"),
     )
     beta: float = field(
-        default=0.1, metadata=about("unacceptable drop of the rate, exponential search", "share", _CHECK_DROP)
+        default=0.1, metadata=described("unacceptable drop of the rate, exponential search", "share", _CHECK_DROP)
     )
     gamma: float = field(
-        default=0.5, metadata=about("unacceptable drop of the rate, final search", "share", _CHECK_DROP)
+        default=0.5, metadata=described("unacceptable drop of the rate, final search", "share", _CHECK_DROP)
     )
-    capacity_error: int = field(default=1, metadata=about("error of the capacity", "connections"))
+    capacity_error: int = field(default=1, metadata=described("error of the capacity", "connections"))
     rate_error: float = field(
         default=0.1,
-        metadata=about("error of the searched rates", "share", partial(in_range, lowest=0.001, highest=0.5)),
+        metadata=described("error of the searched rates", "share", partial(share_in, lowest=0.001, highest=0.5)),
     )
 
     def as_run(self) -> Settings:

@@ -16,15 +16,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from natgauge.errors import BrokenError
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
 from natgauge.measurer import Ability, TearDown
 from natgauge.notes import Note
 from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.results import Measurement
-from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat, about
+from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.procedures.kit.values import whole
 
 METRIC = "tear-down-rate"
 UNIT = "connections/s"
@@ -44,7 +45,7 @@ class Settings(Phase1Settings):
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     sample: int = field(
         default=10,
-        metadata=about(
+        metadata=described(
             "how often a full and an empty table are emptied",
             "times",
             partial(whole, lowest=LEAST_SAMPLE, highest=1000, unit="times"),

@@ -9,10 +9,10 @@ every frame of every direction came back. Binary search finds the highest r. In 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from natgauge.errors import UsageError
+from natgauge.inputs.input import described
 from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit import mlr_search, queues
 from natgauge.procedures.kit.expected import expected_rate
@@ -23,10 +23,8 @@ from natgauge.procedures.kit.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
-from natgauge.procedures.kit.values import one_of
 
 METRIC = "throughput"
 UNIT = "frames/s"
@@ -45,13 +43,11 @@ class Settings(Phase2Settings, Phase1Settings, SearchSettings):
 
     search: SearchWay = field(
         default="binary",
-        metadata=about("how to search: binary or mlrsearch", check=partial(one_of, allowed=get_args(SearchWay))),
+        metadata=described("how to search", section="Search"),
     )
     goals: mlr_search.Preset = field(
         default="rfc2544",
-        metadata=about(
-            "goals of mlrsearch: rfc2544 or ndr-pdr", check=partial(one_of, allowed=get_args(mlr_search.Preset))
-        ),
+        metadata=described("goals of mlrsearch", section="Search"),
     )
 
     def __post_init__(self) -> None:

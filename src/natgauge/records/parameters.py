@@ -190,7 +190,7 @@ def describe(name: str) -> Description:
 @cache
 def _settings() -> dict[str, Description]:
     """The procedures' own settings, as they describe themselves."""
-    every = [setting for procedure in procedures.procedures().values() for setting in procedure.parameters()]
+    every = [setting for procedure in procedures.procedures().values() for setting in procedure.inputs()]
     return {one.name: Description(one.name, one.name.replace("_", " "), one.unit) for one in every}
 
 

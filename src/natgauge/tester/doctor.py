@@ -22,9 +22,10 @@ from natgauge.duts.recipe import Recipe, available, load
 from natgauge.duts.whereabouts import Place, places
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, kernel, programs
-from natgauge.host.cpus import format_cpus, usable_cpus
+from natgauge.host.cpus import usable_cpus
 from natgauge.host.machine import memory_octets
 from natgauge.host.this_machine import ThisMachine
+from natgauge.inputs.types import format_cores
 from natgauge.labs import upkeep, xdp
 from natgauge.labs.namespaces import PREFIX, names
 from natgauge.tester.probe import CableProof, send_over_a_cable
@@ -204,12 +205,12 @@ def _clock(host: Host) -> Iterator[Finding]:
 def _cpus(_host: Host) -> Iterator[Finding]:
     cpus = usable_cpus()
     if len(cpus) > 1:
-        yield Finding("cores", "ok", f"cores {format_cpus(cpus)} can be used")
+        yield Finding("cores", "ok", f"cores {format_cores(cpus)} can be used")
     else:
         yield Finding(
             "cores",
             "warning",
-            f"only core {format_cpus(cpus)} can be used: the isolated placement needs two",
+            f"only core {format_cores(cpus)} can be used: the isolated placement needs two",
             "give the machine more cores; until then use --placement shared",
         )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError
-from natgauge.slices import LEAD_FRAMES
+from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.tester.cable import Cable, FrameKind, Share, untranslated_request
 from natgauge.trials import (

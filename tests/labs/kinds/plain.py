@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
+from natgauge.inputs.input import described
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import Device, Foreign, Ground, Kind, Link, Need, Port
 from natgauge.labs.links import MTU, Cable, End, drop_counters, make, prepare_namespace
-from natgauge.options import choice
 from natgauge.words import Placement
 
 
@@ -20,8 +20,8 @@ from natgauge.words import Placement
 class Options:
     """What may be chosen."""
 
-    hops: int = field(default=64, metadata=choice("Hop limit of the router", "N"))
-    emulated: bool = field(default=False, metadata=choice("The router is said to be emulated"))
+    hops: int = field(default=64, metadata=described("Hop limit of the router"))
+    emulated: bool = field(default=False, metadata=described("The router is said to be emulated"))
 
 
 class PlainLab:

@@ -28,10 +28,10 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
 from natgauge.bench.watch import Silent
-from natgauge.duts.fitness import Wishes
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
+from natgauge.inputs.question import Wishes
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE
 from natgauge.labs.contract import Device as LabDevice

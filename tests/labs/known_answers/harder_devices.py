@@ -135,6 +135,27 @@ class Interrupted(Changing):
             yield home.standing(measurer, tell)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Burnt(Device):
+    """A device whose core is taken again and again.
+
+    Attributes:
+        burnt_ms: for so long each time.
+        period_ms: from one time to the next.
+    """
+
+    placement: Literal["shared", "isolated"] = "isolated"
+    burnt_ms: float
+    period_ms: float
+
+    @contextmanager
+    def acting(self, home: Home, measurer: LabMeasurer) -> Iterator[Standing]:
+        """Tells nothing: the times say it."""
+        assert isinstance(home.lab, NetnsLab)
+        with burning(home.lab.device_cpus[0], self.burnt_ms, self.period_ms):
+            yield home.standing(measurer, dict)
+
+
 def _refuse_bursts(result: TrialResult) -> None:
     """Refuse a trial whose sender stood still for long: it sends the rest in bursts, which a short ring may lose."""
     counts = phase2_counts(result)[Direction.INITIATOR]

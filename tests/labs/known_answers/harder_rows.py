@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tests.labs.known_answers.devices import RECIPES, Changing, Device, Queueing, Ruled
-from tests.labs.known_answers.harder_devices import Elsewhere, FailingControls, Interrupted, Refusing
+from tests.labs.known_answers.harder_devices import Burnt, Elsewhere, FailingControls, Interrupted, Refusing
+from tests.labs.known_answers.mixed import METRIC, differing, doubt_of, upgraded
 from tests.labs.known_answers.rows import (
     POLICE_OPENING,
     POLICED_OPENING,
@@ -33,10 +34,11 @@ from tests.labs.known_answers.rows import (
 )
 
 from natgauge.facts import STALL_BOUND_SECONDS
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan, Verdict
+from natgauge.procedures.kit.delay_metrics import MOST_STALLED
 from natgauge.procedures.kit.incurable import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.queues import TRIAL_SECONDS, most_share, wait_limit
-from natgauge.procedures.kit.values import SearchError
 
 # A deep queue before the device, and a limit that nobody is told
 
@@ -310,6 +312,83 @@ NEW_CONNECTIONS = (
     ),
 )
 
+# A core that is taken while frames are timed
+
+BURNT_MS, BURNT_EVERY_MS, TIMED_SECONDS = 10, 250, 1.0
+#: Frames due while the core is taken wait for up to its end, and the slowest 0.1 % of all are among them.
+WORST_US = 1000 * (BURNT_MS - 0.001 * BURNT_EVERY_MS)
+#: A core that takes turns with nobody forwards a frame in less, in us; a stall below the bound of the watch is 2 ms.
+UNDISTURBED_US = 2000.0
+BURNT: Mapping[str, object] = {
+    "connection_rate": 20_000.0,
+    "throughput_rate": 10_000.0,
+    "trial_seconds": TIMED_SECONDS,
+    "loads": "100%",
+}
+
+
+def in_stalls(evidence: Evidence) -> str:
+    """Whether the result has the doubt that its percentiles are of frames in stalls."""
+    return "yes" if any(note.word == "frames in stalls" for note in evidence.measured.notes) else "no"
+
+
+LATE = (
+    Row(
+        "core burnt during a latency trial",
+        Burnt(
+            words=f"router, its core taken for {BURNT_MS} ms of every {BURNT_EVERY_MS} ms",
+            recipe="linux-ipv4",
+            burnt_ms=BURNT_MS,
+            period_ms=BURNT_EVERY_MS,
+        ),
+        "latency",
+        (
+            Look("doubt frames in stalls", "", in_stalls, "yes"),
+            Look(
+                "trials INVALID",
+                "",
+                trials(Verdict.INVALID),
+                float(MOST_STALLED),
+                (0.0, 5.0),
+                "above: other disturbances of the host",
+            ),
+            Look(
+                "worst case",
+                "us",
+                figure("worst_case_latency_us"),
+                WORST_US,
+                (1000.0, 5000.0),
+                "below: a burner that begins in time and ends 1 ms early; above: the host's own stalls",
+            ),
+            Look(
+                "worst case without stalls",
+                "us",
+                figure("worst_case_latency_without_stalls_us"),
+                0.0,
+                (0.0, UNDISTURBED_US),
+                "above: stalls below the bound of the watch",
+            ),
+        ),
+        BURNT,
+    ),
+)
+
+# A device that is upgraded between two repetitions
+
+UPGRADED = (
+    Row(
+        "two versions in a series",
+        Device(words="router, another version in each repetition"),
+        METRIC,
+        (
+            Look("doubt of the series", "", doubt_of(0), "mixed"),
+            Look("doubt of the later version alone", "", doubt_of(1), "none"),
+            Look("not comparable by", "", differing, "version"),
+        ),
+        whole=upgraded,
+    ),
+)
+
 # A wire: each trial's connections are new to the device
 
 
@@ -329,4 +408,6 @@ WIRE = (
     ),
 )
 
-EVERY_ROW: tuple[Row, ...] = (*ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *CONTROLS, *NEW_CONNECTIONS, *WIRE)
+EVERY_ROW: tuple[Row, ...] = (
+    *ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *CONTROLS, *NEW_CONNECTIONS, *LATE, *UPGRADED, *WIRE
+)  # fmt: skip

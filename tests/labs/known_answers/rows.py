@@ -28,13 +28,14 @@ from tests.labs.known_answers.devices import (
 )
 
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
-from natgauge.duts.fitness import Wishes
 from natgauge.facts import STALL_BOUND_SECONDS
+from natgauge.inputs.question import Wishes
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.enumeration_orders import expected_connections
 from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.procedures.kit.values import SearchError
+from natgauge.records.measurement import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,13 @@ class Evidence:
         outcome: of the last trial.
         known: what the device says of itself.
         result: of the procedure; None where a single trial was run.
+        said: the results as they were reported, where whole measurements were made.
     """
 
     outcome: TrialOutcome
     known: Known
     result: MeasurementResult | None = None
+    said: tuple[Result, ...] = ()
 
     @property
     def measured(self) -> MeasurementResult:
@@ -102,6 +105,7 @@ class Row:
         settings: of the procedure, beside what all have.
         trial: instead of a procedure.
         answer: what that trial has to be; an INVALID one where it was not asked for was disturbed.
+        whole: instead of both, makes the device and whole measurements of it, as a user asks for them.
     """
 
     name: str
@@ -111,6 +115,7 @@ class Row:
     settings: Mapping[str, object] = field(default_factory=dict)
     trial: TrialPlan | None = None
     answer: Verdict | None = None
+    whole: Callable[[], Evidence] | None = None
 
 
 # How figures are read

@@ -77,10 +77,13 @@ def run(row: Row) -> list[Finding]:
 def _once(row: Row) -> list[Finding]:
     metric = ANY_METRIC if row.trial is not None else row.metric.partition(",")[0]
     common = {} if row.trial is not None else {"repeat": 1, "invalid_repeats": INVALID_REPEATS}
-    with row.device.stand(metric, {**common, **row.settings}) as standing:
-        waited = starved.watch()
-        evidence = _measured(standing) if row.trial is None else _single(row.trial, row.answer, standing)
-        share = waited()
+    if row.whole is not None:
+        evidence, share = row.whole(), 0.0
+    else:
+        with row.device.stand(metric, {**common, **row.settings}) as standing:
+            waited = starved.watch()
+            evidence = _measured(standing) if row.trial is None else _single(row.trial, row.answer, standing)
+            share = waited()
     findings = [_finding(row, look, evidence) for look in row.looks]
     if not all(one.within for one in findings):
         figures = "; ".join(map(str, findings))

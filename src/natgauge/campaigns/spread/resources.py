@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.bench.bench import Bench
-from natgauge.bench.question import Cell, CellOptions
 from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.plan import Plan
 from natgauge.errors import UsageError
-from natgauge.host.cpus import core_groups, cpu_list, format_cpus
+from natgauge.host.cpus import core_groups
+from natgauge.inputs.question import Cell, CellOptions
+from natgauge.inputs.types import format_cores
 from natgauge.labs.contract import Lab
 from natgauge.labs.locks import Lock, check_name
 from natgauge.labs.register import kept_settings
@@ -117,7 +118,7 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
     lab = Bench(point.cell).lab
     asked = {**plan.lab, **point.values}
     places = ("cores", "sender_cores", "server_cores")
-    lists = {name: cpu_list(_text(point.cell.place.get(name))) or () for name in places}
+    lists = {name: point.cell.place.get(name) or () for name in places}
     least = len({core for cores in lists.values() for core in cores})
     # A set of cores that the plan leaves open takes one core.
     if lab.placement == "isolated":
@@ -136,10 +137,6 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
     if global_knobs or _is_there_once(point.cell, lab):
         found[MACHINE_WIDE] = 1.0
     return found
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool:
@@ -193,7 +190,7 @@ def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[O
         for group in core_groups():
             if set(group) & set(cores):
                 # No lab's name has a dot.
-                lock = Lock(f"core.{group[0]}", f"core {format_cpus(group)}")
+                lock = Lock(f"core.{group[0]}", f"core {format_cores(group)}")
                 lock.take()
                 held.callback(lock.release)
         whole = Lock("core.machine", MACHINE_WIDE)

@@ -19,7 +19,6 @@ from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
 
 from natgauge.bench.bench import check_host
-from natgauge.bench.question import Cell
 from natgauge.bench.watch import Silent, Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
 from natgauge.campaigns.cell_run import CellRun
@@ -31,6 +30,7 @@ from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.duts.recipe import digest
 from natgauge.errors import HostError, UsageError
 from natgauge.host import machine
+from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import plain
 

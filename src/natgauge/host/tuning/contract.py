@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from natgauge.errors import HostError
-from natgauge.host.cpus import parse_cpus
+from natgauge.inputs.types import parse_cores
 
 _SECONDS: Final = 20.0
 #: ethtool lies where a user's own PATH does not look.
@@ -128,7 +128,7 @@ class Machine:
 
     def cpus(self) -> tuple[int, ...]:
         """Cores that the kernel runs on now."""
-        return parse_cpus(self.text("/sys/devices/system/cpu/online") or "0")
+        return parse_cores(self.text("/sys/devices/system/cpu/online") or "0")
 
     def has_port(self, port: str) -> bool:
         """Whether there is such an interface."""

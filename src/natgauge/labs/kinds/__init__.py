@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from natgauge.errors import UsageError
+from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs.contract import Kind
 
 #: Where nothing else is asked for.
-DEFAULT: Final = "netns"
+DEFAULT: Final = DEFAULT_LAB
 
 
 def kinds() -> Mapping[str, Kind[Any]]:

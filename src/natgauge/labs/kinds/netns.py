@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from natgauge.errors import UsageError
-from natgauge.host.cpus import check_cpus, cpu_list, format_cpus, usable_cpus
+from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.inputs.input import described
+from natgauge.inputs.types import CoreList, format_cores
 from natgauge.labs.contract import Kind, Need
-from natgauge.options import choice
 
 if TYPE_CHECKING:
     from natgauge.labs.netns import NetnsLab
@@ -30,21 +30,43 @@ class Options:
 
     placement: Literal["shared", "isolated"] | None = field(
         default=None,
-        metadata=choice("Where the device works", default="shared; isolated for devices with processes of their own"),
+        metadata=described(
+            "Where the device works",
+            label="placement",
+            default="shared; isolated for devices with processes of their own",
+        ),
     )
-    cores: str | Sequence[int] | None = field(
-        default=None, metadata=choice("The device's cores, e.g. 0,2-3", "LIST", default="")
-    )
-    sender_cores: str | Sequence[int] | None = field(
-        default=None, metadata=choice("The tester's cores", "LIST", default="the least busy one")
-    )
-    server_cores: str | Sequence[int] | None = field(
+    cores: tuple[int, ...] | None = field(
         default=None,
-        metadata=choice("Cores of a real server as far side", "LIST", default="those neither sender nor device has"),
+        metadata=described(
+            "The device's cores, e.g. 0,2-3", type=CoreList(), label="device CPUs", parameter="device_cpus", moves=False
+        ),
+    )
+    sender_cores: tuple[int, ...] | None = field(
+        default=None,
+        metadata=described(
+            "The tester's cores",
+            type=CoreList(),
+            label="sender CPUs",
+            parameter="sender_cpus",
+            moves=False,
+            default="the least busy one",
+        ),
+    )
+    server_cores: tuple[int, ...] | None = field(
+        default=None,
+        metadata=described(
+            "Cores of a real server as far side",
+            type=CoreList(),
+            label="server's cores",
+            parameter="server_cpus",
+            moves=False,
+            default="those neither sender nor device has",
+        ),
     )
     ring: int | None = field(
         default=None,
-        metadata=choice("Ring before each core of an isolated device", "FRAMES", default="512"),
+        metadata=described("Ring before each core of an isolated device", "frames", default="512"),
     )
 
 
@@ -72,7 +94,7 @@ def plan(name: str, options: Options, need: Need) -> NetnsLab:
         placement=_placement(options, need),
         sender_cpus=senders,
         device_cpus=devices,
-        server_cpus=cpu_list(options.server_cores),
+        server_cpus=options.server_cores,
         ring=DEFAULT_RING if options.ring is None else options.ring,
         hosts=need.hosts,
         background=need.background,
@@ -93,7 +115,7 @@ def choose_cores(options: Options, need: Need) -> tuple[tuple[int, ...] | None, 
     Raises:
         UsageError: a list is malformed, or a core cannot be used.
     """
-    senders, devices = cpu_list(options.sender_cores), cpu_list(options.cores)
+    senders, devices = options.sender_cores, options.cores
     if _placement(options, need) == "shared":
         return (senders if senders is not None else devices), devices
     if senders is None and devices is not None:
@@ -107,9 +129,9 @@ def _refuse_other(kept: NetnsLab, options: Options, need: Need) -> None:
     """Refuse what a lab that stands already cannot give."""
     asked: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),
-        ("cores", cpu_list(options.cores), kept.device_cpus),
-        ("sender cores", cpu_list(options.sender_cores), kept.sender_cpus),
-        ("server cores", cpu_list(options.server_cores), kept.server_cpus),
+        ("cores", options.cores, kept.device_cpus),
+        ("sender cores", options.sender_cores, kept.sender_cpus),
+        ("server cores", options.server_cores, kept.server_cpus),
         ("ring", options.ring, kept.ring),
         ("families", need.families, kept.families),
         ("devices", need.devices, tuple(device.name for device in kept.devices)),
@@ -125,7 +147,7 @@ def _refuse_other(kept: NetnsLab, options: Options, need: Need) -> None:
 
 def _words(value: Any) -> str:
     if isinstance(value, tuple):
-        return format_cpus(value) if all(isinstance(one, int) for one in value) else " to ".join(value)
+        return format_cores(value) if all(isinstance(one, int) for one in value) else " to ".join(value)
     return str(value)
 
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
-from natgauge.host.cpus import cpu_list
+from natgauge.inputs.input import described
+from natgauge.inputs.types import CoreList, Text
 from natgauge.labs.contract import Kind, Need
-from natgauge.options import choice
 
 if TYPE_CHECKING:
     from natgauge.labs.remote_lab import RemoteLab
@@ -35,26 +34,44 @@ class Options:
     """
 
     ssh_host: str | None = field(
-        default=None, metadata=choice("The device's machine, as ssh takes it: root@HOST, ssh://root@HOST:PORT", "HOST")
+        default=None,
+        metadata=described(
+            "The device's machine, as ssh takes it: root@HOST, ssh://root@HOST:PORT", type=Text("HOST"), moves=False
+        ),
     )
-    ssh_config: str | None = field(default=None, metadata=choice("ssh_config to use", "FILE", default="ssh's own"))
-    ssh_netns: str | None = field(default=None, metadata=choice("Namespace from which the machine is reached", "NETNS"))
+    ssh_config: str | None = field(
+        default=None, metadata=described("ssh_config to use", type=Text("FILE"), moves=False, default="ssh's own")
+    )
+    ssh_netns: str | None = field(
+        default=None, metadata=described("Namespace from which the machine is reached", type=Text("NETNS"), moves=False)
+    )
     device_inside: str | None = field(
-        default=None, metadata=choice("The machine's interface towards the Initiator", "IFACE")
+        default=None,
+        metadata=described("The machine's interface towards the Initiator", type=Text("IFACE"), moves=False),
     )
     device_outside: str | None = field(
-        default=None, metadata=choice("The machine's interface towards the Responder", "IFACE")
+        default=None,
+        metadata=described("The machine's interface towards the Responder", type=Text("IFACE"), moves=False),
     )
     initiator_port: str | None = field(
-        default=None, metadata=choice("The tester's port on the Initiator's side", "IFACE")
+        default=None, metadata=described("The tester's port on the Initiator's side", type=Text("IFACE"), moves=False)
     )
-    initiator_netns: str | None = field(default=None, metadata=choice("Namespace that holds the port", "NETNS"))
+    initiator_netns: str | None = field(
+        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+    )
     responder_port: str | None = field(
-        default=None, metadata=choice("The tester's port on the Responder's side", "IFACE")
+        default=None, metadata=described("The tester's port on the Responder's side", type=Text("IFACE"), moves=False)
     )
-    responder_netns: str | None = field(default=None, metadata=choice("Namespace that holds the port", "NETNS"))
-    sender_cores: str | Sequence[int] | None = field(default=None, metadata=choice("The tester's cores", "LIST"))
-    allow_addresses: bool = field(default=False, metadata=choice("The ports may carry IP addresses"))
+    responder_netns: str | None = field(
+        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+    )
+    sender_cores: tuple[int, ...] | None = field(
+        default=None,
+        metadata=described(
+            "The tester's cores", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+        ),
+    )
+    allow_addresses: bool = field(default=False, metadata=described("The ports may carry IP addresses"))
 
 
 def plan(name: str, options: Options, need: Need) -> RemoteLab:
@@ -87,7 +104,7 @@ def plan(name: str, options: Options, need: Need) -> RemoteLab:
         host=Host(told["ssh_host"], options.ssh_config, options.ssh_netns).checked(),
         interfaces=(told["device_inside"], told["device_outside"]),
         ports=((told["initiator_port"], options.initiator_netns), (told["responder_port"], options.responder_netns)),
-        sender_cpus=cpu_list(options.sender_cores),
+        sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
     )
 

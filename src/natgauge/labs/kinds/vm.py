@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from natgauge.host.cpus import cpu_list
+from natgauge.inputs.input import described
+from natgauge.inputs.types import CoreList
 from natgauge.labs.contract import Kind, Need
-from natgauge.options import choice
 
 if TYPE_CHECKING:
     from natgauge.labs.guest.lab import GuestLab
@@ -26,12 +25,22 @@ class Options:
         sender_cores: the tester's; None = the first usable one.
     """
 
-    guest_cores: int = field(default=1, metadata=choice("The guest's processors", "N"))
-    guest_memory: int = field(default=1024, metadata=choice("The guest's memory in MiB", "MIB"))
-    guest_accelerator: Literal["kvm", "tcg"] | None = field(
-        default=None, metadata=choice("What plays the guest's processors", default="kvm where it works")
+    guest_cores: int = field(default=1, metadata=described("Processors of the guest", label="processors of the guest"))
+    guest_memory: int = field(
+        default=1024, metadata=described("Memory of the guest in MiB", "MiB", label="memory of the guest")
     )
-    sender_cores: str | Sequence[int] | None = field(default=None, metadata=choice("The tester's cores", "LIST"))
+    guest_accelerator: Literal["kvm", "tcg"] | None = field(
+        default=None,
+        metadata=described(
+            "What plays the guest's processors", label="accelerator of the guest", default="kvm where it works"
+        ),
+    )
+    sender_cores: tuple[int, ...] | None = field(
+        default=None,
+        metadata=described(
+            "The tester's cores", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+        ),
+    )
 
 
 def plan(name: str, options: Options, need: Need) -> GuestLab:
@@ -49,7 +58,7 @@ def plan(name: str, options: Options, need: Need) -> GuestLab:
         need,
         shape=Shape(options.guest_cores, options.guest_memory),
         accelerator=options.guest_accelerator,
-        sender_cpus=cpu_list(options.sender_cores),
+        sender_cpus=options.sender_cores,
     )
 
 

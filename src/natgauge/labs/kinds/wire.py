@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import UsageError
-from natgauge.host.cpus import cpu_list
+from natgauge.inputs.checks import in_range
+from natgauge.inputs.input import described
+from natgauge.inputs.types import CoreList, Text
 from natgauge.labs.contract import Addresses, Foreign, FreshTrials, Kind, Need, Port
-from natgauge.options import choice
 from natgauge.words import Family
 
 if TYPE_CHECKING:
@@ -43,29 +44,64 @@ class Options:
     """
 
     initiator_port: str | None = field(
-        default=None, metadata=choice("The tester's port on the Initiator's side", "IFACE")
+        default=None, metadata=described("The tester's port on the Initiator's side", type=Text("IFACE"), moves=False)
     )
-    initiator_gateway: str | None = field(default=None, metadata=choice("The device on that link", "MAC|IP"))
-    initiator_netns: str | None = field(default=None, metadata=choice("Namespace that holds the port", "NETNS"))
+    initiator_gateway: str | None = field(
+        default=None, metadata=described("The device on that link", type=Text("MAC|IP"), moves=False)
+    )
+    initiator_netns: str | None = field(
+        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+    )
     responder_port: str | None = field(
-        default=None, metadata=choice("The tester's port on the Responder's side", "IFACE")
+        default=None, metadata=described("The tester's port on the Responder's side", type=Text("IFACE"), moves=False)
     )
-    responder_gateway: str | None = field(default=None, metadata=choice("The device on that link", "MAC|IP"))
-    responder_netns: str | None = field(default=None, metadata=choice("Namespace that holds the port", "NETNS"))
-    sender_cores: str | Sequence[int] | None = field(default=None, metadata=choice("The tester's cores", "LIST"))
-    allow_addresses: bool = field(default=False, metadata=choice("The ports may carry IP addresses"))
-    pool: str | None = field(default=None, metadata=choice("The device's outside addresses", "A-B"))
+    responder_gateway: str | None = field(
+        default=None, metadata=described("The device on that link", type=Text("MAC|IP"), moves=False)
+    )
+    responder_netns: str | None = field(
+        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+    )
+    sender_cores: tuple[int, ...] | None = field(
+        default=None,
+        metadata=described(
+            "The tester's cores", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+        ),
+    )
+    allow_addresses: bool = field(default=False, metadata=described("The ports may carry IP addresses"))
+    pool: str | None = field(
+        default=None, metadata=described("The device's outside addresses", type=Text("A-B"), moves=False)
+    )
     device_timeout: int | None = field(
-        default=None, metadata=choice("Seconds after which the device has forgotten a UDP connection", "S")
+        default=None,
+        metadata=described(
+            "Seconds after which the device has forgotten a UDP connection",
+            "s",
+            partial(in_range, lowest=1, highest=LONGEST_TIMEOUT, unit="s"),
+            label="time-out of the device",
+            moves=False,
+        ),
     )
     fresh_trials: FreshTrials = field(
-        default="new-tuples", metadata=choice("How a trial avoids connections of earlier ones")
+        default="new-tuples",
+        metadata=described("How a trial avoids connections of earlier ones", label="new connections of each trial"),
     )
     empty_command: str | None = field(
-        default=None, metadata=choice("Shell command on this host that empties the device's table", "CMD")
+        default=None,
+        metadata=described(
+            "Shell command on this host that empties the device's table",
+            type=Text("CMD"),
+            label="command that empties the device",
+            moves=False,
+        ),
     )
     count_command: str | None = field(
-        default=None, metadata=choice("Shell command on this host that prints its number of connections", "CMD")
+        default=None,
+        metadata=described(
+            "Shell command on this host that prints its number of connections",
+            type=Text("CMD"),
+            label="command that counts its connections",
+            moves=False,
+        ),
     )
 
 
@@ -83,7 +119,7 @@ def plan(name: str, options: Options, need: Need) -> WireLab:
         _port("responder", options.responder_port, options.responder_gateway, options.responder_netns),
         name=name,
         families=need.families,
-        sender_cpus=cpu_list(options.sender_cores),
+        sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
         pool=None if options.pool is None else _pool(options.pool, need.families[1]),
         foreign=_foreign(options),
@@ -91,12 +127,6 @@ def plan(name: str, options: Options, need: Need) -> WireLab:
 
 
 def _foreign(options: Options) -> Foreign:
-    timeout = options.device_timeout
-    if timeout is not None and not 1 <= timeout <= LONGEST_TIMEOUT:
-        raise UsageError(f"device timeout: {timeout} is outside of 1 to {LONGEST_TIMEOUT} s")
-    ways = get_args(FreshTrials)
-    if options.fresh_trials not in ways:
-        raise UsageError(f"fresh trials: {options.fresh_trials!r} is unknown; choose one of {', '.join(ways)}")
     for name, command in (("empty", options.empty_command), ("count", options.count_command)):
         if command is not None and not command.strip():
             raise UsageError(f"{name} command: is empty; name a shell command, or leave it out")
@@ -106,7 +136,7 @@ def _foreign(options: Options) -> Foreign:
             "it out"
         )
     return Foreign(
-        timeout=timeout,
+        timeout=options.device_timeout,
         fresh_trials=options.fresh_trials,
         empty_command=options.empty_command,
         count_command=options.count_command,

@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.ended_early import GoneError
@@ -37,7 +38,6 @@ from natgauge.procedures.kit.nearing import Nearing
 from natgauge.procedures.kit.rare_loss import rare_loss_note
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
-from natgauge.procedures.kit.values import SearchError
 
 #: A result nearer to the tester's own highest rate than this share of it speaks of the tester.
 TESTER_SHARE = 0.9

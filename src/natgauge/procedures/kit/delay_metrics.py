@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
 from natgauge.errors import BrokenError
+from natgauge.inputs.input import described
+from natgauge.inputs.types import Shares, shares
 from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, Direction, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.delay_statistics import BUCKET_WIDTH, without_slowest
@@ -27,11 +29,9 @@ from natgauge.procedures.kit.phase1 import Phase1Settings
 from natgauge.procedures.kit.phase2 import Phase2Settings
 from natgauge.procedures.kit.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import about
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.procedures.kit.values import shares
 
 UNIT = "us"
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
@@ -50,7 +50,7 @@ def _check_loads(name: str, text: str) -> None:
 
 
 #: For metrics with another default.
-ABOUT_LOADS: Final = about("shares of the throughput, such as 100%,50%,10%", check=_check_loads)
+ABOUT_LOADS: Final = described("shares of the throughput, such as 100%,50%,10%", check=_check_loads, type=Shares())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +209,17 @@ class _TimedTrials(Standing[DelaySettingsT]):
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
         """As others; INVALID where frames that were due in stalls moved a percentile."""
         outcome = super().trial(load, plan, bounds)
+        judged = self.judged(outcome)
+        if judged is not outcome:
+            self._stalled.append(_Stalled(_stalled_share(outcome), outcome, judged))
+        return judged
+
+    def judged(self, outcome: TrialOutcome) -> TrialOutcome:
+        """INVALID where frames that were due in stalls moved a percentile."""
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or not self.timing.moved(outcome):
             return outcome
-        share = _stalled_share(outcome)
-        reason = f"{_told(share)} of the timed frames were due while a core stood still"
-        judged = replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
-        self._stalled.append(_Stalled(share, outcome, judged))
-        return judged
+        reason = f"{_told(_stalled_share(outcome))} of the timed frames were due while a core stood still"
+        return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
 
     def is_enough(self, outcome: TrialOutcome) -> bool:
         """As others; and after `MOST_STALLED` repeats of trials whose percentiles stalls moved."""

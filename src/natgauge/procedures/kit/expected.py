@@ -12,9 +12,9 @@ from typing import Final
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
+from natgauge.paired.slices import LEAD_FRAMES, LEAST_FRAMES, CostPlan, connections_of_block
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.slices import LEAD_FRAMES, LEAST_FRAMES, CostPlan, connections_of_block
 from natgauge.words import Quantity
 
 #: No more connections than these are opened for it: with more of them the device may be slower.

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.errors import UsageError
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.queues import TRIAL_SECONDS
 from natgauge.procedures.kit.results import Measurement
-from natgauge.procedures.kit.values import SearchError
 
 #: The lag may be no more than this share of the error that was asked for.
 ERROR_SHARE: Final = 0.1

@@ -15,6 +15,9 @@ from functools import partial
 from typing import Any
 
 from natgauge import procedures
+from natgauge.inputs.checks import positive
+from natgauge.inputs.input import described
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import FULL
@@ -23,8 +26,7 @@ from natgauge.procedures.kit.inner import inner, measure_first
 from natgauge.procedures.kit.lateness import ShortTrialsError
 from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import TrialSettings, about
-from natgauge.procedures.kit.values import SearchError, positive
+from natgauge.procedures.kit.settings import TrialSettings
 
 #: The metric that a safe phase 1 is a share of.
 CONNECTION_RATE = "connection-rate"
@@ -49,10 +51,12 @@ class Phase1Settings(TrialSettings):
 
     connection_rate: float | None = field(
         default=None,
-        metadata=about(
+        metadata=described(
             "connection rate of the device, measured first when not given",
             "connections/s",
             partial(positive, unit="connections/s"),
+            # It only makes phase 1 slow enough.
+            moves=False,
         ),
     )
 

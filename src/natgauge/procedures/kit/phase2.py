@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from natgauge.errors import UsageError
+from natgauge.inputs.checks import in_range, share_in
+from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.settings import TrialSettings, about
-from natgauge.procedures.kit.values import in_range, one_of
+from natgauge.procedures.kit.settings import TrialSettings
 
 Directions = Literal["both", "up", "down"]
 #: What of `ReadingOrder` may be chosen; "once" belongs to validation.
@@ -22,7 +23,7 @@ RFC_TRIAL_SECONDS = 60.0
 LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 #: For metrics with another default.
-ABOUT_TRIAL_SECONDS: Final = about(
+ABOUT_TRIAL_SECONDS: Final = described(
     "length of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
 )
 
@@ -44,22 +45,24 @@ class Phase2Settings(TrialSettings):
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
     directions: Directions = field(
         default="both",
-        metadata=about("who sends in phase 2: both, up or down", check=partial(one_of, allowed=get_args(Directions))),
+        metadata=described(
+            "who sends in phase 2: both, up (Initiator only) or down", group="traffic", also=("--direction",)
+        ),
     )
     reading_order: Reading = field(
         default="pseudorandom",
-        metadata=about(
-            "order in which the Responder reads its state table: pseudorandom or increasing",
-            check=partial(one_of, allowed=get_args(Reading)),
-        ),
+        metadata=described("order in which the Responder reads its state table", group="traffic"),
     )
-    stateless: bool = field(default=False, metadata=about("no phase 1: for devices that keep no connections"))
+    stateless: bool = field(
+        default=False, metadata=described("no phase 1: for devices that keep no connections", group="traffic")
+    )
     foreground_share: float = field(
         default=1.0,
-        metadata=about(
+        metadata=described(
             "share of frames under test; the others are native IPv6",
             "share",
-            partial(in_range, lowest=LEAST_FOREGROUND, highest=1),
+            partial(share_in, lowest=LEAST_FOREGROUND, highest=1),
+            group="traffic",
         ),
     )
 

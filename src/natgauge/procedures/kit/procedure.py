@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, get_args
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import one_of, spoken
+from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Observer, ignore
@@ -18,31 +20,12 @@ from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
 from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner, unheard
-from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, read_texts
+from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
-from natgauge.procedures.kit.values import one_of, spoken
 from natgauge.words import Order, Placement
 
 #: Which of two values a user would rather have.
 Better = Literal["higher", "lower"]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One setting as the user sees it; `default` is None and `required` True where one must be given."""
-
-    name: str
-    kind: str
-    help: str
-    unit: str
-    default: Any
-    required: bool
-
-    @property
-    def read_as(self) -> type:
-        """A number or a truth value where the field is one; anything else is text that the procedure reads itself."""
-        words = self.kind.replace("|", " ").split()
-        return next((found for found in (bool, int, float) if found.__name__ in words), str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +55,14 @@ class Procedure(Generic[SettingsT]):
     better: Better | None = None
     traffic: Mapping[str, object] = field(default_factory=dict)
 
-    def parameters(self) -> tuple[Parameter, ...]:
+    def inputs(self) -> tuple[Input, ...]:
         """Every setting, in order."""
-        return tuple(_parameter(item) for item in dataclasses.fields(self.settings))
+        return inputs_of(self.settings)
+
+    def own_inputs(self) -> tuple[Input, ...]:
+        """The settings that the user gives as the metric's own, those of its own class first."""
+        known = {one.name: one for one in self.inputs() if one.name not in DECIDED_ELSEWHERE}
+        return tuple(known[name] for name in own_first(self.settings) if name in known)
 
     def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its name
         self,
@@ -86,10 +74,10 @@ class Procedure(Generic[SettingsT]):
         order: Order,
         four_tuples: int,
     ) -> SettingsT:
-        """The settings from what was asked for, texts read, and from the profile where nothing was.
+        """The settings from what was asked for, and from the profile where nothing was.
 
         Args:
-            asked: the metric's own settings by name; texts as on the command line where they stand for something else.
+            asked: the metric's own settings by name.
             connections: N, 1 to 2**31.
             placement: where the device's work is done.
             own_processes: whether the device works in processes of its own.
@@ -99,18 +87,29 @@ class Procedure(Generic[SettingsT]):
         Raises:
             UsageError: the metric has no such setting, or its value is refused.
         """
-        names = {item.name for item in dataclasses.fields(self.settings)}
-        for name in asked:
-            if name not in names - DECIDED_ELSEWHERE:
-                raise UsageError(f"{spoken(name)}: the metric {self.metric} has no such setting; leave it out")
-        values = self.with_profile(read_texts(asked))
-        if "four_tuples" in names:
+        values = self.with_profile(self.taken(asked))
+        if "four_tuples" in {item.name for item in dataclasses.fields(self.settings)}:
             values["four_tuples"] = four_tuples
         if "most_seconds" not in asked:
             values |= self._more_time(values)
         return self.settings(
             connections=connections, placement=placement, own_processes=own_processes, order=order, **values
         )
+
+    def taken(self, asked: Mapping[str, object]) -> dict[str, Any]:
+        """The metric's own settings, each as a value of its type.
+
+        Args:
+            asked: by name; values of the type, or what stands for them in plans and Python, such as "1%".
+
+        Raises:
+            UsageError: the metric has no such setting, or its value is refused.
+        """
+        known = {one.name: one for one in self.own_inputs()}
+        for name in asked:
+            if name not in known:
+                raise UsageError(f"{spoken(name)}: the metric {self.metric} has no such setting; leave it out")
+        return {name: None if value is None else known[name].take(value) for name, value in asked.items()}
 
     def _more_time(self, values: Mapping[str, Any]) -> dict[str, float]:
         """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
@@ -243,15 +242,3 @@ class Procedure(Generic[SettingsT]):
 def _with_notes(found: Measurement, notes: Iterable[Note]) -> Measurement:
     """The repetition with these notes before its own, each once."""
     return dataclasses.replace(found, notes=tuple(dict.fromkeys([*notes, *found.notes])))
-
-
-def _parameter(item: dataclasses.Field[Any]) -> Parameter:
-    required = item.default is dataclasses.MISSING
-    return Parameter(
-        name=item.name,
-        kind=str(item.type),
-        help=item.metadata.get("help", ""),
-        unit=item.metadata.get("unit", ""),
-        default=None if required else item.default,
-        required=required,
-    )

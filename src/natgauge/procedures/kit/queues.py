@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.values import SearchError
 
 SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from natgauge.errors import BrokenError
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
+from natgauge.inputs.types import SearchError
 from natgauge.measurer import Measurer
 from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.binary_search import NEAR, SearchPlan
-from natgauge.procedures.kit.settings import TrialSettings, about
-from natgauge.procedures.kit.values import SearchError, whole
+from natgauge.procedures.kit.settings import TrialSettings
 
 #: A repetition starts this far below the answer of the one before and first steps up this much; the bounds that come
 #: of it are tried as any others.
@@ -38,15 +40,19 @@ class SearchSettings(TrialSettings):
     """
 
     error: SearchError = field(
-        default=SearchError(share=0.01), metadata=about("error of the search, such as 1% or 1000 (frames/s)")
+        default=SearchError(share=0.01),
+        metadata=described("error of the search, such as 1% or 1000 (frames/s)", section="Search"),
     )
     loss_verifications: int = field(
         default=0,
-        metadata=about(
-            "repeats of a FAIL before it is believed", "trials", partial(whole, lowest=0, highest=100, unit="trials")
+        metadata=described(
+            "repeats of a FAIL before it is believed",
+            "trials",
+            partial(whole, lowest=0, highest=100, unit="trials"),
+            section="Search",
         ),
     )
-    confirm: bool = field(default=True, metadata=about("try both final bounds again"))
+    confirm: bool = field(default=True, metadata=described("try both final bounds again", section="Search"))
 
     @property
     def lag_share(self) -> float:

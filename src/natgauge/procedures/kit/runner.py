@@ -18,6 +18,11 @@ def unheard(_number: int) -> None:
     """Nobody wants to know that a repetition begins."""
 
 
+def as_measured(outcome: TrialOutcome) -> TrialOutcome:
+    """The outcome of a trial for which the procedure has no rules of its own."""
+    return outcome
+
+
 @dataclass(slots=True)
 class TrialRunner:
     """Hands trials to the measurer and events to the observer.
@@ -56,8 +61,23 @@ class TrialRunner:
         self.repetition = number
         self.begins(number)
 
-    def run(self, plan: TrialPlan, load: float, bounds: Bounds) -> TrialOutcome:
+    def run(
+        self,
+        plan: TrialPlan,
+        load: float,
+        bounds: Bounds,
+        judged: Callable[[TrialOutcome], TrialOutcome] = as_measured,
+    ) -> TrialOutcome:
         """Run one trial.
+
+        Args:
+            plan: of the trial.
+            load: what the trial is about.
+            bounds: of the search.
+            judged: the outcome by the procedure's own rules, which the observer is shown.
+
+        Returns:
+            The outcome as the measurer judged it.
 
         Raises:
             BrokenError: the device's own count contradicts the traffic.
@@ -75,7 +95,7 @@ class TrialRunner:
         outcome = self.measurer.measure(plan)
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
-        self.observe(self._event(plan, load, bounds, outcome))
+        self.observe(self._event(plan, load, bounds, judged(outcome)))
         refuse_contradiction(self.metric, plan, outcome)
         return outcome
 

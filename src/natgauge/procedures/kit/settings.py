@@ -11,22 +11,20 @@ order from the last group named to the first.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, Final, Literal, Self
 
-from natgauge.errors import UsageError
+from natgauge.inputs.checks import in_range, one_of, positive, share_in, whole
+from natgauge.inputs.input import check_all, described
+from natgauge.inputs.types import Repetitions, SearchError, SecondsOrNoEnd
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.profiles import Profile
-from natgauge.procedures.kit.values import SearchError, in_range, one_of, positive, spoken, whole
 from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Order, Placement, Query
 
 #: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
 Repeat = int | Literal["auto"]
-#: Refuses a value of the setting of this name, or does nothing.
-Check = Callable[[str, Any], None]
 
 #: Settings that traffic and lab decide; nobody gives them as a metric's own.
 DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "own_processes", "order", "four_tuples"})
@@ -39,17 +37,6 @@ MOST_SECONDS = 600.0
 LONGEST_SETTLE_SECONDS = 600.0
 #: A per-frame limit longer than this is no limit: the receivers close before.
 LONGEST_TIMEOUT_SECONDS = 60.0
-
-
-def about(text: str, unit: str = "", check: Check | None = None) -> dict[str, Any]:
-    """What there is to know of a setting; kept in its field's metadata.
-
-    Args:
-        text: for the user.
-        unit: of its value.
-        check: is asked about every value but a None that is the default.
-    """
-    return {"help": text, "unit": unit, "check": check}
 
 
 def _check_repeat(name: str, value: Repeat) -> None:
@@ -70,11 +57,21 @@ def _check_most(name: str, seconds: float | None) -> None:
 
 
 #: For metrics with another default.
-ABOUT_REPEAT: Final = about("repetitions of the whole measurement, or auto", "repetitions", _check_repeat)
-ABOUT_LOSS_TOLERANCE: Final = about(
-    "share of frames a passing trial may lose", "share", partial(in_range, lowest=0.0, highest=0.5)
+ABOUT_REPEAT: Final = described(
+    "repetitions of the whole measurement, or auto", "repetitions", _check_repeat, type=Repetitions(),
+    # They make a figure surer, not larger.
+    label="repetitions asked for", moves=False,
+)  # fmt: skip
+ABOUT_LOSS_TOLERANCE: Final = described(
+    "share of frames a passing trial may lose", "share", partial(share_in, lowest=0.0, highest=0.5)
 )
-ABOUT_FRAME_TIMEOUT: Final = about("a frame later than this counts as lost", "s", _check_timeout)
+ABOUT_FRAME_TIMEOUT: Final = described(
+    "a frame later than this counts as lost",
+    "s",
+    _check_timeout,
+    label="frame time limit",
+    also=("--frame-timeout",),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,41 +95,49 @@ class TrialSettings:
     """
 
     connections: int = field(
-        metadata=about("number of connections, N", "connections", partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS))
-    )
-    placement: Placement = field(
-        metadata=about(
-            "where the device's work is done: shared, isolated or external",
-            check=partial(one_of, allowed=get_args(Placement)),
+        metadata=described(
+            "number of connections, N",
+            "connections",
+            partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS),
+            group="traffic",
         )
     )
-    own_processes: bool = field(default=False, metadata=about("whether the device works in processes of its own"))
+    placement: Placement = field(metadata=described("where the device's work is done", group="place"))
+    own_processes: bool = field(
+        default=False,
+        metadata=described(
+            "whether the device works in processes of its own", label="processes of its own", group="device"
+        ),
+    )
     order: Order = field(
         default="permutation",
-        metadata=about(
-            "order in which phase 1 enumerates the four tuples", check=partial(one_of, allowed=get_args(Order))
+        metadata=described(
+            "order in which phase 1 enumerates the four tuples", label="order of four tuples", group="traffic"
         ),
     )
     repeat: Repeat = field(default=3, metadata=ABOUT_REPEAT)
     profile: Profile = field(
         default="default",
-        metadata=about(
-            "set of defaults: default, quick, standard or rfc", check=partial(one_of, allowed=get_args(Profile))
+        metadata=described(
+            # A profile's defaults are compared one by one.
+            "set of defaults for the other settings",
+            moves=False,
         ),
     )
     loss_tolerance: float = field(default=0.0, metadata=ABOUT_LOSS_TOLERANCE)
     frame_timeout_seconds: float | None = field(default=None, metadata=ABOUT_FRAME_TIMEOUT)
     invalid_repeats: int = field(
         default=10,
-        metadata=about(
+        metadata=described(
             "repeats of an INVALID trial before its load is given up",
             "trials",
             partial(whole, lowest=0, highest=1000, unit="trials"),
+            section="Search",
         ),
     )
     settle_seconds: float = field(
         default=0.0,
-        metadata=about(
+        metadata=described(
             "the device is left alone for so long before each trial",
             "s",
             partial(in_range, lowest=0.0, highest=LONGEST_SETTLE_SECONDS, unit="s"),
@@ -141,16 +146,20 @@ class TrialSettings:
 
     most_seconds: float | None = field(
         default=MOST_SECONDS,
-        metadata=about("longest time of the measurement, which then tells what it has; 0 = no end", "s", _check_most),
+        metadata=described(
+            "longest time of the measurement, which then tells what it has; 0 = no end",
+            "s",
+            _check_most,
+            # The result says so where the time was used up.
+            type=SecondsOrNoEnd(),
+            label="longest time",
+            moves=False,
+        ),
     )
 
     def __post_init__(self) -> None:
         """Refuse every value that its field's check refuses; a metric adds what contradicts itself."""
-        for item in dataclasses.fields(self):
-            check: Check | None = item.metadata.get("check")
-            value = getattr(self, item.name)
-            if check is not None and not (value is None and item.default is None):
-                check(spoken(item.name), value)
+        check_all(self)
 
     @property
     def most_repetitions(self) -> int:
@@ -227,22 +236,3 @@ class TrialSettings:
         # It is told of the device, where it is so.
         del values["own_processes"]
         return {name: str(value) if isinstance(value, SearchError) else value for name, value in values.items()}
-
-
-def read_texts(values: Mapping[str, object]) -> dict[str, object]:
-    """Settings as the command line gives them, with texts read that stand for something else.
-
-    Raises:
-        UsageError: a text cannot be read.
-    """
-    read = dict(values)
-    if isinstance(error := read.get("error"), str):
-        read["error"] = SearchError.parse(error)
-    if read.get("most_seconds") == 0:
-        read["most_seconds"] = None
-    repeat = read.get("repeat")
-    if isinstance(repeat, str) and repeat != "auto":
-        if not repeat.strip().lstrip("-").isdigit():
-            raise UsageError(f"repeat: {repeat!r} is neither a number nor auto")
-        read["repeat"] = int(repeat)
-    return read

@@ -59,10 +59,14 @@ class Standing(Repetitions[Phase1T]):
             NatgaugeError: the trial could not be run at all.
         """
         slowed = replace(plan, phase1_rate=min(plan.phase1_rate, self.preparation.rate))
-        told = self.runner.run(slowed, load, bounds)
+        told = self.runner.run(slowed, load, bounds, self.judged)
         outcome = self.preparation.judge(told)
         if self.preparation.hopeless:
             raise BrokenError(f"{self.runner.metric}: phase 1 could not establish the connections: {told.reason}")
+        return outcome
+
+    def judged(self, outcome: TrialOutcome) -> TrialOutcome:
+        """The outcome by the metric's own rules."""
         return outcome
 
     def at(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome | None:

@@ -8,15 +8,17 @@ from functools import partial
 from typing import Any
 
 from natgauge.errors import BrokenError
+from natgauge.inputs.checks import positive
+from natgauge.inputs.input import described
+from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit import lateness
 from natgauge.procedures.kit.inner import LITERAL, measure_first
 from natgauge.procedures.kit.profiles import COMMON
 from natgauge.procedures.kit.results import MeasurementResult
-from natgauge.procedures.kit.settings import TrialSettings, about
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.procedures.kit.values import SearchError, positive
 
 #: The search for the throughput that the rates are shares of: finer than any share that is asked for.
 THROUGHPUT_ERROR = SearchError(share=0.02)
@@ -33,7 +35,7 @@ class ThroughputShareSettings(TrialSettings):
 
     throughput_rate: float | None = field(
         default=None,
-        metadata=about(
+        metadata=described(
             "throughput of the device, measured first when not given", "frames/s", partial(positive, unit="frames/s")
         ),
     )

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
+from natgauge.inputs.checks import positive, share_in
+from natgauge.inputs.input import described
 from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS
-from natgauge.procedures.kit.settings import TrialSettings, about
-from natgauge.procedures.kit.values import in_range, positive
+from natgauge.procedures.kit.settings import TrialSettings
 
 Cause = Literal["R too high", "r too high", "table full", "unknown"]
 
@@ -57,15 +58,15 @@ class ValidationSettings(TrialSettings):
 
     alpha: float = field(
         default=0.8,
-        metadata=about(
+        metadata=described(
             "rate of asking as a share of the rate of establishing",
             "share",
-            partial(in_range, lowest=0.01, highest=1),
+            partial(share_in, lowest=0.01, highest=1),
         ),
     )
     download_rate: float | None = field(
         default=None,
-        metadata=about(
+        metadata=described(
             "throughput from the Responder; asking stays at half of it",
             "frames/s",
             partial(positive, unit="frames/s"),

@@ -54,10 +54,10 @@ def _options(result: Result) -> Iterator[str]:
     known = procedures.procedures().get(result.metric)
     if known is None:
         return
-    usual = {setting.name: setting.default for setting in known.parameters()} | known.with_profile({})
+    usual = {setting.name: setting.default for setting in known.inputs()} | known.with_profile({})
     # The time follows from other settings unless it is told.
     usual.pop("most_seconds", None)
-    for setting in known.parameters():
+    for setting in known.inputs():
         value = result.parameters.settings.get(setting.name)
         if setting.name not in _WRITTEN_OUT and value != usual.get(setting.name):
             yield from _told(setting.name.replace("_", "-"), value)

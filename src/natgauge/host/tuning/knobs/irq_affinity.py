@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from natgauge.host.cpus import parse_cpus
 from natgauge.host.tuning.contract import Found, Machine
+from natgauge.inputs.types import parse_cores
 
 
 class IrqAffinity:
@@ -59,7 +59,7 @@ def _near(machine: Machine, port: str) -> Sequence[int]:
     """Online cores of the port's own memory node; all where that is not known."""
     online = machine.cpus()
     local = machine.text(f"/sys/class/net/{port}/device/local_cpulist")
-    near = [cpu for cpu in parse_cpus(local) if cpu in online] if local else []
+    near = [cpu for cpu in parse_cores(local) if cpu in online] if local else []
     return near or online
 
 

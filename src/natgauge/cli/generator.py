@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the command line, made of the descriptions of inputs: a new input needs no edit here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import click
+import cloup
+from click.shell_completion import CompletionItem
+
+from natgauge.cli.names import LAB, known_names
+from natgauge.inputs import types
+from natgauge.inputs.checks import spoken
+from natgauge.inputs.input import Input
+from natgauge.inputs.types import Flag
+
+
+class ValueType(click.ParamType[Any]):
+    """The type of a value that is read as inputs of that type are, such as a list of cores."""
+
+    name = "value"
+
+    def __init__(self, read: types.InputType) -> None:
+        """Take the type."""
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, _ctx: click.Context | None) -> Any:
+        """Read a text.
+
+        Raises:
+            UsageError: it is no such value.
+        """
+        name = spoken(param.name or "") if param is not None else ""
+        return self._read.read(name, value) if isinstance(value, str) else value
+
+
+CORES: Final = ValueType(types.CoreList())
+SHARE: Final = ValueType(types.Share())
+
+
+class InputType(click.ParamType[Any]):
+    """The type of an option that is an input."""
+
+    name = "input"
+
+    def __init__(self, described: Input) -> None:
+        """Take the description."""
+        self.input = described
+
+    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> Any:
+        """Read a text.
+
+        Raises:
+            UsageError: it is no value of the input.
+        """
+        return self.input.read(value) if isinstance(value, str) else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The words that fit, or the names that are known."""
+        known = self.input.type
+        if known.names == "labs":
+            return LAB.shell_complete(ctx, param, incomplete)
+        words = known.words
+        if known.names == "kinds":
+            from natgauge.labs.kinds import kinds
+
+            words = tuple(kinds())
+        return known_names(lambda: words, incomplete)
+
+
+#: One switch turns a flag on; one that is on by default has a second switch, which turns it off.
+_OFF: Final = "--no-"
+
+
+def option(described: Input) -> cloup.Option:
+    """The option of an input; its value is None where it was not given."""
+    text = described.help[:1].upper() + described.help[1:]
+    help_text = f"{text}." + (f"  [default: {described.default_shown}]" if described.default_shown else "")
+    if isinstance(described.type, Flag):
+        both = f"{described.option}/{described.option.replace('--', _OFF, 1)}"
+        names = [both if described.default else described.option, described.name]
+        return cloup.Option(names, is_flag=True, default=None, help=help_text)
+    return cloup.Option(
+        [described.option, *described.also, described.name],
+        type=InputType(described),
+        metavar=described.type.metavar,
+        help=help_text,
+    )
+
+
+def words(described: Input, value: Any) -> list[str]:
+    """The words of a command line that give the input this value; none for a flag that is off by default."""
+    if isinstance(described.type, Flag):
+        if value:
+            return [described.option]
+        return [described.option.replace("--", _OFF, 1)] if described.default else []
+    return [described.option, described.type.write(value)]
+
+
+def only_in(described: Input, kinds: Iterable[str]) -> Input:
+    """The description with the kinds of labs that have the input in its help."""
+    return dataclasses.replace(described, help=f"{described.help} ({', '.join(kinds)})")
+
+
+def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parameter]:
+    """The options of a command under their headings, in order.
+
+    Args:
+        sections: the options by heading; one without options is left out.
+    """
+    found: list[click.Parameter] = []
+    for title, options in sections.items():
+        group = cloup.OptionGroup(title)
+        for each in options:
+            each.group = group  # type: ignore[attr-defined] # an attribute that cloup gives its options
+            found.append(each)
+    return found
+
+
+def results_option() -> cloup.Option:
+    """The folder of results."""
+    from pathlib import Path
+
+    return cloup.Option(
+        ["--results"], type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder."
+    )
+
+
+def json_option() -> cloup.Option:
+    """One JSON object in place of text."""
+    return cloup.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object on standard output.")

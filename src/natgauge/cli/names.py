@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of parameters that are names: any text, of which a shell completes what is known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem
+
+
+def _gateways() -> Iterable[str]:
+    from natgauge.duts.recipe import available
+
+    return available()
+
+
+def _metrics() -> Iterable[str]:
+    from natgauge.procedures import procedures
+
+    return procedures()
+
+
+def _labs() -> Iterable[str]:
+    from natgauge.labs import upkeep
+
+    return [lab.name for lab in upkeep.status()]
+
+
+def _published() -> Iterable[str]:
+    from natgauge.published.load import names
+
+    return names()
+
+
+def known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
+    """The known names that begin with what was typed; none where they cannot be listed."""
+    from natgauge.errors import NatgaugeError
+
+    try:
+        return [CompletionItem(name) for name in known() if name.startswith(incomplete)]
+    except (NatgaugeError, OSError):
+        # A shell that completes has no place for a message; the command itself will report it.
+        return []
+
+
+class Names(click.types.StringParamType):
+    """A text, with a list of known names for completion."""
+
+    def __init__(self, known: Callable[[], Iterable[str]], *, paths: bool = False) -> None:
+        """Take the function that lists the names.
+
+        Args:
+            known: is called when a shell completes.
+            paths: whether a text with "/" is the path of a file instead.
+        """
+        self._known, self._paths = known, paths
+
+    def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The known names that fit; files where the text looks like a path."""
+        if self._paths and "/" in incomplete:
+            return [CompletionItem(incomplete, type="file")]
+        return known_names(self._known, incomplete)
+
+
+GATEWAY: Final = Names(_gateways, paths=True)
+METRIC: Final = Names(_metrics)
+LAB: Final = Names(_labs)
+PUBLISHED: Final = Names(_published)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for values, each refused in one line that names the value and the rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from natgauge.errors import UsageError
+
+#: Refuses a value of the input of this name, or does nothing.
+Check = Callable[[str, Any], None]
+
+
+def spoken(name: str) -> str:
+    """A setting's name as messages have it."""
+    return name.replace("_", " ")
+
+
+def in_range(name: str, value: float, lowest: float, highest: float, unit: str = "") -> None:
+    """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included.
+
+    Raises:
+        UsageError: it is outside.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not lowest <= value <= highest:
+        spaced = f" {unit}" if unit else ""
+        raise UsageError(f"{name}: {value!r} is outside of {_plain(lowest)} to {_plain(highest)}{spaced}")
+
+
+def whole(name: str, value: int, lowest: int, highest: int, unit: str = "") -> None:
+    """Refuse anything but a whole number from lowest to highest.
+
+    Raises:
+        UsageError: it is none, or outside.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{name}: {value!r} is not a whole number")
+    in_range(name, value, lowest, highest, unit)
+
+
+def share_in(name: str, value: float, lowest: float, highest: float) -> None:
+    """Refuse a share outside of lowest to highest (both allowed), NaN and infinity included; 1 = 100 %.
+
+    Raises:
+        UsageError: it is outside.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not lowest <= value <= highest:
+        shown = percent(value) if number and math.isfinite(value) else repr(value)
+        raise UsageError(f"{name}: {shown} is outside of {percent(lowest)} to {percent(highest)}")
+
+
+def percent(share: float) -> str:
+    """A share as people write it: 0.01 is 1%."""
+    return f"{share * 100:.10g}%"
+
+
+def positive(name: str, value: float, unit: str) -> None:
+    """Refuse zero, negative numbers, NaN and infinity.
+
+    Raises:
+        UsageError: it is one of them.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{name}: {value!r} is not a finite number of {unit} above 0")
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that is not in the list.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if value not in allowed:
+        raise UsageError(f"{name}: {value!r} is unknown; choose one of {', '.join(allowed)}")
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if float(number).is_integer() else f"{number:g}"

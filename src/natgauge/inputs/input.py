@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The description of an input: a field of a dataclass whose metadata says all that is known of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, Final, Literal
+
+from natgauge.inputs.checks import Check, one_of, spoken
+from natgauge.inputs.types import (
+    ErrorOfSearch,
+    Flag,
+    InputType,
+    Number,
+    SearchError,
+    Seconds,
+    Share,
+    Text,
+    Whole,
+    WholeSeconds,
+    Words,
+)
+
+#: Where a parameter of a result is stored: the procedure's settings; frames and four tuples; lab, cores, machine and
+#: tester; the device under test.
+Group = Literal["settings", "traffic", "place", "device"]
+_KEY: Final = "input"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Input:
+    """One thing that a user may choose.
+
+    Attributes:
+        name: of the Python keyword and of the plan's key; the command line's option has "-" for "_".
+        help: one sentence without a full stop.
+        type: how a value is read and written.
+        unit: of the value; empty where it has none.
+        default: the value where none is chosen; None = natgauge chooses.
+        default_text: the default in words, where the value does not say it.
+        check: refuses values of the right type; it is asked about every value but a None that is the default.
+        label: its name in tables and comparisons.
+        group: the group of a result's parameters that stores it.
+        moves: whether another value may make another figure.
+        but: metrics for which `moves` is the other way round.
+        parameter: its name among the parameters of a result, where that is another one.
+        section: its heading in the help; empty = that of its class.
+        also: other spellings of its option.
+        required: whether there is no default at all.
+    """
+
+    name: str
+    help: str
+    type: InputType
+    unit: str = ""
+    default: Any = None
+    default_text: str = ""
+    check: Check | None = field(default=None, compare=False)
+    label: str = ""
+    group: Group = "settings"
+    moves: bool = True
+    but: frozenset[str] = frozenset()
+    parameter: str = ""
+    section: str = ""
+    also: tuple[str, ...] = ()
+    required: bool = False
+
+    @property
+    def option(self) -> str:
+        """Its option on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def default_shown(self) -> str:
+        """Its default in words; empty where there is nothing to say."""
+        if self.default_text or self.default is None or self.default is False:
+            return self.default_text
+        return "" if isinstance(self.type, Flag) else self.type.write(self.default)
+
+    def take(self, value: object) -> Any:
+        """A value of a plan or of Python.
+
+        Raises:
+            UsageError: it is none of this input.
+        """
+        return self.checked(self.type.take(spoken(self.name), value))
+
+    def read(self, text: str) -> Any:
+        """A value of the command line.
+
+        Raises:
+            UsageError: it is none of this input.
+        """
+        return self.checked(self.type.read(spoken(self.name), text))
+
+    def checked(self, value: Any) -> Any:
+        """The value, if its check does not refuse it.
+
+        Raises:
+            UsageError: it is refused.
+        """
+        if self.check is not None and not (value is None and self.default is None):
+            self.check(spoken(self.name), value)
+        return value
+
+
+def described(  # noqa: PLR0913 - each part of a description by its name
+    text: str,
+    unit: str = "",
+    check: Check | None = None,
+    *,
+    type: InputType | None = None,  # noqa: A002 - as the field of `Input` is called
+    default: str = "",
+    label: str = "",
+    group: Group | None = None,
+    moves: bool = True,
+    but: frozenset[str] = frozenset(),
+    parameter: str = "",
+    section: str = "",
+    also: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Metadata of a dataclass's field that is an input.
+
+    Args:
+        text: the help, one sentence without a full stop.
+        unit: see `Input`.
+        check: see `Input`.
+        type: None = made of the field's annotation and its unit.
+        default: in words, where the field's own default does not say it.
+        label: empty = the name with spaces.
+        group: None = that of the class.
+        moves: see `Input`.
+        but: see `Input`.
+        parameter: empty = the name.
+        section: see `Input`.
+        also: see `Input`.
+    """
+    return {
+        _KEY: {
+            "help": text, "unit": unit, "check": check, "type": type, "default_text": default, "label": label,
+            "group": group, "moves": moves, "but": but, "parameter": parameter, "section": section, "also": also,
+        }
+    }  # fmt: skip
+
+
+def inputs_of(kind: type, group: Group = "settings") -> tuple[Input, ...]:
+    """Every field of a dataclass that is an input, in order.
+
+    Args:
+        kind: the dataclass.
+        group: of the inputs that name none.
+    """
+    # mypy takes a class for something that may have no hash.
+    return _inputs_of(typing.cast("Hashable", kind), group)
+
+
+@cache
+def _inputs_of(kind: Any, group: Group) -> tuple[Input, ...]:
+    hints = typing.get_type_hints(kind)
+    return tuple(_input(item, hints[item.name], group) for item in dataclasses.fields(kind) if _KEY in item.metadata)
+
+
+def check_all(instance: Any) -> None:
+    """Refuse every value of a dataclass that its input's check refuses.
+
+    Raises:
+        UsageError: one is refused.
+    """
+    for one in inputs_of(type(instance)):
+        one.checked(getattr(instance, one.name))
+
+
+def own_first(kind: type) -> tuple[str, ...]:
+    """Names of a dataclass's fields: its own first, then the inherited ones, those of the nearest class first."""
+    names = [name for each in kind.__mro__ for name in vars(each).get("__annotations__", {})]
+    known = {item.name for item in dataclasses.fields(kind)}
+    return tuple(dict.fromkeys(name for name in names if name in known))
+
+
+def _input(item: dataclasses.Field[Any], hint: Any, group: Group) -> Input:
+    said: Mapping[str, Any] = item.metadata[_KEY]
+    read = said["type"] or _type_of(hint, said["unit"])
+    required = item.default is dataclasses.MISSING
+    return Input(
+        **{
+            **said,
+            "name": item.name,
+            "type": read,
+            "check": said["check"] or (partial(one_of, allowed=read.words) if read.words else None),
+            "default": None if required else item.default,
+            "label": said["label"] or spoken(item.name),
+            "group": said["group"] or group,
+            "parameter": said["parameter"] or item.name,
+            "required": required,
+        }
+    )
+
+
+def _type_of(hint: Any, unit: str) -> InputType:
+    alternatives = [part for part in (typing.get_args(hint) or (hint,)) if part is not type(None)]
+    for part in (hint, *alternatives):
+        if typing.get_origin(part) is Literal:
+            return Words.of(typing.get_args(part))
+    if SearchError in alternatives:
+        return ErrorOfSearch()
+    if bool in alternatives:
+        return Flag()
+    if int in alternatives:
+        return WholeSeconds() if unit == "s" else Whole()
+    if float in alternatives:
+        return {"s": Seconds(), "share": Share()}.get(unit, Number())
+    return Text()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A question: a metric of a gateway, in a lab, with its traffic. Command line, plans and Python ask the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge.inputs.input import described
+from natgauge.inputs.types import Text
+from natgauge.words import Order, Side
+
+DEFAULT_LAB: Final = "netns"
+#: Options that draw the space of four tuples.
+RANGES: Final = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
+#: "A" or "A-B".
+_RANGE: Final = Text("A-B")
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficOptions:
+    """Four tuples and frames; None = chosen by the plan.
+
+    Attributes:
+        connections: N, 1 to 2**31.
+        subscribers: of a device that shares addresses: how many of the Initiator's addresses, each a subscriber.
+        source_addresses: "A" or "A-B", the Initiator's.
+        source_ports: "A" or "A-B".
+        destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
+        destination_ports: "A" or "A-B".
+        frame_size: octets with FCS on `frame_side`.
+        frame_side: the side whose frames have `frame_size`.
+        order: how phase 1 enumerates the four tuples (RFC 9693 section 4.4).
+    """
+
+    connections: int | None = field(
+        default=None, metadata=described("Connections of phase 1", default="100000, or all the ranges hold")
+    )
+    subscribers: int | None = field(
+        default=None, metadata=described("Customers who share addresses (MAP, lw4o6)", default="1")
+    )
+    # Of ranges only the number of values moves figures: labs have addresses of their own.
+    source_addresses: str | None = field(
+        default=None,
+        metadata=described("The Initiator's addresses", type=_RANGE, label="source address range", moves=False),
+    )
+    source_ports: str | None = field(
+        default=None,
+        metadata=described(
+            "The Initiator's ports", type=_RANGE, default="1024-65535", label="source port range", moves=False
+        ),
+    )
+    destination_addresses: str | None = field(
+        default=None,
+        metadata=described("The Responder's addresses", type=_RANGE, label="destination address range", moves=False),
+    )
+    destination_ports: str | None = field(
+        default=None,
+        metadata=described(
+            "The Responder's ports",
+            type=_RANGE,
+            default="as few as needed",
+            label="destination port range",
+            moves=False,
+        ),
+    )
+    frame_size: int | None = field(
+        default=None, metadata=described("Octets of a frame with FCS", "octets", default="IPv4 64, IPv6 84")
+    )
+    frame_side: Side = field(
+        default="initiator",
+        metadata=described("Side whose frames have that size", label="side of the frame size"),
+    )
+    order: Order = field(
+        default="permutation",
+        metadata=described("Order of the four tuples in phase 1", label="order of four tuples"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellOptions:
+    """What every kind of lab has; None = chosen by natgauge.
+
+    Attributes:
+        lab: kind of lab, see `natgauge.labs.kinds`.
+        lab_name: the lab's; two runs at one time need two names.
+        seed: of all pseudorandom choices, 0 to 2**64 - 1.
+        grace_seconds: wait for the last frames of each phase, 0 to 60.
+    """
+
+    lab: str = field(
+        default=DEFAULT_LAB, metadata=described("Kind of lab", type=Text("KIND", names="kinds"), parameter="lab_kind")
+    )
+    lab_name: str = field(
+        default="default",
+        metadata=described(
+            "A lab kept up, or a new one; two runs at one time need two names",
+            type=Text("NAME", names="labs"),
+            parameter="lab",
+            moves=False,
+        ),
+    )
+    seed: int | None = field(
+        default=None,
+        metadata=described("Seed of all pseudorandom choices", default="random", group="traffic", moves=False),
+    )
+    grace_seconds: float | None = field(
+        default=None,
+        metadata=described(
+            "Wait for the last frames of each phase",
+            "s",
+            default="the lab's: netns 0.3, wire and ssh 2; profile rfc 2",
+            label="grace",
+            group="traffic",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Settings of the device; None = chosen by natgauge.
+
+    Attributes:
+        table_size: connections.
+        hash_size: buckets.
+        udp_timeout: seconds.
+    """
+
+    table_size: int | None = field(
+        default=None,
+        metadata=described("Connection limit of the device", "connections", label="connection table limit"),
+    )
+    hash_size: int | None = field(
+        default=None,
+        metadata=described("Buckets of the device's connection table", "buckets", label="hash table size"),
+    )
+    udp_timeout: int | None = field(
+        default=None,
+        metadata=described("UDP timeouts of the device", "s", default="longer than any trial", label="UDP timeout"),
+    )
+
+    def named(self) -> dict[str, int]:
+        """The settings that were chosen, by name."""
+        every = {"table_size": self.table_size, "hash_size": self.hash_size, "udp_timeout": self.udp_timeout}
+        return {name: value for name, value in every.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """A gateway in a lab with its traffic.
+
+    Attributes:
+        dut: a recipe's name, or the path of a recipe file.
+        traffic: four tuples and frames.
+        options: kind and name of the lab, seed, grace.
+        place: the options of the lab's kind, by name.
+        wishes: settings of the device.
+        background: whether the device is to route native IPv6, too.
+    """
+
+    dut: str | Path
+    traffic: TrafficOptions = field(default_factory=TrafficOptions)
+    options: CellOptions = field(default_factory=CellOptions)
+    place: Mapping[str, Any] = field(default_factory=dict)
+    wishes: Wishes = field(default_factory=Wishes)
+    background: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What is to be measured.
+
+    Attributes:
+        metric: a procedure's name, for example "connection-rate".
+        cell: of what.
+        settings: the procedure's own, by name, for example {"repeat": 10, "trial_seconds": 2.0}.
+    """
+
+    metric: str
+    cell: Cell
+    settings: Mapping[str, Any] = field(default_factory=dict)

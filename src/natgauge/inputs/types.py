@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of inputs: how each is read from the command line, taken from a plan or from Python, and written again.
+
+`read` understands every text that `write` makes, so a command line made of values gives the same values.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, Literal, Self
+
+from natgauge.errors import UsageError
+from natgauge.inputs.checks import in_range, positive
+
+_CORES_PART: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
+#: Names that a shell may complete, by what they are of.
+Names = Literal["kinds", "labs"]
+
+
+@dataclass(frozen=True)
+class InputType(ABC):
+    """The type of an input's value.
+
+    Attributes:
+        metavar: the value's placeholder in the help.
+        annotation: the type of the Python keyword.
+        words: the only values allowed; empty = any value of the type.
+        names: what the value is a name of, for completion; None = of nothing that is known beforehand.
+    """
+
+    metavar: str = ""
+    annotation: str = "object"
+    words: tuple[str, ...] = ()
+    names: Names | None = None
+
+    @abstractmethod
+    def read(self, name: str, text: str) -> Any:
+        """The value of a text of the command line.
+
+        Raises:
+            UsageError: the text is no such value.
+        """
+
+    @abstractmethod
+    def take(self, name: str, value: object) -> Any:
+        """The value from one of a plan or of Python, where numbers are numbers.
+
+        Raises:
+            UsageError: it is no such value.
+        """
+
+    def write(self, value: Any) -> str:
+        """The value as a text that `read` understands."""
+        return str(value)
+
+
+def _plain(number: float) -> str:
+    """A number so that `float` reads the same one again."""
+    return str(int(number)) if float(number).is_integer() else repr(number)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Text(InputType):
+    """Any text."""
+
+    metavar: str = "TEXT"
+    annotation: str = "str"
+
+    def read(self, name: str, text: str) -> str:
+        """The text itself."""
+        return self.take(name, text)
+
+    def take(self, name: str, value: object) -> str:
+        """The text; a number stands for its digits."""
+        if isinstance(value, str) or _is_number(value):
+            return str(value)
+        raise UsageError(f"{name}: {value!r} is not a text")
+
+
+@dataclass(frozen=True)
+class Words(InputType):
+    """One of a few words."""
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Self:
+        """The type of these words."""
+        known = tuple(words)
+        literal = ", ".join(f'"{word}"' for word in known)
+        return cls(metavar=f"[{'|'.join(known)}]", annotation=f"Literal[{literal}]", words=known)
+
+    def read(self, name: str, text: str) -> str:
+        """The word."""
+        return self.take(name, text)
+
+    def take(self, name: str, value: object) -> str:
+        """The word."""
+        if isinstance(value, str) and value in self.words:
+            return value
+        raise UsageError(f"{name}: {value!r} is unknown; choose one of {', '.join(self.words)}")
+
+
+@dataclass(frozen=True)
+class Flag(InputType):
+    """Yes or no; on the command line an option without a value."""
+
+    metavar: str = ""
+    annotation: str = "bool"
+
+    def read(self, name: str, text: str) -> bool:
+        """The value of "true" or "false"."""
+        if text in ("true", "false"):
+            return text == "true"
+        raise UsageError(f"{name}: {text!r} is not true or false")
+
+    def take(self, name: str, value: object) -> bool:
+        """The value."""
+        if isinstance(value, bool):
+            return value
+        raise UsageError(f"{name}: {value!r} is not true or false")
+
+    def write(self, value: Any) -> str:
+        """As `read` understands it."""
+        return "true" if value else "false"
+
+
+@dataclass(frozen=True)
+class Whole(InputType):
+    """A whole number."""
+
+    metavar: str = "N"
+    annotation: str = "int"
+
+    def read(self, name: str, text: str) -> int:
+        """The number."""
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(f"{name}: {text!r} is not a whole number") from None
+
+    def take(self, name: str, value: object) -> int:
+        """The number."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise UsageError(f"{name}: {value!r} is not a whole number")
+
+
+@dataclass(frozen=True)
+class Number(InputType):
+    """A number."""
+
+    metavar: str = "X"
+    annotation: str = "float"
+
+    def read(self, name: str, text: str) -> float:
+        """The number."""
+        try:
+            return float(text)
+        except ValueError:
+            raise UsageError(f"{name}: {text!r} is not a number") from None
+
+    def take(self, name: str, value: object) -> float:
+        """The number, a whole one as it is."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+        raise UsageError(f"{name}: {value!r} is not a number")
+
+    def write(self, value: Any) -> str:
+        """The number, a whole one without a point."""
+        return _plain(value)
+
+
+@dataclass(frozen=True)
+class Seconds(Number):
+    """A time in seconds."""
+
+    metavar: str = "SECONDS"
+
+
+@dataclass(frozen=True)
+class SecondsOrNoEnd(Seconds):
+    """A time in seconds, where 0 stands for no end, which is None."""
+
+    annotation: str = "float | None"
+
+    def read(self, name: str, text: str) -> float | None:  # type: ignore[override]
+        """The time, or None."""
+        return self.take(name, super().read(name, text))
+
+    def take(self, name: str, value: object) -> float | None:  # type: ignore[override]
+        """The time, or None."""
+        return None if value in (0, None) and value is not False else super().take(name, value)
+
+    def write(self, value: Any) -> str:
+        """The time, or 0."""
+        return "0" if value is None else super().write(value)
+
+
+@dataclass(frozen=True)
+class WholeSeconds(Whole):
+    """A time in whole seconds."""
+
+    metavar: str = "SECONDS"
+
+
+@dataclass(frozen=True)
+class Share(InputType):
+    """A share of something: "1%" and 0.01 are the same."""
+
+    metavar: str = "SHARE"
+    annotation: str = "float | str"
+
+    def read(self, name: str, text: str) -> float:
+        """The share; 1 = 100 %."""
+        found = _share(text)
+        if found is None:
+            raise UsageError(f"{name}: {text!r} is not a share; write it like 1% or 0.01")
+        return found
+
+    def take(self, name: str, value: object) -> float:
+        """The share, from a number or a text."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+        return self.read(name, Text().take(name, value))
+
+    def write(self, value: Any) -> str:
+        """In percent, with all digits."""
+        return f"{(Decimal(repr(float(value))) * 100).normalize():f}%"
+
+
+def _share(text: str) -> float | None:
+    stripped = text.strip()
+    try:
+        # 99.9 % is the float 0.999, which 99.9 / 100 is not.
+        number = Decimal(stripped.removesuffix("%"))
+        return float(number / 100 if stripped.endswith("%") else number)
+    except ArithmeticError:
+        return None
+
+
+@dataclass(frozen=True)
+class Shares(InputType):
+    """Shares of a rate, each once, from the highest down: "100%,50%,10%" and "1,0.5,0.1" are the same.
+
+    The value is the text with percent signs, which is how results store it; `shares` gives the numbers.
+    """
+
+    metavar: str = "SHARES"
+    annotation: str = "str | Sequence[float]"
+
+    def read(self, name: str, text: str) -> str:
+        """The shares in percent."""
+        return ",".join(Share().write(share) for share in shares(name, text))
+
+    def take(self, name: str, value: object) -> str:
+        """The shares, from a text or a sequence of numbers."""
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            value = ",".join(map(str, value))
+        return self.read(name, Text().take(name, value))
+
+
+def shares(name: str, text: str) -> tuple[float, ...]:
+    """Read "100%,50%,10%" or "1,0.5,0.1": shares of a rate, each once, from the highest down; 1 = 100 %.
+
+    Raises:
+        UsageError: one is no share, outside of 0.1 to 100 %, or given twice.
+    """
+    found = []
+    for part in text.split(","):
+        share = _share(part)
+        if share is None:
+            raise UsageError(f"{name}: {text!r} is no list of shares such as 100%,50%,10%")
+        if not 0.001 <= share <= 1:
+            raise UsageError(f"{name}: {part.strip()!r} is outside of 0.1% to 100%")
+        found.append(share)
+    if len(set(found)) < len(found):
+        raise UsageError(f"{name}: {text!r} names a share twice")
+    return tuple(sorted(found, reverse=True))
+
+
+@dataclass(frozen=True)
+class CoreList(InputType):
+    """Cores, as the kernel writes lists of them: "0,2-3"."""
+
+    metavar: str = "CORES"
+    annotation: str = "str | int | Sequence[int]"
+
+    def read(self, name: str, text: str) -> tuple[int, ...]:
+        """The cores, ascending."""
+        return parse_cores(text, spoken_name=name)
+
+    def take(self, name: str, value: object) -> tuple[int, ...]:
+        """The cores, from a text, a number or a sequence of numbers."""
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return parse_cores(",".join(map(str, value)), spoken_name=name)
+        return self.read(name, Text().take(name, value))
+
+    def write(self, value: Any) -> str:
+        """A plain list with commas."""
+        return format_cores(value)
+
+
+def parse_cores(text: str, spoken_name: str = "cores") -> tuple[int, ...]:
+    """Read a list of cores as the kernel writes it: "0", "0,2", "0-3,8".
+
+    Args:
+        text: the list.
+        spoken_name: of the input, for the message.
+
+    Returns:
+        The cores, ascending.
+
+    Raises:
+        UsageError: not such a list, a range is reversed, or a core is named twice.
+    """
+    cores: list[int] = []
+    where = f'{spoken_name} "{text}"'
+    for part in text.strip().split(","):
+        match = _CORES_PART.fullmatch(part.strip())
+        if match is None:
+            raise UsageError(f'{where}: "{part}" is neither a core nor a range of cores; write e.g. 0,2-3')
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        if last < first:
+            raise UsageError(f'{where}: range "{part}" is reversed; write {last}-{first}')
+        cores.extend(range(first, last + 1))
+    if len(set(cores)) != len(cores):
+        raise UsageError(f"{where}: a core is named twice; name each once")
+    return tuple(sorted(cores))
+
+
+def format_cores(cores: Iterable[int]) -> str:
+    """Write cores as a plain list with commas, e.g. "0,2,3"."""
+    return ",".join(str(core) for core in cores)
+
+
+@dataclass(frozen=True)
+class Repetitions(InputType):
+    """A number of repetitions, or "auto"."""
+
+    metavar: str = "N|auto"
+    annotation: str = 'int | Literal["auto"]'
+
+    def read(self, name: str, text: str) -> int | str:
+        """The number, or "auto"."""
+        if text == "auto":
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(f"{name}: {text!r} is neither a number nor auto") from None
+
+    def take(self, name: str, value: object) -> int | str:
+        """The number, or "auto"; a number may be a text, as in TOML."""
+        return self.read(name, Text().take(name, value))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchError:
+    """The error of a search (RFC 9693 section 6 reports it): the most by which upper and lower bound may differ.
+
+    Attributes:
+        share: of the upper bound, or None; 1e-6 to 0.5.
+        rate: in frames/s, or None; at least 1. Exactly one of the two is given.
+    """
+
+    share: float | None = None
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no search can reach."""
+        if (self.share is None) == (self.rate is None):
+            raise UsageError("error: give either a share of the result, such as 1%, or a rate, such as 1000")
+        if self.share is not None:
+            in_range("error (share)", self.share, 1e-6, 0.5)
+        if self.rate is not None:
+            positive("error", self.rate, "frames/s")
+            if self.rate < 1:
+                raise UsageError(f"error: {self.rate:g} frames/s is below 1; give a share such as 1%")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "1%" or "0.01" (a share of the result) or "1000" (frames/s); a number below 1 is a share.
+
+        Raises:
+            UsageError: it is neither, or out of range.
+        """
+        value = _share(text)
+        if value is None or math.isnan(value):
+            raise UsageError(f"error: {text!r} is neither a share such as 1% nor a rate such as 1000")
+        return cls(share=value) if text.strip().endswith("%") or value < 1 else cls(rate=value)
+
+    def width(self, upper: float) -> float:
+        """The most, in frames/s, that the lower bound may lie below this upper bound."""
+        return self.rate if self.rate is not None else (self.share or 0.0) * upper
+
+    def __str__(self) -> str:
+        """As `parse` reads it."""
+        if self.rate is None:
+            return Share().write(self.share)
+        return _plain(self.rate)
+
+
+@dataclass(frozen=True)
+class ErrorOfSearch(InputType):
+    """The error of a search: a share of the result such as 1%, or a rate such as 1000."""
+
+    metavar: str = "SHARE|RATE"
+    annotation: str = "float | str"
+
+    def read(self, name: str, text: str) -> SearchError:
+        """The error."""
+        del name  # The message is the same for every input of this type.
+        return SearchError.parse(text)
+
+    def take(self, name: str, value: object) -> SearchError:
+        """The error, from itself, a number or a text."""
+        return value if isinstance(value, SearchError) else self.read(name, Text().take(name, value))
