@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * A device of known truth: every k-th test frame that leaves an interface is lost, doubled, overtaken, damaged, leaked
- * or sent astray, and counted. What a tester finds behind it can be compared with what was done, frame by frame.
+ * A device with known faults: every k-th test frame that leaves an interface is dropped, duplicated, reordered,
+ * damaged, sent untranslated or sent to a wrong port, and counted. A tester's counts can be compared with these.
  *
- * It hangs at the egress of one of the device's own interfaces (tcx), behind whatever the device has done to the frame.
+ * It runs at the egress of one of the device's interfaces (tcx), after the device has processed the frame.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -20,10 +20,10 @@
 #define TO_NEXT -1
 #define DROPPED 2
 
-#define LEAST_TEST_FRAME 60   /* octets without FCS: the shortest frame there is */
-#define MOST_PARKED	 4096 /* octets: more than the longest frame of the tester; a power of two */
+#define LEAST_TEST_FRAME 60   /* octets without FCS: the shortest Ethernet frame */
+#define MOST_PARKED	 4096 /* octets; a power of two, longer than any frame of the tester */
 #define IPV4_FRAGMENT	 0x3fff
-#define OWN_MARK	 0x6e676361 /* on frames that this program itself has sent */
+#define OWN_MARK	 0x6e676361 /* of frames sent by this program */
 
 enum mode {
 	MODE_DROP,
@@ -37,8 +37,8 @@ enum mode {
 
 /* Set by natgauge-calibrator before loading. */
 const volatile enum mode mode = MODE_DROP;
-const volatile __u64 every = 1;	      /* act on the k-th, 2k-th ... frame; MODE_STOP: on all after as many */
-const volatile __u64 offset;	      /* frames that are counted and left alone at first */
+const volatile __u64 every = 1;	      /* act on frames k, 2k, ...; MODE_STOP: on all after k */
+const volatile __u64 offset;	      /* frames before the first k; counted, unchanged */
 const volatile __s32 damaged_octet;   /* counted from the start of the UDP payload */
 const volatile __u8 flipped_bits = 1; /* of that octet */
 const volatile __u8 source_is_ipv6;
@@ -46,8 +46,8 @@ const volatile __be32 source[4];  /* IPv4 in the first */
 const volatile __u16 source_port; /* host byte order; 0 leaves the frame's own */
 
 struct tally {
-	__u64 seen;  /* test frames that came by */
-	__u64 acted; /* of these, the ones that did not leave as they came */
+	__u64 seen;  /* test frames */
+	__u64 acted; /* test frames that were changed; part of seen */
 };
 
 struct {
@@ -63,9 +63,9 @@ enum parking_state {
 	PARKING_TAKEN,
 };
 
-/* The frame that waits for its successor (MODE_SWAP). */
+/* A frame that is sent after its successor (MODE_SWAP). */
 struct parking {
-	__u32 state; /* enum parking_state; who moves it to PARKING_CHANGES owns the rest */
+	__u32 state; /* enum parking_state; the CPU that sets PARKING_CHANGES may access the rest */
 	__u32 length;
 	__u8 octets[MOST_PARKED];
 };
@@ -77,7 +77,7 @@ struct {
 	__uint(max_entries, 1);
 } parking SEC(".maps");
 
-/* Where the headers of a test frame begin, in octets from its start. */
+/* Offsets of a test frame's headers, in octets from its start. */
 struct frame {
 	__u32 network;
 	__u32 transport;
@@ -117,7 +117,7 @@ static __always_inline bool is_test_frame(struct __sk_buff *skb, struct frame *f
 	return false;
 }
 
-/* One number for each frame whatever CPU it is on, so that "every k-th" holds for all of them together. */
+/* Frames are numbered over all CPUs, so `every` applies to all of them together. */
 static __always_inline bool is_chosen(struct tally *counts)
 {
 	__u64 number = __sync_fetch_and_add(&counts->seen, 1);
@@ -141,20 +141,20 @@ static __always_inline bool send_copy(struct __sk_buff *skb)
 	return outcome == 0;
 }
 
-/* Flip bits and leave the checksums as they are. */
+/* Flip bits without correcting the checksums. */
 static __always_inline bool damage(struct __sk_buff *skb, const struct frame *frame)
 {
 	__u32 at = frame->transport + sizeof(struct udphdr) + damaged_octet;
 	__u8 octet;
 
-	/* A place before the frame's start wraps to a large number, which is past its end. */
+	/* A place before the frame's start wraps to a large number, beyond its end. */
 	if (at >= skb->len || bpf_skb_load_bytes(skb, at, &octet, 1))
 		return false;
 	octet ^= flipped_bits;
 	return bpf_skb_store_bytes(skb, at, &octet, 1, 0) == 0;
 }
 
-/* Write one of the two UDP ports and correct the checksum. */
+/* Write the UDP port at offset `field` of the header and correct the checksum. */
 static __always_inline bool set_port(struct __sk_buff *skb, __u32 udp, __u32 field, __be16 port)
 {
 	__be16 old;
@@ -197,7 +197,7 @@ static __always_inline bool set_ipv6_source(struct __sk_buff *skb, const struct 
 	return bpf_skb_store_bytes(skb, field, new, sizeof(new), 0) == 0;
 }
 
-/* Give the frame back the source it had before the device translated it: a leak. */
+/* Give the frame the source it had before the device translated it. */
 static __always_inline bool untranslate(struct __sk_buff *skb, const struct frame *frame)
 {
 	if (frame->is_ipv6 != source_is_ipv6)
@@ -207,7 +207,7 @@ static __always_inline bool untranslate(struct __sk_buff *skb, const struct fram
 	return !source_port || set_port(skb, frame->transport, offsetof(struct udphdr, source), bpf_htons(source_port));
 }
 
-/* The neighbouring destination port, never 0. */
+/* Change the destination port to a neighbouring port, never 0. */
 static __always_inline bool mistranslate(struct __sk_buff *skb, const struct frame *frame)
 {
 	__be16 port;
@@ -233,7 +233,7 @@ static __always_inline bool park(struct __sk_buff *skb, struct parking *place)
 	return fits;
 }
 
-/* Send this frame, then let the parked one leave in its skin. */
+/* Send a copy of this frame, then overwrite this one with the parked frame, so that it leaves next. */
 static __always_inline void send_before_parked(struct __sk_buff *skb, struct parking *place)
 {
 	__u32 length;
@@ -273,7 +273,7 @@ static __always_inline bool changed(struct __sk_buff *skb, const struct frame *f
 		return untranslate(skb, frame);
 	case MODE_MISTRANSLATE:
 		return mistranslate(skb, frame);
-	default: /* gone */
+	default: /* MODE_DROP, MODE_STOP */
 		return true;
 	}
 }

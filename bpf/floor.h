@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The redirect floor: what the kernel's own path takes of a frame that nobody writes and nobody looks at. No tester
- * that makes frames this way takes less. Its receiver is receive_nothing.
+ * The redirect floor: the cost of the kernel's own path, with frames that are neither written nor read. It is the lower
+ * bound for any tester that sends live frames. Its receiver is receive_nothing.
  */
 #ifndef NATGAUGE_FLOOR_H
 #define NATGAUGE_FLOOR_H
@@ -9,7 +9,7 @@
 SEC("xdp")
 int redirect_only(struct xdp_md *ctx)
 {
-	return bpf_redirect_map(&ports, (aim.turn++ & aim.both) ^ aim.first, 0);
+	return bpf_redirect_map(&ports, (floor_ports.frame++ & floor_ports.both) ^ floor_ports.first, 0);
 }
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * The device's network card, for the `isolated` placement: frames are hashed onto CPUs, each of which has a ring of set
- * depth (a cpumap entry) and takes its frames through the device in a kernel thread of its own. A full ring loses
- * frames, as a card does.
+ * Stands in for the device's network card in the `isolated` placement. Frames are hashed onto CPUs. Each CPU has a ring
+ * of a given depth (a cpumap entry), and a kernel thread processes its frames. A full ring drops frames, as a card
+ * does.
  *
- * A frame that a full ring refuses is counted by no interface, so both ends of the ring count: dropped is what was
- * redirected and never processed.
+ * No interface counts frames dropped by a full ring. So both ends of the ring count: dropped = redirected - processed.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -24,9 +23,9 @@
 const volatile __u32 cpu_count = 1;
 const volatile __u32 cpus[MAX_CPUS];
 
-/* Of one CPU's ring; frames. */
+/* Frame counts of one CPU's ring. */
 struct ring_counts {
-	__u64 redirected; /* handed to the ring, whether or not it had room */
+	__u64 redirected; /* sent to the ring, including dropped ones */
 	__u64 processed;  /* taken from the ring by its kernel thread */
 };
 
@@ -45,7 +44,7 @@ struct {
 	__uint(max_entries, 1);
 } ring_counts SEC(".maps");
 
-/* The finalizer of MurmurHash3: every input bit reaches every output bit. */
+/* The finalizer of MurmurHash3: every input bit affects every output bit. */
 static __always_inline __u64 mixed(__u64 value)
 {
 	value ^= value >> 33;
@@ -55,7 +54,7 @@ static __always_inline __u64 mixed(__u64 value)
 	return value ^ value >> 33;
 }
 
-/* Both ports as one number; 0 when the frame carries none. */
+/* Both ports as one number; 0 when the frame has none. */
 static __always_inline __u32 ports_of(const void *transport, const void *end)
 {
 	const struct udphdr *udp = transport;
@@ -69,7 +68,7 @@ static __always_inline __u64 ipv4_hash(const struct iphdr *ip, const void *end)
 
 	if ((const void *)(ip + 1) > end)
 		return 0;
-	/* Fragments after the first have no ports: all of a datagram go by address, to one CPU. */
+	/* Later fragments have no ports, so all fragments of a datagram are hashed by address alone. */
 	if (*(const __u8 *)ip == IPV4_PLAIN_HEADER && ip->protocol == IPPROTO_UDP &&
 	    !(ip->frag_off & bpf_htons(IPV4_FRAGMENT)))
 		ports = ports_of(ip + 1, end);
@@ -85,7 +84,7 @@ static __always_inline __u64 ipv6_hash(const struct ipv6hdr *ip, const void *end
 
 	if ((const void *)(ip + 1) > end)
 		return 0;
-	/* Neighbour discovery keeps to the first CPU, as ARP does. */
+	/* Neighbour discovery uses the first CPU, as ARP does. */
 	if (ip->nexthdr == IPPROTO_ICMPV6)
 		return 0;
 	if (ip->nexthdr == IPPROTO_UDP)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Making test frames, each at its time. Run as live frames by the engine, one pinned thread a CPU. */
+/* The generator: sends test frames at their due times. The engine runs it as live frames, in one pinned thread per CPU.
+ */
 #ifndef NATGAUGE_GENERATE_H
 #define NATGAUGE_GENERATE_H
 
-#define CREDIT	      16 /* frames between two readings of the clock while behind schedule */
-#define SPIN	      60 /* clock readings inside the program before its turn is given back */
-#define READING_TRIES 8	 /* draws of a stored connection before a turn is skipped */
+#define CREDIT	      16 /* frames per reading of the clock while behind schedule */
+#define SPIN	      60 /* readings of the clock in one program run while waiting for a due time */
+#define READING_TRIES 8	 /* random connections tried before a frame is skipped */
 
 struct flow {
 	struct address source, destination;
@@ -92,15 +93,15 @@ static __always_inline int put_frame(struct xdp_md *ctx, const volatile struct s
 {
 	int longer = plan.longest - here->octets;
 
-	/* Live frames all start with the longest length. */
+	/* The kernel makes all live frames of a call with one length, the longest. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
 		return -1;
 	return put(ctx, here, flow);
 }
 
 /*
- * Native IPv6 between hosts of its own, which the device routes and keeps nothing of: addresses and ports come from the
- * frame's draw (RFC 4814 section 4), so the other end knows them, too.
+ * Background traffic: native IPv6 between other hosts, which the device routes without state. Addresses and ports
+ * follow from the random draw in tag.connection (RFC 4814 section 4), so the receiver can compute them.
  */
 static __always_inline void background_flow(struct flow *flow, const int side, __u32 connection)
 {
@@ -130,10 +131,10 @@ static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
 }
 
 /*
- * The Responder sends only four tuples it learned, swapped (RFC 9693 section 4.7); in stateless trials any, with ports
- * of its own choice (RFC 4814 section 4). Returns 0 when none was found.
+ * The Responder sends only swapped four tuples from the state table (RFC 9693 section 4.7). In stateless trials it
+ * draws any connection of the plan (RFC 4814 section 4). Returns 0 when no stored connection was found.
  */
-static __always_inline int responder_flow(struct flow *flow, __u64 turn)
+static __always_inline int responder_flow(struct flow *flow, __u64 number)
 {
 	struct outside outside;
 	struct tuple t;
@@ -141,16 +142,16 @@ static __always_inline int responder_flow(struct flow *flow, __u64 turn)
 	int found = 0;
 
 	if (plan.stateless) {
-		connection = draw(turn, plan.draw_key, plan.connections);
+		connection = draw(number, plan.draw_key, plan.connections);
 		found = 1;
 	} else if (plan.reading == READING_PSEUDORANDOM) {
 		for (int i = 0; i < READING_TRIES && !found; i++) {
-			connection = draw(turn, plan.draw_key + i, plan.connections);
+			connection = draw(number, plan.draw_key + i, plan.connections);
 			found = learned(connection, &outside);
 		}
 	} else {
-		/* In turn, from the start again after the last; "once" makes exactly one round, in permuted order. */
-		connection = turn < plan.connections ? turn : turn % plan.connections;
+		/* In increasing order, repeatedly; READING_ONCE makes one round in permuted order. */
+		connection = number < plan.connections ? number : number % plan.connections;
 		if (plan.reading == READING_ONCE)
 			connection = permute(connection, &plan.readings);
 		found = learned(connection, &outside);
@@ -183,14 +184,14 @@ static __always_inline void note_stall(const struct sender *s, __u64 from, __u64
 	stalls->list[at].to_ns = to;
 }
 
-/* Returns false while the schedule has not begun. */
+/* Update s->now_ns and detect stalls. Returns false before the schedule's start. */
 static __always_inline bool read_clock(struct sender *s)
 {
 	__u64 now = bpf_ktime_get_ns() - s->start_ns, gap = now - s->now_ns;
 
 	if ((__s64)now < 0)
 		return false;
-	/* The first reading tells how late the thread came to its schedule. */
+	/* At the first reading the gap is the thread's delay after the schedule's start. */
 	if ((__s64)gap > (__s64)plan.stall_ns) {
 		note_stall(s, s->now_ns, now);
 		s->stalls++;
@@ -219,8 +220,8 @@ static __always_inline void account_lag(struct sender *s, struct schedule *sched
 }
 
 /*
- * Whether a sender that makes up for a stall would be faster than it may: a burst that the ring before the device
- * cannot hold would be lost. What it misses in another stall meanwhile is not made up for at once either.
+ * Whether sending now would exceed the highest rate after a stall; an unlimited burst could overflow the ring in front
+ * of the device. A stall during catching up starts it again, so its frames are not sent at once either.
  */
 static __always_inline bool too_soon(struct sender *s, __u64 when)
 {
@@ -243,8 +244,8 @@ static __always_inline bool too_soon(struct sender *s, __u64 when)
 }
 
 /*
- * Whether the frame due next may leave now. While behind schedule the clock is read for one frame in CREDIT; a frame
- * that carries its own sending time needs a reading of its own.
+ * Whether the next frame may leave now. While behind schedule, the clock is read for one frame in CREDIT, unless frames
+ * contain their sending time.
  */
 static __always_inline bool due(struct sender *s, struct schedule *schedule)
 {
@@ -288,8 +289,8 @@ static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, c
 	return bpf_redirect_map(&ports, side, 0);
 }
 
-/* One turn of one side's schedule. */
-static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
+/* Send the next frame of one side's schedule, if it is due. */
+static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
 {
 	struct flow flow = {};
 	__u64 taken = schedule->made + schedule->skipped, number, stamp;
@@ -311,7 +312,7 @@ static __always_inline int turn(struct xdp_md *ctx, struct sender *s, struct sch
 		return send(ctx, schedule, side, &plan.background[side], &flow);
 	}
 	if (stream != PHASE1)
-		fetch_ahead(s, taken, side);
+		prefetch(s, taken, side);
 	if (side == RESPONDER) {
 		if (!responder_flow(&flow, number)) {
 			schedule->skipped++;
@@ -344,8 +345,8 @@ int generate(struct xdp_md *ctx)
 	responder_done = finished(responder);
 	if (initiator_done && responder_done) {
 		/*
-		 * What a batch redirected leaves when it ends, and between namespaces the device works on it before the
-		 * next batch begins: so many turns later the last frame's work is done.
+		 * The frames of a batch leave when it ends. In placement `shared` the device processes them before the
+		 * next batch begins. So after another `batch` runs, the last frame has been processed.
 		 */
 		if (++s->idle < plan.batch)
 			return XDP_DROP;
@@ -356,11 +357,11 @@ int generate(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	if (!responder_done && (initiator_done || responder->next_due < initiator->next_due))
-		return turn(ctx, s, responder, RESPONDER);
-	return turn(ctx, s, initiator, INITIATOR);
+		return send_next(ctx, s, responder, RESPONDER);
+	return send_next(ctx, s, initiator, INITIATOR);
 }
 
-/* Sends one frame as it is, to the port that its first octet behind the Ethernet header names: the self-test. */
+/* For the self-test: sends a frame unchanged to the port given by the first octet after its Ethernet header. */
 SEC("xdp")
 int emit(struct xdp_md *ctx)
 {

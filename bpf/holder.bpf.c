@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * The receiving half of the forwarder of known delay: stamps each frame the moment it arrives, on the clock that the
- * sending half waits on, and hands it over. Nothing reaches the host's own stack.
+ * Receiver of the forwarder with a known delay: time-stamps each frame on arrival, with the clock that the sender in
+ * user space waits on, and passes it to user space. No frame reaches the host's network stack.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <bpf/bpf_helpers.h>
 
-#define MOST_OCTETS 4080 /* with the rest of the record a page; more than the longest frame of the tester */
+#define MOST_OCTETS 4080 /* a record is one page; longer than any frame of the tester */
 
-/* One frame on its way through user space. */
+/* A received frame. */
 struct held_frame {
 	__u64 received_ns; /* CLOCK_MONOTONIC */
-	__u32 interface;   /* where it arrived: an interface number */
+	__u32 interface;   /* index of the receiving interface */
 	__u32 length;	   /* octets, without FCS */
 	__u8 octets[MOST_OCTETS];
 };
 
-/* For skeletons: they hold the structs that a variable is made of. */
+/* Never read. Makes the struct part of the object, so that its Rust side is generated. */
 const volatile struct held_frame *unused __attribute__((unused));
 
 struct {
@@ -25,7 +25,7 @@ struct {
 	__uint(max_entries, 1 << 24); /* octets: 4000 frames */
 } held SEC(".maps");
 
-/* Frames that were too long, or that found the ring full. */
+/* Frames that were too long, or for which the ring had no room. */
 __u64 refused;
 
 SEC("xdp")
@@ -47,7 +47,7 @@ int natgauge_holder(struct xdp_md *ctx)
 	frame->received_ns = now;
 	frame->interface = ctx->ingress_ifindex;
 	frame->length = length;
-	/* The other side looks all the time. */
+	/* User space polls. */
 	bpf_ringbuf_submit(frame, BPF_RB_NO_WAKEUP);
 	return XDP_DROP;
 

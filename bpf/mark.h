@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The mark of a frame: the trial's own number, and on top of it a keyed sum of the four tuple with which it must
- * arrive, as far as that is known when it leaves. A receiver adds up what it sees, so it need not compute the four
- * tuple of the connection again; it does for frames whose mark is another one.
+ * The mark of a frame: the trial's number plus a keyed hash of the four tuple with which the frame must arrive, as far
+ * as it is known when the frame leaves. A receiver hashes the four tuple of the received frame and compares. Only if
+ * the marks differ does it compute the connection's four tuple again, to find out what is wrong.
  *
- * The sum is the upper half of 64 bits to which each word of 32 bits comes times a key of 64 (Dietzfelbinger, 1996):
- * two four tuples that differ have the same one for one in 2^32 keys, and every trial has its own keys.
+ * The hash is the upper half of a 64-bit sum of 32-bit words, each multiplied by a 64-bit key (Dietzfelbinger, 1996).
+ * Two different four tuples collide for one in 2^32 keys, and every trial has its own keys.
  */
 #ifndef NATGAUGE_MARK_H
 #define NATGAUGE_MARK_H
 
-/* Whether the Initiator sends questions, whose answers come back to it. */
-static __always_inline bool asks(void)
+/* Whether the Initiator sends DNS queries. */
+static __always_inline bool sends_queries(void)
 {
-	return plan.side[INITIATOR].payload == PAYLOAD_QUESTION;
+	return plan.side[INITIATOR].payload == PAYLOAD_QUERY;
 }
 
-/* Whether it is known with what source the Initiator's frames must arrive. */
+/* Whether the source address and port of the Initiator's frames at the Responder are known in advance. */
 static __always_inline bool source_known(void)
 {
 	return plan.stateless ||
 	       (!plan.source_translated && plan.side[INITIATOR].family == plan.side[RESPONDER].family);
 }
 
-/* A question's mark comes back in the answer; where only the source's port is left alone, half of it would be known. */
+/*
+ * Whether marks depend on the four tuple. Not with DNS, because responses return the query's mark; and not where the
+ * device keeps the source port but not the source address.
+ */
 static __always_inline bool marks_tuples(void)
 {
-	return !asks() && (plan.source_translated || source_known());
+	return !sends_queries() && (plan.source_translated || source_known());
 }
 
-/* Of a frame with these addresses and ports where it arrives; the upper halves of addresses are the same in a range. */
+/* Mark of a frame that arrives at `side` with this four tuple. Upper halves of addresses are constant in a range. */
 static __always_inline __u32 mark_of(const int side, struct address source, struct address destination,
 				     __u16 source_port, __u16 destination_port)
 {
@@ -49,13 +52,13 @@ static __always_inline __u32 mark_of(const int side, struct address source, stru
 	return plan.mark + (__u32)(sum >> 32);
 }
 
-/* With what source the Initiator's frames arrive, where that is known. */
+/* Source addresses of the Initiator's frames at the Responder, where they are known. */
 static __always_inline const volatile struct addresses *known_sources(void)
 {
 	return plan.stateless ? &plan.side[RESPONDER].other : &plan.side[INITIATOR].own;
 }
 
-/* Of a connection's frame that is to arrive at this side. */
+/* Mark of a connection's frame that is to arrive at `side`. */
 static __always_inline __u32 mark_for(const int side, const struct tuple *t)
 {
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* ARP (RFC 826) and neighbour discovery (RFC 4861) for the tester's own addresses, so nobody needs static entries. */
+/* Answers ARP (RFC 826) and neighbour discovery (RFC 4861) for the tester's addresses; no static entries are needed. */
 #ifndef NATGAUGE_NEIGHBOUR_H
 #define NATGAUGE_NEIGHBOUR_H
 
 #define ARPOP_REQUEST 1
 #define ARPOP_REPLY   2
 
-/* linux/if_arp.h would bring the C library's headers along. */
+/* linux/if_arp.h would include headers of the C library. */
 struct arp4 {
 	struct ethhdr eth;
 	__be16 hardware, protocol;
@@ -18,7 +18,7 @@ struct arp4 {
 	__be32 target;
 } __attribute__((packed));
 
-/* Solicitation and advertisement, each with its link-layer address option. */
+/* Neighbour solicitation or advertisement with a link-layer address option. */
 struct neighbour6 {
 	struct ethhdr eth;
 	struct ipv6hdr ip;
@@ -72,7 +72,7 @@ static __always_inline int answer_solicitation(struct xdp_md *ctx, const volatil
 	if ((void *)&f->option_type > end || f->ip.nexthdr != IPPROTO_ICMPV6 || f->icmp.icmp6_type != SOLICITATION ||
 	    side->family != FAMILY_IPV6 || !in_range(&side->own, address6(&f->target)))
 		return 0;
-	/* A solicitation without the sender's option is shorter than our answer. */
+	/* A solicitation without the option is shorter than the advertisement. */
 	missing = (int)sizeof(*f) - (int)(end - data);
 	if (missing > 0) {
 		if (bpf_xdp_adjust_tail(ctx, missing))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* The headers of a test frame, their addresses and checksums, for both families. */
+/* Addresses, checksums, tag and padding of test frames, for both families. */
 #ifndef NATGAUGE_PACKET_H
 #define NATGAUGE_PACKET_H
 
-/* Two halves in host byte order serve both families. */
+/* An IPv4 or IPv6 address in host byte order; IPv4 in the lower 32 bits of low. */
 struct address {
 	__u64 high;
 	__u64 low;
@@ -26,7 +26,7 @@ static __always_inline struct address address6(const void *from)
 				 .low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]) };
 }
 
-/* Without a branch: the verifier would follow the address apart for each side of the range. count < 2^63. */
+/* Whether distance < count, for count < 2^63. Without a branch, because the verifier follows both ways of each. */
 static __always_inline bool below(__u64 distance, __u64 count)
 {
 	return ((distance - count) & ~distance) >> 63;
@@ -48,7 +48,7 @@ static __always_inline bool same(struct address a, struct address b)
 	return a.low == b.low && a.high == b.high;
 }
 
-/* One's complement sums are carried in 64 bits and folded once; words are taken as they lie in memory. */
+/* One's complement sum in 64 bits, to be folded once; words are added in memory order. */
 static __always_inline __u64 sum_words(const void *data, int octets)
 {
 	const __u16 *halves = data;
@@ -68,7 +68,7 @@ static __always_inline __u16 fold(__u64 sum)
 
 	sum = (sum >> 32) + (__u32)sum;
 	words = (__u32)(sum >> 32) + (__u32)sum;
-	/* Both halves added to each other: the upper one then holds the sum with its carry. */
+	/* The upper half of words + (words rotated by 16) is the sum of both halves with its carry. */
 	return (words + (words << 16 | words >> 16)) >> 16;
 }
 
@@ -83,15 +83,15 @@ static __always_inline void copy_tag(struct tag *to, const struct tag *from)
 	to->sent_high = from->sent_high;
 }
 
-/* Octets behind the tag count up, RFC 2544 C.2.6.4; they restart every 256. */
+/* Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). */
 static __always_inline __u64 padding_word(int word)
 {
 	return 0x0706050403020100ULL + 0x0808080808080808ULL * (word & 31);
 }
 
 /*
- * Every octet is written every time: pages are recycled, and a device may have changed them. The caller has checked
- * that octets lie between from and the end of the frame.
+ * Every octet is written for every frame: the kernel reuses pages, and a device may have changed them. The caller has
+ * checked that the frame has `octets` octets from `from` on.
  */
 static __always_inline void fill_padding(__u8 *from, int octets)
 {

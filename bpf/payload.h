@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * What stands behind the transport header: the tag and padding, or a message of the DNS (RFC 1035 section 4) that has
- * the tag in the name it asks for. What else a message says is the plan's: here is only where the tag lies in it.
+ * Content after the transport header: the tag and padding, or a DNS message (RFC 1035 section 4) with the tag in the
+ * queried name. The plan contains the message; this file knows only the tag's place in it.
  */
 #ifndef NATGAUGE_PAYLOAD_H
 #define NATGAUGE_PAYLOAD_H
@@ -12,8 +12,8 @@
 #define NO_LETTERS    0xf0f0f0f0f0f0f0f0ULL
 
 /*
- * Two letters an octet, a to p, the upper four bits first, as RFC 1001 section 14.1 writes names: any server takes them
- * and none changes their case.
+ * Two letters per octet, from a to p, the upper four bits first, as in RFC 1001 section 14.1. Every DNS server accepts
+ * such names.
  */
 static __always_inline __u64 letters_of(__u32 word)
 {
@@ -24,7 +24,7 @@ static __always_inline __u64 letters_of(__u32 word)
 	return ((spread >> 4 & LOW_HALVES) | (spread & LOW_HALVES) << 8) + LETTER_A;
 }
 
-/* Adds to wrong what is no letter of ours. */
+/* The word that these letters encode; sets bits in `wrong` for any other octet. */
 static __always_inline __u32 word_of(__u64 letters, __u64 *wrong)
 {
 	__u64 halves = letters - LETTER_A;
@@ -40,7 +40,10 @@ static __always_inline __u16 identifier_of(const struct tag *tag)
 	return tag->sequence ^ tag->mark;
 }
 
-/* Returns the sum of what is this message's own. Its letters lie at an odd place, so their octets change sides. */
+/*
+ * Returns the checksum sum of identifier and letters, which differ between frames. The letters begin at an odd offset,
+ * so their sum is shifted by one octet.
+ */
 static __always_inline __u64 put_message(void *to, const struct tag *tag, const volatile struct side_plan *side,
 					 int octets)
 {
@@ -79,30 +82,36 @@ static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octe
 	return (__u64)from[0] + from[1] + from[2] + from[3] + tag->sent_high;
 }
 
-/* Returns the sum of what the plan's does not hold. The caller has checked that so many octets lie behind. */
+/*
+ * Returns the checksum sum of what side->transport_sum does not contain. The caller has checked that the frame has
+ * `octets` octets from `to` on.
+ */
 static __always_inline __u64 put_payload(void *to, const struct tag *tag, const volatile struct side_plan *side,
 					 int octets)
 {
 	return side->payload ? put_message(to, tag, side, octets) : put_plain(to, tag, octets);
 }
 
-/* A name that is none of ours leaves the mark 0, which no trial has. Up to the last letter all has been checked. */
-static __always_inline void see_message(struct tag *tag, const void *from)
+/*
+ * Reads the tag from a DNS message. A name in another form results in mark 0, which no trial has. The caller has
+ * checked that the frame contains all letters.
+ */
+static __always_inline void parse_message(struct tag *tag, const void *from)
 {
 	__u32 *words = (void *)tag;
 	__u64 wrong = 0;
 
 	for (int word = 0; word < TAG_OCTETS / 4; word++)
 		words[word] = word_of(*(const __u64 *)(from + LETTERS_AT + 8 * word), &wrong);
-	/* The four letters that are left, and four that stand for 0. */
+	/* The last four letters, and four letters that encode 0. */
 	tag->sent_high = word_of(*(const __u32 *)(from + UP_TO_LETTERS - 4) | LETTER_A << 32, &wrong);
 	if (wrong)
 		tag->mark = 0;
 }
 
-/* Whether a message of so many octets, all of them there, says what it must. */
-static __always_inline bool says(const void *from, const struct tag *tag, const volatile struct side_plan *side,
-				 int octets)
+/* Whether a message of `octets` octets, all of them in the frame, equals the plan's. */
+static __always_inline bool message_matches(const void *from, const struct tag *tag,
+					    const volatile struct side_plan *side, int octets)
 {
 	const volatile struct message *message = &plan.messages[side->payload];
 	__u64 difference = *(const __u16 *)from ^ identifier_of(tag);

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Everything that crosses the border between the frame programs and the engine. The Rust side is generated from this
- * file at build time, so there is no second copy. Addresses and ports are in host byte order here; times in ns of
- * CLOCK_MONOTONIC; lengths in octets, without FCS.
+ * All types and numbers that the frame programs and the engine share. The Rust side is generated from this file at
+ * build time. Addresses and ports are in host byte order, times in ns of CLOCK_MONOTONIC, lengths in octets without
+ * FCS.
  */
 #ifndef NATGAUGE_SHARED_H
 #define NATGAUGE_SHARED_H
 
-/* Numbers that both sides know. Enumerators, not macros: the Rust side is generated from types, and macros are none. */
+/* Numbers for both sides. Enumerators, because the Rust side is generated from types and macros leave none. */
 enum constant {
 	MAX_SENDERS = 64,
-	/* The state table lies in pieces, so that they can be zeroed side by side. */
+	/* The state table consists of pieces, which several threads allocate and zero in parallel. */
 	MAX_PIECES = 512,
-	/* Octets of a connection in the state table; see table.h. */
+	/* Octets per connection in the state table; see table.h. */
 	ENTRY4_OCTETS = 8,
 	ENTRY6_OCTETS = 24,
-	/* Duplicates are told apart while no more than 2^21 later frames of their stream have come. */
+	/* A duplicate is recognized unless more than 2^21 later frames of its stream have arrived before it. */
 	WINDOW_WORDS = 65536,
 	WORD_FRAMES = 32,
-	/* Words with lost frames that have left a window and are remembered. */
+	/* Words with lost frames that are recorded after they have left the window. */
 	LOST_WORDS = 65536,
-	/* Stalls of a sender in one phase that are remembered. */
+	/* Recorded stalls per sender and phase. */
 	MOST_STALLS = 4096,
-	/* Frames of a stream whose delays are kept for the difference to the next one's. */
+	/* Frames of a stream whose delays are kept, to compute differences between neighbours. */
 	RECENT_FRAMES = 4096,
-	/* Delays: 128 buckets an octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
+	/* Delays: 128 buckets per octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
 	DELAY_BITS = 40,
 	DELAY_SUB_BITS = 7,
 	DELAY_BUCKETS = (DELAY_BITS - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS,
-	/* Sending times have 2^-20 ns of resolution, so a schedule of 10^9 frames is off by less than 1 ms in all. */
+	/* Resolution of sending times is 2^-20 ns: a schedule of 10^9 frames is off by less than 1 ms in total. */
 	DUE_FRACTION = 20,
-	/* RFC 2544 C.2.6.4; each router takes one away. */
+	/* RFC 2544 C.2.6.4; each router decrements it. */
 	TEST_TTL = 10,
-	/* What the 18 octets behind the UDP header hold is struct tag: all that fits into a 64-octet IPv4 frame. */
+	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
 	TAG_OCTETS = 18,
-	/* Of the longest message: an answer with an IPv6 address. */
+	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
 	MESSAGE_WORDS = 12,
-	/* Where a message holds the tag, in letters of four bits each. */
+	/* Offset of the tag in a DNS message, where it is written as letters of four bits each. */
 	LETTERS_AT = 13,
-	/* One for each word of a four tuple that varies, and one more. */
+	/* A key for each 32-bit word of a four tuple that varies, and one more. */
 	MARK_KEYS = 6,
-	/* Of a tag's kind: the stream; the rest is the sender. */
+	/* Lower bits of a tag's kind hold the stream, the others the sender. */
 	STREAM_BITS = 2,
 	STREAM_MASK = (1 << STREAM_BITS) - 1,
-	/* A connection's index; one bit more says that a frame is of the background. */
+	/* Bits of a connection's index; the next bit marks background frames. */
 	CONNECTION_BITS = 31,
 };
 
@@ -52,23 +52,23 @@ enum side { INITIATOR = 0, RESPONDER = 1, SIDES = 2 };
 /* A stream: one direction of one phase. */
 enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, STREAMS = 3 };
 
-/* Differences of delays are counted by their sign. */
+/* Delay differences are counted separately by sign. */
 enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
 
-/* What stands behind the UDP header: a tag and padding, or a message of the DNS with the tag in the name. */
-enum payload { PAYLOAD_PLAIN = 0, PAYLOAD_QUESTION = 1, PAYLOAD_ANSWER = 2, PAYLOADS = 3 };
+/* Content after the UDP header: a tag and padding, or a DNS message with the tag in the queried name. */
+enum payload { PAYLOAD_PLAIN = 0, PAYLOAD_QUERY = 1, PAYLOAD_RESPONSE = 2, PAYLOADS = 3 };
 
 enum family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 
-/* RFC 9693 section 4.4: pseudorandom is required, the others may be measured as well. */
+/* RFC 9693 section 4.4 requires pseudorandom order and allows the others in addition. */
 enum order { ORDER_PERMUTATION = 0, ORDER_INCREASING = 1, ORDER_DECREASING = 2, ORDER_WITH_REPLACEMENT = 3 };
 
 /* RFC 9693 section 4.10. */
 enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 2 };
 
-/* In the frame, little-endian, up to TAG_OCTETS. */
+/* Identifies a test frame. Its first TAG_OCTETS are in the frame, in little-endian order. */
 struct tag {
-	__u32 mark;	  /* of this trial and of the four tuple to arrive with; see mark.h */
+	__u32 mark;	  /* from the trial and the four tuple expected on arrival; see mark.h */
 	__u32 connection; /* index, 0 to N-1 */
 	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */
 	__u8 kind;	  /* stream | sender << STREAM_BITS */
@@ -78,7 +78,7 @@ struct tag {
 	__u16 unused; /* not in the frame */
 };
 
-/* Exact division of x < 2^31 by multiplication when shift is not 0, otherwise by a division. */
+/* Division of x < 2^31: by multiplication, which is exact, where shift is not 0; otherwise by a division. */
 struct divisor {
 	__u64 by;
 	__u64 magic;
@@ -86,10 +86,10 @@ struct divisor {
 	__u32 unused;
 };
 
-/* Set in a tag's connection: a background frame, the rest is its draw. Connections are fewer than that. */
+/* Set in tag.connection of background frames, whose other bits hold their random draw. Indexes are below it. */
 #define BACKGROUND_FRAME (1U << CONNECTION_BITS)
 
-/* Addresses first, first + step, ...; only the lower 64 bits vary. IPv4 uses the lower 32 bits of low. */
+/* Range of addresses first, first + step, ...; only the lower 64 bits vary. IPv4 uses the lower 32 bits of low. */
 struct addresses {
 	__u64 high;
 	__u64 low;
@@ -97,7 +97,7 @@ struct addresses {
 	__u64 count;
 };
 
-/* A keyed permutation of [0, size): a Feistel network over rows x columns, the smallest rectangle that holds it. */
+/* A keyed permutation of [0, size): a Feistel network over rows x columns >= size. */
 struct permutation {
 	__u64 size;
 	__u64 rows;
@@ -106,34 +106,34 @@ struct permutation {
 	__u32 unused;
 };
 
-/* Which frames of a stream are timed: every so many, from one on, at most so many. */
+/* Timed frames of a stream: from, from + every, ..., at most `frames` of them. */
 struct sampling {
 	__u64 from;
 	__u64 every;
 	__u64 frames;
 };
 
-/* Octets as they lie in a frame, but for identifier and letters, which each frame has of its own. */
+/* A DNS message as in a frame; identifier and letters of the name, which differ between frames, are 0. */
 struct message {
 	__u64 words[MESSAGE_WORDS];
-	__u64 mask[MESSAGE_WORDS]; /* what one that is received must have as words has it */
+	__u64 mask[MESSAGE_WORDS]; /* bits in which a received message must equal words */
 };
 
 struct side_plan {
-	__u32 ethernet[3]; /* gateway's and own address as they lie in a frame */
+	__u32 ethernet[3]; /* gateway's and own MAC address, as in a frame */
 	enum family family;
 	__u32 octets; /* length of the frames on this side */
 	__u16 mac[3];
 	__u16 unused;
 	enum payload payload;
-	/* Sums of what no frame changes, as the checksum adds it. */
-	__u64 ip_sum;	      /* IPv4 header without addresses */
-	__u64 transport_sum;  /* pseudo header without addresses, transport header without ports, padding or message */
-	struct addresses own; /* answered by ARP and NDP */
-	struct addresses other; /* the far side's hosts as this side writes them */
+	/* Checksum sums of the octets that are equal in all frames. */
+	__u64 ip_sum;		/* IPv4 header without addresses */
+	__u64 transport_sum;	/* pseudo header without addresses, transport header without ports, rest of payload */
+	struct addresses own;	/* for which ARP and NDP are answered */
+	struct addresses other; /* of the other side's hosts, as written on this side */
 };
 
-/* Fixed for a trial; load-time constants, so no frame pays for an option. */
+/* Constant during a trial. It is read-only data, so the verifier removes the branches of unused options. */
 struct plan {
 	__u32 mark;
 	enum order order;
@@ -142,23 +142,23 @@ struct plan {
 	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;
 	__u32 pool_checked;
-	__u32 batch;	 /* turns of a sender whose frames leave together; 1: waiting is done inside the program */
-	__u32 stateless; /* 1: no phase 1, nothing is learned */
+	__u32 batch;	 /* program runs whose frames leave together; 1: the program itself waits for due times */
+	__u32 stateless; /* 1: no phase 1, and no use of the state table */
 	__u32 stepped;	 /* 1: the rates change within phase 2 */
-	__u32 sampled;	 /* 1: only the frames that sampling names are timed */
+	__u32 sampled;	 /* 1: only the frames selected by sampling are timed */
 	__u32 record_variation;
 	__u32 record_loss_times;
-	__u32 handed_on; /* 1: a question that came as it should goes on to the stack behind the port */
+	__u32 handed_on; /* 1: correct queries go to the network stack of the Responder's port */
 	__u32 senders;
-	/* Phase 2: frame i of a direction is foreground when i modulo mix_of < mix_foreground (RFC 8219 section 5.3).
-	 */
+	/* Phase 2: frame i of a direction is in the foreground if i modulo mix_of < mix_foreground (RFC 8219 section
+	 * 5.3). */
 	__u32 mixed;
 	__u32 mix_of;
 	__u32 mix_foreground;
-	__u32 longest;		/* octets of the longest of all frames */
-	__u32 fetched_ahead;	/* 1: the state table is larger than a core's nearest caches, and read at random */
+	__u32 longest;		/* octets of the longest frames */
+	__u32 prefetched;	/* 1: the state table exceeds a core's own caches and is read at random */
 	__u64 frame_timeout_ns; /* 0: none */
-	__u64 stall_ns;		/* a sender that did nothing for longer stood still */
+	__u64 stall_ns;		/* a sender that is inactive for longer has stalled */
 	__u64 connections;
 	__u64 draw_key;
 	__u64 mark_keys[MARK_KEYS];
@@ -168,60 +168,60 @@ struct plan {
 	struct divisor source_ports;
 	struct divisor source_addresses;
 	struct divisor destination_ports;
-	__u64 space; /* four tuples in all */
+	__u64 space; /* number of four tuples in the ranges */
 	struct permutation tuples;
 	struct permutation readings;
 	struct addresses pool;
 	struct sampling sampling[STREAMS];
 	struct side_plan side[SIDES];
 	struct side_plan background[SIDES]; /* native IPv6 */
-	struct side_plan answers[SIDES];    /* where the Initiator sends questions */
+	struct side_plan responses[SIDES];  /* for DNS responses */
 	struct message messages[PAYLOADS];
 };
 
-/* The engine writes, the programs read, while they run. */
+/* Written by the engine and read by the programs while they run. */
 struct control {
 	__u32 stop;
-	__u32 open;	    /* bit per stream: its frames are on time */
-	__u32 generator_id; /* program id, to know whose redirect failed */
+	__u32 open;	    /* bit per stream: frames that arrive now are not late */
+	__u32 generator_id; /* program id, to recognize its failed redirects */
 	__u32 port_ifindex[SIDES];
 	__u32 port_netns[SIDES]; /* inode number of the namespace */
 	__u32 unused;
-	__u64 done[MAX_SENDERS]; /* written by a sender when its last frame is made */
+	__u64 done[MAX_SENDERS]; /* set by a sender after its last frame */
 };
 
-/* Of the redirect floor: which port a frame goes to. */
-struct aim {
-	__u32 first; /* the first frame's side */
-	__u32 both;  /* 1: the next one's is the other, and so on */
-	__u32 turn;
+/* Output ports of the redirect floor. */
+struct floor_ports {
+	__u32 first; /* side of the first frame */
+	__u32 both;  /* 1: sides alternate */
+	__u32 frame; /* frames so far */
 	__u32 unused;
 };
 
-/* One direction of one sender. */
+/* One direction's schedule of one sender. */
 struct schedule {
-	__u64 frames; /* to be made by this sender */
+	__u64 frames; /* that this sender has to send */
 	__u64 made;
-	__u64 skipped;	  /* readings that found no stored connection */
-	__u64 background; /* of those made */
+	__u64 skipped;	  /* frames not sent, because no stored connection was found for them */
+	__u64 background; /* frames; part of made */
 	__u64 next_due;	  /* ns since start << DUE_FRACTION */
 	__u64 interval;	  /* ns << DUE_FRACTION */
-	/* Where the rates change: the first frame of the new one, when it is due, and the new interval. */
+	/* Change of the rate: number and due time of the first frame after it, and the new interval. */
 	__u64 step_at;
 	__u64 step_due;
 	__u64 step_interval;
 	__u64 lag_worst; /* ns */
 	__u64 lag_sum;	 /* ns, over lag_samples readings of the clock */
 	__u64 lag_samples;
-	__u64 lag_final; /* of the last frame */
-	__u64 last_ns;	 /* since start, when the last frame was made */
+	__u64 lag_final; /* ns, of the last frame */
+	__u64 last_ns;	 /* since start; time of the last frame */
 };
 
-/* A sender is a thread pinned to a CPU; its state is that CPU's. */
+/* State of a sender, a thread pinned to a CPU; per CPU. */
 struct sender {
 	__u64 start_ns;
-	__u64 now_ns;	/* since start, when the clock was last read */
-	__u64 first_ns; /* since start, of the first frame; 0 = none yet */
+	__u64 now_ns;	/* since start; last reading of the clock */
+	__u64 first_ns; /* since start; time of the first frame; 0 = none yet */
 	__u64 stalls;
 	__u64 stalled_ns;
 	__u64 worst_stall_ns;
@@ -229,30 +229,30 @@ struct sender {
 	__u32 number;
 	__u32 senders;
 	__u32 active;
-	__u32 idle; /* turns since the last frame of all was made */
+	__u32 idle; /* program runs since the last frame */
 	__u32 unused;
-	__u64 catch_up_percent; /* of its rate, the most while it makes up for a stall; 0 = as fast as it can */
-	__u64 slack_ns;		/* so far behind it may be without making up for it slowly */
-	/* Since when it makes up for a stall, and when the frame was due that left then; 0 = it does not. */
+	__u64 catch_up_percent; /* highest rate after a stall, in % of the rate; 0 = unlimited */
+	__u64 slack_ns;		/* lag that is made up without that limit */
+	/* Start of catching up, and due time of the frame sent then; 0 = not catching up. */
 	__u64 behind_ns;
 	__u64 behind_due_ns;
-	__u64 settled_ns;	   /* since start, when the batch of the last frame had been worked off */
-	enum stream stream[SIDES]; /* which stream each side's schedule feeds */
+	__u64 settled_ns;	   /* since start; completion of the last frame's batch */
+	enum stream stream[SIDES]; /* of each side's schedule */
 	struct schedule schedule[SIDES];
 };
 
-/* When a sender did nothing of its task: between two readings of the clock, ns since its schedule's start. */
+/* Interval between two readings of the clock in which a sender was inactive; ns since its schedule's start. */
 struct stall {
 	__u64 from_ns;
 	__u64 to_ns;
 };
 
-/* A sender's first ones of a phase, as many as it counted. */
+/* A sender's first stalls of a phase; sender.stalls is their number. */
 struct stalls {
 	struct stall list[MOST_STALLS];
 };
 
-/* Raw counts of one stream; see the trial contract for the words. */
+/* Raw counts of one stream; trial/result-1.schema.json defines the words. */
 struct tally {
 	__u64 received;
 	__u64 duplicates;
@@ -266,43 +266,43 @@ struct tally {
 	__s64 delay_minimum;
 	__s64 delay_maximum;
 	__s64 delay_sum;
-	__u64 background; /* of those received */
+	__u64 background; /* part of received */
 	__u64 pairs;
 	__s64 variation_minimum;
 	__s64 variation_maximum;
-	__u64 questions;     /* that came to the Responder as they should; what is received then are their answers */
-	__u64 wrong_answers; /* whole ones that say something else; not among those received */
+	__u64 queries;	       /* correct ones at the Responder; received then counts their responses */
+	__u64 wrong_responses; /* intact, but with other content; not part of received */
 };
 
-/* What came of one stream of one sender. */
+/* Arrived and missing frames of one stream of one sender. */
 struct window {
-	__u32 next;   /* sequence after the highest seen */
-	__u32 losses; /* of those below; more than LOST_WORDS: the others are forgotten */
-	__u64 lost;   /* 1 + sequence of the last frame that has left the window unseen, or came too late; 0: none */
+	__u32 next;   /* highest sequence received, plus 1 */
+	__u32 losses; /* entries of missing[]; those beyond LOST_WORDS are not stored */
+	__u64 lost;   /* 1 + highest sequence that left the window without arriving, or arrived late; 0: none */
 	__u64 words[WINDOW_WORDS];
-	/* Frames that have left the window unseen, or came too late: a word's number above flags of what it lacks. */
+	/* Frames that left the window without arriving, or arrived late: word number above flags of missing frames. */
 	__u64 missing[LOST_WORDS];
 };
 
-/* The two arrivals of a stream with the longest time between them, and the last one; 0: none yet. */
+/* The longest time between two arrivals of a stream, and the last arrival; 0: none yet. */
 struct silence {
 	__u64 from_ns;
 	__u64 to_ns;
 	__u64 last_ns;
 };
 
-/* Per CPU. */
+/* Counts of the receivers; per CPU. */
 struct receiver {
 	struct tally tally[STREAMS];
 	__u64 foreign[SIDES];
-	__u64 damaged_unmarked[SIDES]; /* broken so badly that no stream can be named */
+	__u64 damaged_unmarked[SIDES]; /* too damaged to read their stream */
 	__u64 neighbour_replies[SIDES];
 	__u64 stored;
 	__u64 remapped;
-	__u64 unanswered; /* questions that could not be made into an answer */
+	__u64 unanswered; /* queries whose response could not be written */
 };
 
-/* Per CPU, per port; what the port did with what it was given. */
+/* Frames redirected to a port; per CPU and port. */
 struct port_tally {
 	__u64 accepted;
 	__u64 refused;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
  * A reference for address sharing over IPv6: the stateless ends of MAP-E, MAP-T and lw4o6, for any number of
- * subscribers. It is no part of the tester: other devices are compared with it, and customer edges tested against it.
+ * subscribers. It is a device, not part of the tester: other devices are compared with it, and customer edges are
+ * tested against it.
  *
- * It makes one interface an IPv6-only link for IPv4: what the kernel's IPv4 routing sends out there leaves as IPv6,
- * what comes in as IPv6 of a softwire goes on as IPv4. The kernel does all the rest: routing, neighbours, time to live,
- * and ICMP for what is too big, because the route has the MTU of the softwire.
+ * It makes one interface an IPv6-only link for IPv4: IPv4 packets that the kernel routes to it leave as IPv6, and IPv6
+ * packets of a softwire that it receives continue as IPv4. The kernel does the rest: routing, neighbours, time to live,
+ * and ICMP for packets that are too big, because the route has the softwire's MTU.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -27,9 +28,9 @@
 #define ICMPV6_ECHOREPLY 129
 #define NEXT_FRAGMENT	 44
 #define HOP_LIMIT	 64
-/* RFC 7915 section 5.1: no larger IPv4 packet need be fragmented on the way to the smallest IPv6 link. */
+/* RFC 7915 section 5.1: smaller IPv4 packets, translated to IPv6, fit every IPv6 link without fragmentation. */
 #define NEVER_FRAGMENTED 1260
-/* Since Linux 6.3; the headers of older systems lack it. */
+/* Since Linux 6.3; missing in the headers of older systems. */
 #define ADJ_ROOM_DECAP_L3_IPV4 (1ULL << 7)
 
 #define UDP_CHECK  6
@@ -39,7 +40,7 @@
 /* Set by natgauge-softwire before loading. */
 const volatile struct softwire softwire;
 
-/* lw4o6 only; user space sets its size. */
+/* The binding table, lw4o6 only; user space sets its size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct binding_key);
@@ -68,13 +69,13 @@ struct {
 		TC_ACT_SHOT;                                                                                           \
 	})
 
-/* A packet's addresses, and what stands behind its IP header; in host byte order. */
+/* A packet's addresses, ports and protocol, in host byte order. */
 struct flow {
 	__u32 source;
 	__u32 destination;
 	__u16 source_port; /* of ICMP echo both are the identifier, RFC 7597 section 8.2 */
 	__u16 destination_port;
-	__u8 protocol; /* as IPv4 numbers them */
+	__u8 protocol; /* its IPv4 number */
 	__u8 icmp_type;
 };
 
@@ -101,7 +102,7 @@ static __always_inline bool same6(const struct address6 *a, const struct address
 	return a->high == b->high && a->low == b->low;
 }
 
-/* The subscriber who has this address and port; false where none has. */
+/* Set `out` to the IPv6 address of the subscriber with this address and port; false where there is none. */
 static __always_inline bool subscriber(__u32 address, __u16 port, struct address6 *out)
 {
 	__s32 psid = psid_of(&softwire, port);
@@ -120,7 +121,7 @@ static __always_inline bool subscriber(__u32 address, __u16 port, struct address
 	return true;
 }
 
-/* Ports or echo identifier at an offset of the frame; false when there are none. */
+/* Read ports or echo identifier at an offset of the frame; false when it has none. */
 static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct flow *flow)
 {
 	__be16 words[4];
@@ -140,7 +141,7 @@ static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct f
 	return true;
 }
 
-/* What becomes of a frame whose ports cannot be used, or 0. Both a frame's own IPv4 header and an inner one. */
+/* Read the IPv4 header, outer or inner, at offset `at`. Returns 0, or the verdict for a frame without usable ports. */
 static __always_inline int load_flow4(struct __sk_buff *skb, __u32 at, struct iphdr *ip, struct flow *flow)
 {
 	__u32 header, total;
@@ -200,23 +201,23 @@ static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, c
 	return TC_ACT_OK;
 }
 
-/* Mend the checksum behind an IP header that begins at ETH_HLEN for what changed of its pseudo header. */
-static __always_inline int mend(struct __sk_buff *skb, __u32 behind, __u8 protocol, __s64 difference)
+/* Correct the transport checksum at `transport` for a changed pseudo header. */
+static __always_inline int correct_checksum(struct __sk_buff *skb, __u32 transport, __u8 protocol, __s64 difference)
 {
 	if (protocol == IPPROTO_UDP)
-		return bpf_l4_csum_replace(skb, behind + UDP_CHECK, 0, difference,
+		return bpf_l4_csum_replace(skb, transport + UDP_CHECK, 0, difference,
 					   BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0);
-	return bpf_l4_csum_replace(skb, behind + (protocol == IPPROTO_TCP ? TCP_CHECK : ICMP_CHECK), 0, difference,
+	return bpf_l4_csum_replace(skb, transport + (protocol == IPPROTO_TCP ? TCP_CHECK : ICMP_CHECK), 0, difference,
 				   BPF_F_PSEUDO_HDR);
 }
 
-/* ICMPv6 has the pseudo header in its checksum, ICMP has not: the whole of it is the difference, and the type. */
+/* Only ICMPv6 has a pseudo header in its checksum. The difference to ICMP is that whole header and the type. */
 struct icmp_pseudo {
 	struct in6_addr source;
 	struct in6_addr destination;
 	__be32 octets;
 	__be32 next;
-	__be32 type; /* where it stands in its 16-bit word */
+	__be32 type; /* at its place in a 16-bit word */
 };
 
 static __always_inline __s64 icmp_difference(const struct ipv6hdr *ip6, __u8 icmp, __u8 icmpv6, bool to_ipv6)
@@ -233,9 +234,9 @@ static __always_inline __s64 icmp_difference(const struct ipv6hdr *ip6, __u8 icm
 	return bpf_csum_diff((void *)&six, sizeof(six), (void *)&four, sizeof(four), 0);
 }
 
-static __always_inline int put_icmp_type(struct __sk_buff *skb, __u32 behind, __u8 type)
+static __always_inline int put_icmp_type(struct __sk_buff *skb, __u32 transport, __u8 type)
 {
-	return bpf_skb_store_bytes(skb, behind, &type, sizeof(type), 0);
+	return bpf_skb_store_bytes(skb, transport, &type, sizeof(type), 0);
 }
 
 static __always_inline int translate_to_6(struct __sk_buff *skb, const struct iphdr *ip, const struct flow *flow,
@@ -245,7 +246,7 @@ static __always_inline int translate_to_6(struct __sk_buff *skb, const struct ip
 	__u8 icmpv6 = flow->icmp_type == ICMP_ECHO ? ICMPV6_ECHO : ICMPV6_ECHOREPLY;
 	struct ipv6hdr ip6 = header6(ip, bpf_ntohs(ip->tot_len) - sizeof(*ip), icmp ? IPPROTO_ICMPV6 : flow->protocol,
 				     ip->ttl, source, destination);
-	__u32 behind = ETH_HLEN + sizeof(ip6);
+	__u32 transport = ETH_HLEN + sizeof(ip6);
 	__s64 difference;
 	__be16 check;
 
@@ -263,7 +264,8 @@ static __always_inline int translate_to_6(struct __sk_buff *skb, const struct ip
 		difference = bpf_csum_diff((void *)&ip->saddr, 8, (void *)&ip6.saddr, 32, 0);
 	if (bpf_skb_change_proto(skb, bpf_htons(ETH_P_IPV6), 0) ||
 	    bpf_skb_store_bytes(skb, ETH_HLEN, &ip6, sizeof(ip6), 0) || put_ethertype(skb, ETH_P_IPV6) ||
-	    (icmp && put_icmp_type(skb, behind, icmpv6)) || mend(skb, behind, flow->protocol, difference))
+	    (icmp && put_icmp_type(skb, transport, icmpv6)) ||
+	    correct_checksum(skb, transport, flow->protocol, difference))
 		return DROP(failed);
 	COUNT(wrapped);
 	return TC_ACT_OK;
@@ -284,7 +286,7 @@ static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ip
 			    .protocol = flow->protocol,
 			    .saddr = bpf_htonl(flow->source),
 			    .daddr = bpf_htonl(flow->destination) };
-	__u32 behind = ETH_HLEN + sizeof(ip);
+	__u32 transport = ETH_HLEN + sizeof(ip);
 	__u8 type = flow->icmp_type == ICMPV6_ECHO ? ICMP_ECHO : ICMP_ECHOREPLY;
 	__s64 difference, sum = bpf_csum_diff(NULL, 0, (void *)&ip, sizeof(ip), 0);
 
@@ -296,13 +298,14 @@ static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ip
 		difference = bpf_csum_diff((void *)&ip6->saddr, 32, (void *)&ip.saddr, 8, 0);
 	if (bpf_skb_change_proto(skb, bpf_htons(ETH_P_IP), 0) ||
 	    bpf_skb_store_bytes(skb, ETH_HLEN, &ip, sizeof(ip), 0) || put_ethertype(skb, ETH_P_IP) ||
-	    (icmp && put_icmp_type(skb, behind, type)) || mend(skb, behind, flow->protocol, difference))
+	    (icmp && put_icmp_type(skb, transport, type)) ||
+	    correct_checksum(skb, transport, flow->protocol, difference))
 		return DROP(failed);
 	COUNT(unwrapped);
 	return TC_ACT_OK;
 }
 
-/* IPv4 that leaves: the subscriber is its source at the customer's edge, its destination at the border relay. */
+/* Outgoing IPv4: the subscriber is the source at the customer's end, the destination at the provider's. */
 SEC("tc")
 int softwire_out(struct __sk_buff *skb)
 {
@@ -331,7 +334,7 @@ int softwire_out(struct __sk_buff *skb)
 	return wrap(skb, &ip, edge ? &own : &far, edge ? &far : &own);
 }
 
-/* Whether the packet is of the flow's subscriber, who sits at this IPv6 address. */
+/* Returns 0 if the flow's subscriber has this IPv6 address, otherwise the verdict. */
 static __always_inline int refuse_wrong_owner(const struct flow *flow, const struct address6 *at)
 {
 	bool edge = softwire.role == CUSTOMER_EDGE;
@@ -398,7 +401,7 @@ static __always_inline int translate_back(struct __sk_buff *skb, const struct ip
 	return translate_to_4(skb, ip6, &flow);
 }
 
-/* IPv6 that comes in: what is of no softwire passes by. */
+/* Incoming IPv6: packets that belong to no softwire pass unchanged. */
 SEC("tc")
 int softwire_in(struct __sk_buff *skb)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The arithmetic of addresses and ports that MAP-E (RFC 7597), MAP-T (RFC 7599) and lw4o6 (RFC 7596) share, and all
- * that crosses the border between the reference softwire and its loader. Addresses and ports are in host byte order.
+ * Address and port arithmetic of MAP-E (RFC 7597), MAP-T (RFC 7599) and lw4o6 (RFC 7596), and the types that the
+ * reference softwire shares with its loader. Addresses and ports are in host byte order.
  */
 #ifndef NATGAUGE_SOFTWIRE_H
 #define NATGAUGE_SOFTWIRE_H
@@ -12,7 +12,7 @@ enum technology {
 	LW4O6 = 2,
 };
 
-/* The provider's end (MAP BR, lwAFTR) or the customers' (MAP CE, tunnel of the lwB4). */
+/* The provider's end (MAP BR, lwAFTR) or the customer's (MAP CE, tunnel of the lwB4). */
 enum role {
 	BORDER_RELAY = 0,
 	CUSTOMER_EDGE = 1,
@@ -31,40 +31,40 @@ struct softwire {
 	__u8 psid_length; /* k */
 	__u8 ea_length;	  /* of the embedded address bits; MAP only */
 	__u8 ea_shift;	  /* 64 - rule IPv6 prefix - ea_length; MAP only */
-	/* Where a translator has the IPv4 address in the lower half of a mapped IPv6 one: 0 behind a prefix of 96 bits,
-	 * 24 behind one of 64 (RFC 6052 section 2.2); MAP-T only. */
+	/* Shift of the IPv4 address in the lower half of an IPv4-embedded IPv6 address: 0 after a prefix of 96 bits, 24
+	 * after one of 64 (RFC 6052 section 2.2); MAP-T only. */
 	__u8 embedding_shift;
 	__u8 unused[3];
 	__u32 prefix4; /* rule IPv4 prefix; MAP only */
 	__u32 mask4;
-	__u32 most_octets; /* of an IPv6 packet that the link carries */
+	__u32 most_octets; /* of an IPv6 packet on the link */
 	__u64 prefix6;	   /* upper half of the rule IPv6 prefix; MAP only */
-	/* Address of the BR or lwAFTR; of MAP-T the BR's prefix, the default mapping rule (RFC 7599 section 5.1). */
+	/* Address of the BR or lwAFTR; MAP-T: the BR's prefix, the default mapping rule (RFC 7599 section 5.1). */
 	struct address6 relay;
 };
 
-/* A subscriber, as the lwAFTR's binding table (RFC 7596 section 6.1) names one. */
+/* Key of the lwAFTR's binding table (RFC 7596 section 6.1). */
 struct binding_key {
 	__u32 address;
 	__u32 psid;
 };
 
-/* Frames, by what became of them; what is none of softwire's is in no count. */
+/* Frames by outcome; frames that belong to no softwire are not counted. */
 struct softwire_counts {
 	__u64 wrapped;	      /* IPv4 to IPv6 */
 	__u64 unwrapped;      /* IPv6 to IPv4 */
-	__u64 wrong_port_set; /* port or IPv4 address is not the sender's, RFC 7597 section 8.1, RFC 7596 section 6.2 */
-	__u64 no_subscriber;  /* no rule, no binding, or a port that is in no set */
-	__u64 wrong_relay;    /* at the customer's edge: from another than the BR */
-	__u64 fragment;	      /* has no port, or would need one of a whole datagram */
-	__u64 protocol;	      /* neither UDP, TCP nor ICMP echo; MAP-T: also IPv4 options and IPv6 extension headers */
-	__u64 no_checksum;    /* UDP without one, which IPv6 forbids; MAP-T */
-	__u64 too_big;	      /* larger than the IPv6 link carries */
+	__u64 wrong_port_set; /* port or IPv4 address not the sender's, RFC 7597 section 8.1, RFC 7596 section 6.2 */
+	__u64 no_subscriber;  /* no rule, no binding, or a port outside all sets */
+	__u64 wrong_relay;    /* at the customer's end: not from the BR */
+	__u64 fragment;	      /* has no port, or belongs to a fragmented datagram */
+	__u64 protocol;	      /* not UDP, TCP or ICMP echo; MAP-T: or with IPv4 options or IPv6 extension headers */
+	__u64 no_checksum;    /* UDP without a checksum, which IPv6 forbids; MAP-T */
+	__u64 too_big;	      /* larger than the IPv6 link's MTU */
 	__u64 malformed;
-	__u64 failed; /* the kernel gave no room */
+	__u64 failed; /* the kernel could not resize the packet */
 };
 
-/* Section 5.1 of RFC 7597: offset bits, then the PSID, then the rest. Ports whose offset bits are 0 are in no set. */
+/* PSID of a port (RFC 7597 section 5.1); -1 for ports whose offset bits are 0, which are in no set. */
 static __always_inline __s32 psid_of(const volatile struct softwire *s, __u16 port)
 {
 	__u32 a = s->psid_offset & 15, k = s->psid_length & 31;
@@ -74,7 +74,7 @@ static __always_inline __s32 psid_of(const volatile struct softwire *s, __u16 po
 	return ((__u32)port >> ((16 - a - k) & 31)) & ((1U << k) - 1);
 }
 
-/* Whether the rule speaks of this IPv4 address; then the subscriber's IPv6 address, RFC 7597 sections 5.2 and 6. */
+/* Set `out` to the subscriber's IPv6 address (RFC 7597 sections 5.2 and 6); false if the rule does not apply. */
 static __always_inline bool map_address(const volatile struct softwire *s, __u32 address, __u32 psid,
 					struct address6 *out)
 {
@@ -99,7 +99,7 @@ static __always_inline __u32 extracted(const volatile struct softwire *s, const 
 	return a->low >> (s->embedding_shift & 31);
 }
 
-/* Whether it is an IPv4 address behind the BR's prefix. */
+/* Whether it is an IPv4-embedded address in the BR's prefix. */
 static __always_inline bool behind_relay(const volatile struct softwire *s, const struct address6 *a)
 {
 	struct address6 again = embedded(s, extracted(s, a));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* The state table: connection index -> the outside source the Responder saw (RFC 9693 section 4.2). */
+/* The state table: connection index -> outside source address and port seen by the Responder (RFC 9693 section 4.2). */
 #ifndef NATGAUGE_TABLE_H
 #define NATGAUGE_TABLE_H
 
@@ -19,12 +19,12 @@ static __always_inline __u64 *entry(__u64 connection)
 	return map ? bpf_map_lookup_elem(map, &slot) : NULL;
 }
 
-/* Has these entries come into the caches: what is read is not used. */
-static __always_inline void fetch(volatile __u64 *const *entries, const int number)
+/* Loads these entries into the caches; the values are not used. */
+static __always_inline void load_entries(volatile __u64 *const *entries, const int number)
 {
 	for (int i = 0; i < number; i++)
 		(void)entries[i][0];
-	/* One of three words may lie in two lines. */
+	/* An entry of three words may extend over two cache lines. */
 	if (plan.side[RESPONDER].family == FAMILY_IPV6)
 		for (int i = 0; i < number; i++)
 			(void)entries[i][2];
@@ -51,7 +51,7 @@ static __always_inline int learned(__u64 connection, struct outside *outside)
 
 enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
 
-/* Every received frame keeps the table fresh; unchanged entries are not written, so their cache lines stay clean. */
+/* Store a connection's outside source. An unchanged entry is not written, so its cache line stays clean. */
 static __always_inline enum learning learn(__u64 connection, struct address address, __u16 port)
 {
 	__u64 *e = entry(connection);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
-/* The tester: generator, receivers on both ports, and the watch on what the ports accepted. */
+/* The tester's programs: generator, receivers on both ports, and tracepoints that count what the ports accept. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <linux/bpf.h>
@@ -20,9 +20,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile struct plan plan;
 struct control control;
 struct silence silences[STREAMS];
-struct aim aim;
+struct floor_ports floor_ports;
 
-/* Nobody reads it: it carries to the Rust side what no other variable and no map is made of. */
+/* Never read. It makes these types part of the object, so that their Rust side is generated. */
 const volatile struct also_shared {
 	enum constant constant;
 	enum side side;
@@ -82,7 +82,7 @@ struct {
 	__type(value, __u64);
 } variations SEC(".maps");
 
-/* The engine sets the inner maps' value size (IPv4 or IPv6) and number of entries. */
+/* The engine sets the inner maps' value size (IPv4 or IPv6) and number of entries; see table.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, MAX_PIECES);
@@ -96,7 +96,7 @@ struct {
 		});
 } state_table SEC(".maps");
 
-/* One for each stream of each sender; the engine shrinks it to the senders there are. */
+/* By sender * STREAMS + stream; the engine reduces it to the number of senders. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, STREAMS *MAX_SENDERS);
@@ -104,7 +104,7 @@ struct {
 	__type(value, struct window);
 } windows SEC(".maps");
 
-/* By sender; the engine shrinks it to those there are. */
+/* By sender; the engine reduces it to the number of senders. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_SENDERS);
@@ -112,7 +112,7 @@ struct {
 	__type(value, struct stalls);
 } sender_stalls SEC(".maps");
 
-/* As windows; a single one where no differences are wanted. */
+/* Indexed like windows; a single entry unless delay differences are recorded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, STREAMS *MAX_SENDERS);
@@ -126,11 +126,11 @@ struct {
 #include "tuple.h"
 #include "mark.h"
 #include "table.h"
-#include "ahead.h"
+#include "prefetch.h"
 #include "neighbour.h"
 #include "generate.h"
-#include "times.h"
-#include "see.h"
-#include "judge.h"
+#include "arrival.h"
+#include "parse.h"
+#include "classify.h"
 #include "floor.h"
-#include "watch.h"
+#include "offered.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* From a connection's index to its four tuple: arithmetic only, no table of N entries (RFC 9693 section 4.4). */
+/* Computes a connection's four tuple from its index, without a table of N entries (RFC 9693 section 4.4). */
 #ifndef NATGAUGE_TUPLE_H
 #define NATGAUGE_TUPLE_H
 
 /*
- * A walk ends after as many steps as the rectangle has positions too many, which are fewer than the root of the size;
- * in a domain of 256 or more, 16 steps outside of it have a probability below 256^-8.
+ * Most steps of a cycle walk. The rectangle exceeds the domain by fewer positions than the root of its size, so small
+ * domains need fewer steps. In a domain of 256 or more, 16 steps outside it have a probability below 256^-8.
  */
 #define MOST_WALKS 16
 
@@ -23,7 +23,7 @@ static __always_inline __u64 divide(__u64 x, const volatile struct divisor *d)
 	return x / d->by;
 }
 
-/* A pseudorandom number below limit (<= 2^32) that depends on value and key. */
+/* A pseudorandom number below limit (<= 2^32) from value and key. */
 static __always_inline __u64 scatter(__u32 value, __u32 key, __u64 limit)
 {
 	__u32 h = value + key;
@@ -35,7 +35,7 @@ static __always_inline __u64 scatter(__u32 value, __u32 key, __u64 limit)
 	return ((__u64)h * limit) >> 32;
 }
 
-/* x < 2 * limit, without a branch: each one would double what the verifier has to follow. */
+/* x modulo limit, for x < 2 * limit. Without a branch, which would double the verifier's paths. */
 static __always_inline __u64 wrap(__u64 x, __u64 limit)
 {
 	__s64 below = x - limit;
@@ -44,9 +44,9 @@ static __always_inline __u64 wrap(__u64 x, __u64 limit)
 }
 
 /*
- * Black and Rogaway's generalised Feistel network, three rounds (enough to look random, Luby and Rackoff): each half is
- * added to modulo its own size, so the domain need not be a power of two. The rectangle exceeds the size by less than
- * one row, so walking on is rare.
+ * Generalised Feistel network (Black and Rogaway) of three rounds, enough for a pseudorandom permutation (Luby and
+ * Rackoff). Each half is added to modulo its own size, so the domain need not be a power of two. The rectangle exceeds
+ * the domain by less than one row, so a second step of the walk is rare.
  */
 static __always_inline __u64 permute(__u64 x, const volatile struct permutation *p)
 {
@@ -64,7 +64,7 @@ static __always_inline __u64 permute(__u64 x, const volatile struct permutation 
 	return x;
 }
 
-/* The i-th of a stream of independent, uniform draws from [0, limit), limit <= 2^32. */
+/* Draw i of independent, uniform draws from [0, limit), limit <= 2^32. */
 static __always_inline __u64 draw(__u64 i, __u64 key, __u64 limit)
 {
 	__u64 z = (i + key) * 0x9e3779b97f4a7c15ULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One round of a comparison: several devices up at once, visited in slices of a fraction of a millisecond that
-//! alternate. What slows the host down for longer than a block slows all of them alike, so ratios within a block stand.
+//! One round of a comparison: several devices run at the same time, and slices of a fraction of a millisecond alternate
+//! between them. A disturbance longer than a block slows all of them equally, so ratios within a block are unaffected.
 
 mod contestant;
 mod floor;
@@ -15,34 +15,34 @@ use self::contestant::{LoadedContestant, Slice};
 use self::floor::Floor;
 use crate::failure::{Failure, Outcome};
 use crate::host;
-use crate::plan::Keys;
+use crate::plan::SplitMix64;
 use crate::report::{Block, ComparisonResult, VERSION};
 use crate::request::{Comparison, Contestant, Quantity};
 use crate::shared::PHASE1;
 use crate::table::Table;
 
-/// Connections that are opened in one call before the first slice, at least: a call has some 10 us of its own.
+/// Least number of connections opened per call before the first slice, because each call costs some 10 us.
 const OPENED_TOGETHER: u32 = 512;
 
-/// One that was loaded in a thread of its own.
+/// A contestant that was loaded in another thread.
 struct Sendable<'a>(LoadedContestant<'a>);
 
-// SAFETY: what libbpf keeps of programs and maps belongs to no thread, and the one that loaded them has ended when
-// another one gets them.
+// SAFETY: libbpf's data on programs and maps is not bound to a thread, and the thread that loaded them has ended before
+// they are used.
 unsafe impl Send for Sendable<'_> {}
 
-/// Run the whole round.
+/// Run the round.
 pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult> {
     host::check_cpus("cpu", &[comparison.cpu])?;
     host::handle_signals()?;
-    host::leave_session();
+    host::raise_session();
     let mut places: Vec<MaybeUninit<OpenObject>> =
         comparison.contestants.iter().map(|_| MaybeUninit::uninit()).collect();
     let mut all = load(&comparison.contestants, &mut places)?;
     host::pin(comparison.cpu)?;
-    host::go_first();
-    let floor = comparison.floor.map(|below| Floor::lay(below, &mut all[below])).transpose()?;
-    let mut round = Round { comparison, began, keys: Keys(comparison.seed), floor };
+    host::raise_priority();
+    let floor = comparison.floor.map(|position| Floor::new(position, &mut all[position])).transpose()?;
+    let mut round = Round { comparison, began, keys: SplitMix64(comparison.seed), floor };
     let blocks = round.blocks(&mut all)?;
     Ok(ComparisonResult {
         version: VERSION,
@@ -54,12 +54,12 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
     })
 }
 
-/// Load all side by side: what takes the time is waiting for all CPUs, again and again.
+/// Load all contestants in parallel, because loading mostly waits for the kernel.
 fn load<'a>(
     contestants: &'a [Contestant],
     places: &'a mut [MaybeUninit<OpenObject>],
 ) -> Outcome<Vec<LoadedContestant<'a>>> {
-    // Each by itself would find the others' room still free.
+    // Checked for all together, because each would find the memory of the others still free.
     Table::check(contestants.iter().map(|contestant| &contestant.trial))?;
     thread::scope(|scope| {
         let loading: Vec<_> = contestants
@@ -68,33 +68,37 @@ fn load<'a>(
             .map(|(contestant, place)| scope.spawn(move || LoadedContestant::load(contestant, place).map(Sendable)))
             .collect();
         let loaded = loading.into_iter().zip(contestants).map(|(loader, contestant)| {
-            let broke = |_| Err(Failure::Broke("the thread that loads its programs broke".into()));
-            loader.join().unwrap_or_else(broke).map(|Sendable(one)| one).map_err(|failure| named(contestant, failure))
+            let broke = |_| Err(Failure::Broke("the thread that loads its programs failed".into()));
+            loader
+                .join()
+                .unwrap_or_else(broke)
+                .map(|Sendable(loaded)| loaded)
+                .map_err(|failure| named(contestant, failure))
         });
-        // Each is waited for, whatever became of the others.
+        // Wait for all threads, also after a failure.
         loaded.collect::<Vec<_>>().into_iter().collect()
     })
 }
 
 fn named(contestant: &Contestant, failure: Failure) -> Failure {
-    let text = |said: String| format!("{}: {said}", contestant.name);
+    let text = |message: String| format!("{}: {message}", contestant.name);
     match failure {
-        Failure::Request(said) => Failure::Request(text(said)),
-        Failure::Host(said) => Failure::Host(text(said)),
-        Failure::Broke(said) => Failure::Broke(text(said)),
-        Failure::Unreachable(said) => Failure::Unreachable(text(said)),
+        Failure::Request(message) => Failure::Request(text(message)),
+        Failure::Host(message) => Failure::Host(text(message)),
+        Failure::Broke(message) => Failure::Broke(text(message)),
+        Failure::Unreachable(message) => Failure::Unreachable(text(message)),
     }
 }
 
 struct Round<'a> {
     comparison: &'a Comparison,
     began: Instant,
-    keys: Keys,
+    keys: SplitMix64,
     floor: Option<Floor>,
 }
 
 impl Round<'_> {
-    /// First the connections, then all other quantities in turn, a block each.
+    /// New connections first, then the other quantities alternately, a block each.
     fn blocks(&mut self, all: &mut [LoadedContestant]) -> Outcome<Vec<Block>> {
         let slices = &self.comparison.slices;
         self.open(all, slices.opened())?;
@@ -112,13 +116,14 @@ impl Round<'_> {
         Ok(blocks)
     }
 
-    /// Open all connections but each contestant's last ones, in turn: devices that share a table, as those of one kernel
-    /// share the buckets of its connection tracking, would otherwise find the first one's entries behind all others.
+    /// Open all connections but each contestant's `last` ones, alternately. Devices may share a table, as those of one
+    /// kernel share the buckets of connection tracking, where later entries are found after fewer steps.
     fn open(&mut self, all: &mut [LoadedContestant], last: u64) -> Outcome<()> {
-        let left = |one: &LoadedContestant| one.contestant.trial.connections.saturating_sub(last + one.made[PHASE1]);
-        while all.iter().any(|one| left(one) > 0) {
+        let left =
+            |loaded: &LoadedContestant| loaded.contestant.trial.connections.saturating_sub(last + loaded.made[PHASE1]);
+        while all.iter().any(|loaded| left(loaded) > 0) {
             for at in self.order(all.len()) {
-                self.may_go_on()?;
+                self.check_limits()?;
                 let together = self.comparison.slices.frames.max(OPENED_TOGETHER);
                 let frames = left(&all[at]).min(u64::from(together)) as u32;
                 if frames > 0 {
@@ -133,8 +138,8 @@ impl Round<'_> {
         let order = self.order(all.len() + usize::from(self.floor.is_some()));
         let (mut ns, mut waited, mut interrupted) = (Vec::with_capacity(2 * all.len()), 0, 0);
         for &at in order.iter().chain(order.iter().rev()) {
-            self.may_go_on()?;
-            let slice = self.visit(all, at, quantity)?;
+            self.check_limits()?;
+            let slice = self.slice(all, at, quantity)?;
             ns.push(slice.ns);
             waited += u32::from(slice.waited);
             interrupted += u32::from(slice.interrupted);
@@ -142,8 +147,8 @@ impl Round<'_> {
         Ok(Block { quantity, order, ns, waited, interrupted })
     }
 
-    /// One slice, behind the frames that lead it.
-    fn visit(&mut self, all: &mut [LoadedContestant], at: usize, quantity: Quantity) -> Outcome<Slice> {
+    /// A slice, after its warm-up frames.
+    fn slice(&mut self, all: &mut [LoadedContestant], at: usize, quantity: Quantity) -> Outcome<Slice> {
         let slices = &self.comparison.slices;
         if slices.lead > 0 {
             self.send(all, at, quantity, slices.lead)?;
@@ -151,19 +156,19 @@ impl Round<'_> {
         self.send(all, at, quantity, slices.frames)
     }
 
-    /// Frames through a contestant; behind the last one comes the floor.
+    /// Send frames of a contestant, or of the floor, whose position follows the last contestant's.
     fn send(&mut self, all: &mut [LoadedContestant], at: usize, quantity: Quantity, frames: u32) -> Outcome<Slice> {
         match (all.get_mut(at), &mut self.floor) {
-            (None, Some(floor)) => floor.send(&mut all[floor.below], self.comparison, quantity, frames),
+            (None, Some(floor)) => floor.send(&mut all[floor.contestant], self.comparison, quantity, frames),
             _ => {
-                let one = &mut all[at];
-                let sent = one.send(self.comparison, quantity, frames);
-                sent.map_err(|failure| named(one.contestant, failure))
+                let loaded = &mut all[at];
+                let sent = loaded.send(self.comparison, quantity, frames);
+                sent.map_err(|failure| named(loaded.contestant, failure))
             }
         }
     }
 
-    /// A random order (Fisher and Yates): who comes second finds warmer caches.
+    /// A random order (Fisher and Yates), because later slices find warmer caches.
     fn order(&mut self, contestants: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..contestants).collect();
         for last in (1..contestants).rev() {
@@ -172,14 +177,14 @@ impl Round<'_> {
         order
     }
 
-    fn may_go_on(&self) -> Outcome<()> {
+    fn check_limits(&self) -> Outcome<()> {
         if host::interrupted() {
             return Err(Failure::Broke("interrupted".into()));
         }
         match self.comparison.limits.seconds {
-            Some(limit) if self.began.elapsed().as_secs_f64() > limit => Err(Failure::Broke(format!(
-                "limits.seconds: {limit}: the round was not over by then and was broken off"
-            ))),
+            Some(limit) if self.began.elapsed().as_secs_f64() > limit => {
+                Err(Failure::Broke(format!("limits.seconds: {limit}: the round was not over by then and was aborted")))
+            }
             _ => Ok(()),
         }
     }

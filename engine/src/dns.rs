@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a trial's frames say when the Initiator asks and the Responder answers: messages of the DNS (RFC 1035 section
-//! 4), whole but for an identifier and the letters in which the frame programs write the tag.
+//! DNS messages (RFC 1035 section 4) for trials in which the Initiator sends queries and the Responder responds. They are
+//! complete except for identifier and tag, which the frame programs write.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,26 +8,26 @@ use serde::Deserialize;
 use crate::shared::{LETTERS_AT, MESSAGE_WORDS, TAG_OCTETS};
 use crate::tester::types;
 
-/// Behind the tag's label; `test` is for tests (RFC 6761 section 6.2).
+/// Labels after the tag's; `test` is reserved for tests (RFC 6761 section 6.2).
 const ZONE: [&str; 2] = ["natgauge", "test"];
 const CLASS_IN: u16 = 1;
-/// Recursion is desired, as stub resolvers say.
-const ASKED: u16 = 0x0100;
-/// A response, with authority, to that.
-const ANSWERED: u16 = 0x8500;
-/// Of the flags of an answer, those that decide: response, operation, truncation and code. An answer from a cache is
-/// one, too.
-const DECIDING: u16 = 0xfa0f;
-/// The queried name, by its place (RFC 1035 section 4.1.4).
+/// Flags of a query: recursion desired, as stub resolvers set it.
+const QUERY_FLAGS: u16 = 0x0100;
+/// Flags of a response: authoritative, recursion desired.
+const RESPONSE_FLAGS: u16 = 0x8500;
+/// Flags of a response that are checked: QR, OPCODE, TC and RCODE. Others may differ, so responses from a cache are
+/// correct, too.
+const CHECKED_FLAGS: u16 = 0xfa0f;
+/// Pointer to the queried name (RFC 1035 section 4.1.4).
 const SAME_NAME: u16 = 0xc000 | HEADER_OCTETS;
 const HEADER_OCTETS: u16 = 12;
 const TTL_SECONDS: u32 = 60;
-/// Of the block for benchmarks (RFC 2544 section C.2.2).
+/// From the IPv4 block for benchmarks (RFC 2544 section C.2.2).
 const ADDRESS4: [u8; 4] = [198, 18, 0, 53];
-/// Of the prefix for benchmarks (RFC 5180 section 8).
+/// From the IPv6 prefix for benchmarks (RFC 5180 section 8).
 const ADDRESS6: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x53];
 
-/// What a DNS query asks for (RFC 1035, RFC 3596).
+/// Type of a DNS query (RFC 1035, RFC 3596).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names of record types")]
@@ -37,7 +37,7 @@ pub enum Query {
 }
 
 impl Query {
-    /// As the DNS numbers it.
+    /// Number of the record type.
     pub fn record_type(self) -> u16 {
         match self {
             Self::A => 1,
@@ -46,7 +46,7 @@ impl Query {
     }
 }
 
-/// One kind of message, and which of its bits must be so.
+/// A message, and a mask of the bits in which a received message must equal it.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
     octets: Vec<u8>,
@@ -63,11 +63,11 @@ impl Message {
         self.mask.extend(mask);
     }
 
-    /// Header and question; so many answers follow.
-    fn new(query: Query, flags: u16, deciding: u16, answers: u16) -> Self {
+    /// Header with `answers` as number of answer records, and question section.
+    fn new(query: Query, flags: u16, checked: u16, answers: u16) -> Self {
         let mut message = Self::default();
         message.put_masked(&[0; 2], &[0; 2]);
-        message.put_masked(&flags.to_be_bytes(), &deciding.to_be_bytes());
+        message.put_masked(&flags.to_be_bytes(), &checked.to_be_bytes());
         [1, answers, 0, 0].iter().for_each(|count: &u16| message.put(&count.to_be_bytes()));
         let letters = vec![0; 2 * TAG_OCTETS as usize];
         message.put(&[letters.len() as u8]);
@@ -83,14 +83,14 @@ impl Message {
         message
     }
 
-    /// What the Initiator sends.
-    pub fn question(query: Query) -> Self {
-        Self::new(query, ASKED, u16::MAX, 0)
+    /// The message that the Initiator sends.
+    pub fn query(query: Query) -> Self {
+        Self::new(query, QUERY_FLAGS, u16::MAX, 0)
     }
 
-    /// What the Responder makes of it. Any time to live is right.
-    pub fn answer(query: Query) -> Self {
-        let mut message = Self::new(query, ANSWERED, DECIDING, 1);
+    /// The Responder's response. Received responses may have any time to live.
+    pub fn response(query: Query) -> Self {
+        let mut message = Self::new(query, RESPONSE_FLAGS, CHECKED_FLAGS, 1);
         message.put(&SAME_NAME.to_be_bytes());
         message.put(&query.record_type().to_be_bytes());
         message.put(&CLASS_IN.to_be_bytes());
@@ -104,18 +104,18 @@ impl Message {
         message
     }
 
-    /// With zeros where the frame programs write.
+    /// Octets of the message, 0 where the frame programs write.
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// As the frame programs read it.
+    /// The message for the frame programs.
     pub fn shared(&self) -> types::message {
         types::message { words: words(&self.octets), mask: words(&self.mask) }
     }
 }
 
-/// As they lie in memory; zeros behind the end.
+/// Octets as words in memory order, filled up with zeros.
 fn words(octets: &[u8]) -> [u64; MESSAGE_WORDS] {
     let mut words = [0; MESSAGE_WORDS];
     for (word, eight) in words.iter_mut().zip(octets.chunks(8)) {
@@ -131,9 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_fits_the_words_and_ends_with_half_of_one_or_a_whole() {
+    fn every_message_fits_the_words_and_is_a_multiple_of_four_octets_long() {
         for message in
-            [Query::A, Query::Aaaa].into_iter().flat_map(|one| [Message::question(one), Message::answer(one)])
+            [Query::A, Query::Aaaa].into_iter().flat_map(|kind| [Message::query(kind), Message::response(kind)])
         {
             assert!(message.octets.len() <= 8 * MESSAGE_WORDS && message.octets.len() % 4 == 0);
             assert_eq!(message.octets.len(), message.mask.len());

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one side sends in a phase, and when each frame is due.
+//! Frames that a side sends in a phase, and their due times.
 
-/// One direction's part of a phase.
+/// Frames of one direction of a phase.
 #[derive(Debug, Clone, Copy)]
 pub struct Flow {
-    /// Which side sends.
+    /// Sending side.
     pub side: usize,
-    /// Which stream its frames belong to.
+    /// Stream of its frames.
     pub stream: usize,
     /// Frames of all senders together.
     pub frames: u64,
     /// Frames/s of all senders together.
     pub rate: f64,
-    /// What follows without a pause.
+    /// Frames at another rate that follow without a pause.
     pub step: Option<Step>,
 }
 
-/// The frames of a flow that are sent at another rate.
+/// Frames of a flow after a change of its rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     /// Frames of all senders together.
@@ -26,12 +26,12 @@ pub struct Step {
 }
 
 impl Flow {
-    /// Frames in all.
+    /// Frames before and after the step.
     pub fn intended(&self) -> u64 {
         self.frames + self.step.map_or(0, |step| step.frames)
     }
 
-    /// When frame `number` of all senders' frames is due, ns since the start.
+    /// Due time of frame `number`, counted over all senders; ns since the start.
     pub fn due_ns(&self, number: u64) -> f64 {
         match self.step {
             Some(step) if number > self.frames => {
@@ -52,7 +52,7 @@ impl Flow {
     }
 }
 
-/// Frames/s of all flows and senders together, the faster ones of those with a step.
+/// Frames/s of all flows and senders together; with a step, the higher of both rates.
 pub fn fastest(flows: &[Flow]) -> f64 {
     flows.iter().map(|flow| flow.step.map_or(flow.rate, |step| step.rate.max(flow.rate))).sum()
 }

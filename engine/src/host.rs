@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What this host does meanwhile: stalls of CPUs, stolen time, steps of the clock, signals.
+//! State of the host during a trial: stalls of CPUs, steal time, steps of the clock, signals; and CPUs and priorities of
+//! threads.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +15,9 @@ use nix::unistd::Pid;
 use crate::failure::{Failure, Outcome};
 use crate::shared::MOST_STALLS;
 
-/// A watched CPU wakes this often.
-pub const BEAT_NS: u64 = 1_000_000;
-/// A step of the wall clock against the monotonic one.
+/// Interval at which watched CPUs are woken.
+pub const WAKE_INTERVAL_NS: u64 = 1_000_000;
+/// Least change of wall clock minus monotonic clock that counts as a step.
 const STEP_NS: i64 = 1_000_000;
 const TICK_NS: u64 = 10_000_000;
 
@@ -26,7 +27,7 @@ extern "C" fn note_signal(_: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Let SIGINT and SIGTERM end the trial in order, and die with the process that started us.
+/// Let signals end the trial in an orderly way, and receive SIGTERM when the parent process ends.
 pub fn handle_signals() -> Outcome<()> {
     let action = SigAction::new(SigHandler::Handler(note_signal), SaFlags::empty(), SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -38,7 +39,7 @@ pub fn handle_signals() -> Outcome<()> {
     Ok(())
 }
 
-/// Whether somebody asked us to stop.
+/// Whether a signal has asked the engine to stop.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
@@ -52,27 +53,27 @@ pub fn now_ns() -> u64 {
     clock(ClockId::CLOCK_MONOTONIC) as u64
 }
 
-/// The kernel's clock source; "unknown" where it does not say.
+/// The kernel's clock source; "unknown" where it cannot be read.
 pub fn clock_source() -> String {
     fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
         .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 /// Counts steps of the wall clock.
-pub struct Steps {
+pub struct ClockSteps {
     offset: i64,
-    /// Times the clock was stepped so far.
+    /// Number of steps so far.
     pub steps: u64,
 }
 
-impl Default for Steps {
+impl Default for ClockSteps {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Steps {
-    /// Start from now.
+impl ClockSteps {
+    /// Start counting.
     pub fn new() -> Self {
         Self { offset: Self::offset(), steps: 0 }
     }
@@ -81,8 +82,8 @@ impl Steps {
         clock(ClockId::CLOCK_REALTIME) - clock(ClockId::CLOCK_MONOTONIC)
     }
 
-    /// Look again.
-    pub fn look(&mut self) {
+    /// Count a step since the last check.
+    pub fn check(&mut self) {
         let now = Self::offset();
         self.steps += u64::from((now - self.offset).abs() > STEP_NS);
         self.offset = now;
@@ -97,13 +98,13 @@ pub fn stolen_ns(cpu: usize) -> u64 {
     line.and_then(|rest| rest.split_whitespace().nth(7)?.parse::<u64>().ok()).unwrap_or(0) * TICK_NS
 }
 
-/// How long this thread waited for its CPU although it was ready to run.
+/// Time in which this thread was runnable but did not run.
 pub fn waited_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Refuse CPUs that are not there.
+/// Refuse CPUs that are not online.
 pub fn check_cpus(name: &str, cpus: &[usize]) -> Outcome<()> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let online: Vec<(usize, usize)> = text
@@ -120,7 +121,7 @@ pub fn check_cpus(name: &str, cpus: &[usize]) -> Outcome<()> {
     }
 }
 
-/// Pin this thread.
+/// Pin this thread to a CPU.
 pub fn pin(cpu: usize) -> Outcome<()> {
     let mut set = CpuSet::new();
     set.set(cpu)
@@ -128,63 +129,64 @@ pub fn pin(cpu: usize) -> Outcome<()> {
         .map_err(|error| Failure::Host(format!("CPU {cpu}: cannot be used ({error})")))
 }
 
-/// Where the kernel groups tasks by session (autogroup), a thread's own priority counts only inside its session: take a
-/// session of our own, or the one that we were given, and raise it. A group leader, from a shell, stays as it is.
-pub fn leave_session() {
-    let given = || nix::unistd::getsid(None).is_ok_and(|session| session == Pid::this());
-    if nix::unistd::setsid().is_ok() || given() {
-        // Absent or forbidden: then there is nothing to raise.
+/// Raise the priority of the engine's session. Where the kernel groups tasks by session (autogroup), a thread's priority
+/// counts only inside its session. A process group leader, such as one started by a shell, cannot make its own session and
+/// is left unchanged.
+pub fn raise_session() {
+    let leads_session = || nix::unistd::getsid(None).is_ok_and(|session| session == Pid::this());
+    if nix::unistd::setsid().is_ok() || leads_session() {
+        // Without autogroup or the privilege there is nothing to raise.
         let _ = fs::write("/proc/self/autogroup", "-20");
     }
 }
 
-/// Go before ordinary tasks on this thread's CPU, as far as we may: foreign load must not look like a slow device. Not
-/// real time: with that the kernel would stop a spinning thread for 50 ms every second.
-pub fn go_first() {
+/// Raise this thread's priority above ordinary tasks, where permitted, so that other load on its CPU does not look like a
+/// slow device. Not to real time, because the kernel stops such threads for 50 ms per second.
+pub fn raise_priority() {
     const THIS_THREAD: libc::id_t = 0;
     // SAFETY: setpriority takes numbers only; on Linux PRIO_PROCESS with 0 is the calling thread alone.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, THIS_THREAD, -20) };
 }
 
-/// One time a CPU did nothing of its task, ns of the monotonic clock.
+/// An interval in which a CPU was inactive, ns of the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Stall {
-    /// When it was last seen at work.
+    /// Last activity before it.
     pub from_ns: u64,
-    /// When it was seen at work again.
+    /// First activity after it.
     pub to_ns: u64,
 }
 
-/// What a CPU missed.
+/// Stalls of a CPU.
 #[derive(Debug, Clone, Default)]
 pub struct Stalls {
-    /// How often.
+    /// Number of stalls.
     pub count: u64,
-    /// All together.
+    /// Sum of their durations.
     pub total_ns: u64,
-    /// The longest.
+    /// Duration of the longest.
     pub worst_ns: u64,
-    /// Each one, or the first of too many.
+    /// Each stall; the first MOST_STALLS where there are more.
     pub each: Vec<Stall>,
 }
 
-/// A thread that wakes every millisecond on a CPU and notices when it could not.
+/// A thread that wakes every millisecond on a CPU and records when it woke late.
 pub struct Watcher {
-    /// Where it runs.
+    /// Its CPU.
     pub cpu: usize,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Stalls>,
 }
 
 impl Watcher {
-    /// Start watching; a CPU that cannot be woken for longer than `stall_ns` stands still.
+    /// Start watching; a delay of more than `stall_ns` is a stall.
     pub fn start(cpu: usize, stall_ns: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         Self { cpu, stop, thread: thread::spawn(move || watch(cpu, stall_ns, &seen)) }
     }
 
-    /// Stop and tell.
+    /// Stop and return the stalls.
     pub fn finish(self) -> Stalls {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
@@ -196,16 +198,16 @@ fn watch(cpu: usize, stall_ns: u64, stop: &AtomicBool) -> Stalls {
     if pin(cpu).is_err() {
         return stalls;
     }
-    // Before the device's own threads, so that only interrupts and the hypervisor can hold us up. Without the right
-    // to do so we watch all the same.
+    // Above the device's threads, so that only interrupts and the hypervisor can delay this thread. Without the
+    // privilege it watches with its ordinary priority.
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter outlives the call; thread 0 is this one.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
     let mut last = now_ns();
     while !stop.load(Ordering::Relaxed) {
-        thread::sleep(std::time::Duration::from_nanos(BEAT_NS));
+        thread::sleep(std::time::Duration::from_nanos(WAKE_INTERVAL_NS));
         let now = now_ns();
-        let late = (now - last).saturating_sub(BEAT_NS);
+        let late = (now - last).saturating_sub(WAKE_INTERVAL_NS);
         if late > stall_ns {
             stalls.count += 1;
             stalls.total_ns += late;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trial storey: from a request to the frame programs and back to a result. `natgauge-engine` is its only user; it is
-//! a library so that the frame tests can load the same programs. The reference softwire in `softwire` is no part of it.
+//! Runs trials: loads the frame programs for a request, runs them and reports the result. It is a library so that the frame
+//! tests can load the same programs; `natgauge-engine` is its only other user. `softwire` is not part of the tester: it has
+//! the reference softwire, a device.
 
 pub mod comparison;
 pub mod dns;
@@ -13,9 +14,9 @@ pub mod netns;
 pub mod plan;
 pub mod port;
 pub mod programs;
+pub mod receiver_time;
 pub mod report;
 pub mod request;
-pub mod run_time;
 pub mod schema;
 pub mod selftest;
 pub mod sender;
@@ -24,7 +25,7 @@ pub mod softwire;
 pub mod table;
 pub mod trial;
 
-/// The frame programs and the structs they share with us, generated from bpf/ at build time.
+/// The frame programs and the structs that they share with the engine, generated from bpf/ at build time.
 #[allow(
     missing_docs,
     clippy::all,

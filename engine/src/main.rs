@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `natgauge-engine`: one trial request on standard input, JSON lines on standard output, remarks on standard error.
+//! `natgauge-engine`: reads a trial request from standard input, writes JSON lines to standard output, and failures to
+//! standard error.
 
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
@@ -19,14 +20,14 @@ struct Arguments {
     instead: Instead,
 }
 
-/// What can be done instead of running a trial. None of it but a comparison touches anything or needs a privilege.
+/// What to do instead of running a trial. Only a comparison accesses interfaces and needs privileges.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Instead {
     /// Only check the request
     #[arg(long)]
     check: bool,
-    /// Only check requests, one a line; prints a line for each: "accepted", or "refused: " and why
+    /// Only check requests, one per line; prints for each "accepted", or "refused: " and the reason
     #[arg(long)]
     check_lines: bool,
     /// Run one round of a comparison: reads a JSON comparison from standard input, prints one line
@@ -35,7 +36,7 @@ struct Instead {
     /// Only check the comparison
     #[arg(long)]
     check_comparison: bool,
-    /// Print the JSON schema of what is read or of what is printed
+    /// Print the JSON schema of the input or the output
     #[arg(long)]
     schema: Option<Published>,
 }

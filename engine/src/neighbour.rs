@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asking the gateway: ARP (RFC 826) and neighbour solicitation (RFC 4861), through a packet socket of one port.
+//! Resolves the gateway's address by ARP (RFC 826) or neighbour solicitation (RFC 4861), through a packet socket.
 
 use std::io;
 use std::net::IpAddr;
@@ -50,7 +50,7 @@ impl Socket {
         Ok(())
     }
 
-    /// A frame, or None when none came in time.
+    /// A received frame; None when none arrived in time.
     fn receive(&self, until: Instant) -> Option<Vec<u8>> {
         let mut buffer = vec![0_u8; 2048];
         let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
@@ -67,8 +67,8 @@ impl Socket {
     }
 }
 
-/// The question "who has `target`?", padded to the least Ethernet length.
-fn question(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
+/// A request for the address of `target`, padded to the least Ethernet length.
+fn request(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
     let mut frame = match (source, target) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
             let mut frame = [&[0xff; 6][..], &mac.0, &ARP.to_be_bytes(), &[0, 1, 8, 0, 6, 4, 0, 1]].concat();
@@ -97,8 +97,8 @@ fn solicitation(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
     [&ethernet[..], &header, &source, &group, &icmp].concat()
 }
 
-/// The Ethernet address in an answer about `target`.
-fn answer(frame: &[u8], target: IpAddr) -> Option<Mac> {
+/// The MAC address in a reply about `target`; None for other frames.
+fn reply(frame: &[u8], target: IpAddr) -> Option<Mac> {
     let kind = u16::from_be_bytes(frame.get(12..14)?.try_into().ok()?);
     match target {
         IpAddr::V4(v4) if kind == ARP && frame.get(20..22)? == [0, 2] && frame.get(28..32)? == v4.octets() => {
@@ -112,16 +112,16 @@ fn answer(frame: &[u8], target: IpAddr) -> Option<Mac> {
     }
 }
 
-/// Find the Ethernet address of `target` from the namespace this thread is in.
+/// The MAC address of `target`, from the namespace of this thread.
 pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAddr) -> Outcome<Mac> {
     let protocol = if target.is_ipv4() { ARP } else { IPV6 };
-    let broken = |error: io::Error| Failure::Host(format!("{port}: packet socket: {error}"));
-    let socket = Socket::open(ifindex, protocol).map_err(broken)?;
+    let failed = |error: io::Error| Failure::Host(format!("{port}: packet socket: {error}"));
+    let socket = Socket::open(ifindex, protocol).map_err(failed)?;
     for _ in 0..ATTEMPTS {
-        socket.send(&question(mac, source, target)).map_err(broken)?;
+        socket.send(&request(mac, source, target)).map_err(failed)?;
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            if let Some(found) = socket.receive(until).and_then(|frame| answer(&frame, target)) {
+            if let Some(found) = socket.receive(until).and_then(|frame| reply(&frame, target)) {
                 return Ok(found);
             }
         }
@@ -131,19 +131,19 @@ pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAdd
     )))
 }
 
-/// Ask once without waiting: the device learns our address, and its answer shows that our receiver sees frames.
+/// Send one request without waiting. The device learns the sender's address, and its reply shows that frames arrive.
 pub fn ask(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAddr) -> Outcome<()> {
     // Protocol 0: this socket receives nothing.
     Socket::open(ifindex, 0)
-        .and_then(|socket| socket.send(&question(mac, source, target)))
+        .and_then(|socket| socket.send(&request(mac, source, target)))
         .map_err(|error| Failure::Host(format!("{port}: packet socket: {error}")))
 }
 
-/// MTU of an interface of this namespace.
+/// MTU of an interface of this namespace; None where there is none of that name.
 pub fn mtu(interface: &str) -> Option<u32> {
     // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
+    let mut interface_request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in interface_request.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
         *to = from as libc::c_char;
     }
     // SAFETY: SIOCGIFMTU reads the name and writes the MTU into the ifreq given; the socket is closed by its owner.
@@ -153,9 +153,9 @@ pub fn mtu(interface: &str) -> Option<u32> {
             return None;
         }
         let socket = OwnedFd::from_raw_fd(raw);
-        if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) < 0 {
+        if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut interface_request) < 0 {
             return None;
         }
-        u32::try_from(request.ifr_ifru.ifru_mtu).ok()
+        u32::try_from(interface_request.ifr_ifru.ifru_mtu).ok()
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Being in a network namespace for as long as something is done there.
+//! Running work in another network namespace.
 
 use std::fs::File;
 
@@ -15,26 +15,26 @@ fn own() -> Outcome<File> {
     open("/proc/thread-self/ns/net").map_err(|error| Failure::Host(format!("own network namespace: {error}")))
 }
 
-/// Run `work` inside the namespace (a name below /run/netns; None = where we are) and come back.
+/// Run `work` in the namespace (a name below /run/netns; None = the current one) and return to the current one.
 pub fn within<T>(netns: Option<&str>, work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     let Some(name) = netns else { return work() };
-    let home = own()?;
+    let previous = own()?;
     let target = open(&format!("/run/netns/{name}"))
         .map_err(|error| Failure::field("netns", name, &format!("no such namespace ({error}); see: ip netns list")))?;
     enter(&target, name)?;
     let outcome = work();
-    enter(&home, "the first one")?;
+    enter(&previous, "the engine's own")?;
     outcome
 }
 
-/// Run `work` in a namespace of its own, which lives as long as the returned file: no name, nothing to clean up.
-pub fn private<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, File)> {
-    let home = own()?;
+/// Run `work` in a new namespace without a name, which exists as long as the returned file.
+pub fn in_new<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, File)> {
+    let previous = own()?;
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|error| Failure::Host(format!("a network namespace cannot be made ({error}): run as root")))?;
     let made = own();
     let outcome = work();
-    enter(&home, "the first one")?;
+    enter(&previous, "the engine's own")?;
     Ok((outcome?, made?))
 }
 

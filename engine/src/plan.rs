@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a request to the load-time constants of the frame programs.
+//! Computes the frame programs' plan, their read-only data, from a request.
 
 use crate::dns::{Message, Query};
 use crate::request::{halves, AddressRange, Family, Order, Reading, Request, Source, Transport, ETHERNET};
 use crate::shared::{
-    ANSWER, INITIATOR, PAYLOADS, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, QUESTION, RESPONDER, SIDES,
-    STREAMS,
+    INITIATOR, PAYLOADS, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, QUERY, RESPONDER, RESPONSE, SIDES,
+    STREAMS, TAG_OCTETS, TEST_TTL,
 };
-use crate::shared::{TAG_OCTETS, TEST_TTL};
 use crate::table;
 use crate::tester::types;
 
-/// Octets of a state table that a core's nearest caches hold beside everything else.
-const NEAR_CACHES: u64 = 1 << 18;
-/// Below this a product with a magic number fits 64 bits.
+/// Octets of a state table for which a core's own caches have room.
+const CACHED_OCTETS: u64 = 1 << 18;
+/// Products of numbers below this with a magic number fit into 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
 
-/// splitmix64 (Steele et al., 2014): independent keys from one seed.
-pub(crate) struct Keys(pub(crate) u64);
+/// Pseudorandom generator (Steele et al., 2014): independent keys from one seed.
+pub(crate) struct SplitMix64(pub(crate) u64);
 
-impl Keys {
+impl SplitMix64 {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -43,8 +42,8 @@ fn divisor(by: u64, largest: u64) -> types::divisor {
     divisor
 }
 
-fn permutation(size: u64, keys: &mut Keys) -> types::permutation {
-    // Near the root is near enough: the rows are made to fit.
+fn permutation(size: u64, keys: &mut SplitMix64) -> types::permutation {
+    // An approximate root is enough, because the number of rows is computed from it.
     let columns = (size as f64).sqrt().ceil() as u64;
     let rows = size.div_ceil(columns);
     types::permutation {
@@ -61,12 +60,12 @@ fn addresses(range: &AddressRange) -> types::addresses {
     types::addresses { high, low, step: range.step, count: range.count() }
 }
 
-/// 16-bit words as they lie in memory; an odd last octet is followed by a zero.
+/// Checksum sum: 16-bit words in memory order; an odd last octet is followed by a zero.
 fn sum(octets: &[u8]) -> u64 {
     octets.chunks(2).map(|pair| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
 }
 
-/// What stands behind the transport header, but for what each frame has of its own.
+/// Content after the transport header, with 0 where frames differ.
 struct Payload {
     kind: types::payload,
     octets: Vec<u8>,
@@ -78,16 +77,16 @@ impl Payload {
         Self { kind: types::payload::PAYLOAD_PLAIN, octets: [vec![0; TAG_OCTETS as usize], padding(octets)].concat() }
     }
 
-    fn question(query: Query) -> Self {
-        Self { kind: types::payload::PAYLOAD_QUESTION, octets: Message::question(query).octets().to_vec() }
+    fn query(query: Query) -> Self {
+        Self { kind: types::payload::PAYLOAD_QUERY, octets: Message::query(query).octets().to_vec() }
     }
 
-    fn answer(query: Query) -> Self {
-        Self { kind: types::payload::PAYLOAD_ANSWER, octets: Message::answer(query).octets().to_vec() }
+    fn response(query: Query) -> Self {
+        Self { kind: types::payload::PAYLOAD_RESPONSE, octets: Message::response(query).octets().to_vec() }
     }
 }
 
-/// The octets behind the tag count up from 0 (RFC 2544 C.2.6.4).
+/// Octets after the tag: 0, 1, ... (RFC 2544 C.2.6.4).
 fn padding(octets: u32) -> Vec<u8> {
     (0..octets).map(|at| at as u8).collect()
 }
@@ -118,7 +117,7 @@ fn side(
         octets,
         payload: payload.kind,
         ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, transport.protocol]].concat()),
-        // The length stands in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
+        // The length is in the header and in the pseudo header (RFC 768, RFC 8200 section 8.1).
         transport_sum: sum(&[&length[..], &length, &[0, transport.protocol], &payload.octets].concat()),
         own: addresses(own),
         other: addresses(other),
@@ -126,7 +125,7 @@ fn side(
     }
 }
 
-/// The streams whose delays are wanted: the real test's, or phase 1's where that is all.
+/// Timed streams, a bit each: those of phase 2, or phase 1 where there is no phase 2.
 fn delay_streams(request: &Request) -> u32 {
     match (&request.phase2, request.record_delays) {
         (_, false) => 0,
@@ -144,13 +143,13 @@ fn reading(request: &Request) -> types::reading {
     }
 }
 
-/// What a side's frames of so many octets carry.
+/// Payload of a side's frames of `octets` octets.
 fn payload(request: &Request, family: Family, octets: u32) -> Payload {
     let headers = ETHERNET + family.header_octets() + request.frame.transport().octets;
-    request.frame.query.map_or_else(|| Payload::plain(octets - headers - TAG_OCTETS), Payload::question)
+    request.frame.query.map_or_else(|| Payload::plain(octets - headers - TAG_OCTETS), Payload::query)
 }
 
-/// The two ends of the frames under test, with payloads of their own.
+/// Both sides of foreground frames, with their payloads.
 fn ends(
     request: &Request,
     macs: [([u8; 6], [u8; 6]); SIDES],
@@ -165,17 +164,17 @@ fn ends(
     ]
 }
 
-/// Questions and answers, where there are any.
+/// DNS query and response, where the trial has them.
 fn messages(request: &Request) -> [types::message; PAYLOADS] {
     let mut messages = [types::message::default(); PAYLOADS];
     if let Some(query) = request.frame.query {
-        messages[QUESTION] = Message::question(query).shared();
-        messages[ANSWER] = Message::answer(query).shared();
+        messages[QUERY] = Message::query(query).shared();
+        messages[RESPONSE] = Message::response(query).shared();
     }
     messages
 }
 
-/// The background's two ends; the gateways are those of the frames under test.
+/// Both sides of background frames; the gateways are those of the foreground.
 fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_plan; SIDES] {
     let Some(background) = &request.background else { return Default::default() };
     let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
@@ -187,7 +186,7 @@ fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::s
     ]
 }
 
-/// Every how manyeth frame from which one on is timed; the request has been checked.
+/// Timed frames of each stream; the request has been checked.
 fn sampling(request: &Request) -> [types::sampling; STREAMS] {
     let mut streams = [types::sampling::default(); STREAMS];
     let (Some(samples), Some(phase2)) = (&request.delay_samples, &request.phase2) else { return streams };
@@ -199,24 +198,24 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
     streams
 }
 
-/// Whether entries of the state table are fetched together: they pay where they would be waited for.
-fn fetched_ahead(request: &Request) -> bool {
+/// Whether entries of the state table are prefetched: where the table exceeds the caches and is read at random.
+fn prefetched(request: &Request) -> bool {
     !request.stateless
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM)
-        && request.connections * u64::from(table::entry(request)) > NEAR_CACHES
+        && request.connections * u64::from(table::entry(request)) > CACHED_OCTETS
 }
 
-/// Keys of the sums in marks: other ones in each trial, so that a wrong frame whose sum is right by chance is seen in the
-/// next one. The four tuples are those of the seed alone.
+/// Keys of the hashes in marks. They differ between trials, so that a wrong frame with a matching hash is found in the
+/// next trial. Four tuples depend on the seed alone.
 fn mark_keys<const KEYS: usize>(seed: u64, mark: u32) -> [u64; KEYS] {
-    let mut keys = Keys(Keys(seed).next() ^ u64::from(mark));
+    let mut keys = SplitMix64(SplitMix64(seed).next() ^ u64::from(mark));
     std::array::from_fn(|_| keys.next())
 }
 
-/// Everything the programs need to know. `macs`: each side's own and its gateway's.
+/// The plan for a request. `macs`: own and gateway's MAC address of each side.
 pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
-    let mut keys = Keys(request.seed);
+    let mut keys = SplitMix64(request.seed);
     let tuples = permutation(space, &mut keys);
     let readings = permutation(request.connections, &mut keys);
     let largest = tuples.rows * tuples.columns.by;
@@ -249,7 +248,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         mix_of: request.background.as_ref().map_or(1, |background| background.n),
         mix_foreground: request.background.as_ref().map_or(1, |background| background.m),
         longest: request.longest_octets(),
-        fetched_ahead: u32::from(fetched_ahead(request)),
+        prefetched: u32::from(prefetched(request)),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
         connections: request.connections,
@@ -267,8 +266,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
         side: ends(request, macs, &sent),
         background: background(request, macs),
-        answers: request.frame.query.map_or_else(Default::default, |query| {
-            ends(request, macs, &[Payload::answer(query), Payload::answer(query)])
+        responses: request.frame.query.map_or_else(Default::default, |query| {
+            ends(request, macs, &[Payload::response(query), Payload::response(query)])
         }),
         messages: messages(request),
     }
@@ -295,7 +294,7 @@ mod tests {
     #[test]
     fn rectangle_holds_the_whole_domain_and_little_more() {
         for size in [1, 2, 3, 5, 100_000, 4_000_000, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 62) - 3] {
-            let p = permutation(size, &mut Keys(1));
+            let p = permutation(size, &mut SplitMix64(1));
             assert!(p.rows * p.columns.by >= size && p.rows * p.columns.by - size < p.columns.by, "{size}");
         }
     }
@@ -314,8 +313,8 @@ mod tests {
         };
         let (first, again, next, other) = (plan(7, 1)?, plan(7, 1)?, plan(7, 2)?, plan(8, 1)?);
         assert_eq!(first.mark_keys, again.mark_keys);
-        assert!(first.mark_keys.iter().zip(next.mark_keys).all(|(&one, its)| one != its));
-        assert!(first.mark_keys.iter().zip(other.mark_keys).all(|(&one, its)| one != its));
+        assert!(first.mark_keys.iter().zip(next.mark_keys).all(|(&key, other)| key != other));
+        assert!(first.mark_keys.iter().zip(other.mark_keys).all(|(&key, other)| key != other));
         let tuples = |plan: &types::plan| (plan.tuples.key, plan.readings.key, plan.draw_key);
         assert_eq!(tuples(&first), tuples(&next));
         assert_ne!(tuples(&first), tuples(&other));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two interfaces of the request, looked at and never changed.
+//! The two interfaces of the request, which are read and never changed.
 
 use std::fs;
 use std::net::IpAddr;
@@ -14,15 +14,15 @@ use crate::netns;
 use crate::request::{AddressRange, Gateway, Mac, Request, FCS};
 use crate::shared::{INITIATOR, RESPONDER, SIDES};
 
-/// The largest MTU with which a veth takes a program for frames in one page (Linux 6.18); cards differ by a few octets.
+/// The largest MTU with which a veth accepts a program for frames in one page (Linux 6.18); cards differ by a few octets.
 const ONE_PAGE_MTU: u32 = 3504;
 
 /// Frames an interface counted as dropped.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Drops {
-    /// On receipt.
+    /// Dropped on receipt.
     pub rx: u64,
-    /// On sending.
+    /// Dropped on sending.
     pub tx: u64,
 }
 
@@ -42,23 +42,24 @@ pub struct Port {
     pub name: &'static str,
     /// Its name in its namespace.
     pub interface: String,
-    /// Name below /run/netns; None = the engine's own.
+    /// Name below /run/netns; None = the engine's own namespace.
     pub netns: Option<String>,
-    /// Its number in its namespace.
+    /// Its index in its namespace.
     pub ifindex: i32,
     /// Inode number of its namespace.
     pub netns_inode: u32,
-    /// Source of its frames.
+    /// Source MAC address of its frames.
     pub mac: Mac,
-    /// Destination of its frames.
+    /// Destination MAC address of its frames.
     pub gateway: Mac,
-    /// Asked in the self-test.
+    /// Asked for its MAC address in the self-test.
     pub gateway_address: Option<IpAddr>,
-    /// Addresses it answers for.
+    /// Addresses for which it answers ARP or NDP.
     pub own: AddressRange,
 }
 
-struct Asked<'a> {
+/// A side of the request, as far as its port depends on it.
+struct PortRequest<'a> {
     name: &'static str,
     interface: &'a str,
     netns: Option<&'a str>,
@@ -68,11 +69,11 @@ struct Asked<'a> {
     octets: u32,
 }
 
-/// Look both ports up and find their gateways' Ethernet addresses.
+/// Look up both ports and their gateways' MAC addresses.
 pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
     let (i, r, octets) = (&request.initiator, &request.responder, request.octets());
     Ok([
-        find(&Asked {
+        find(&PortRequest {
             name: "initiator",
             interface: &i.interface,
             netns: i.netns.as_deref(),
@@ -81,7 +82,7 @@ pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
             own: &i.source_addresses,
             octets: octets[INITIATOR],
         })?,
-        find(&Asked {
+        find(&PortRequest {
             name: "responder",
             interface: &r.interface,
             netns: r.netns.as_deref(),
@@ -93,69 +94,69 @@ pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
     ])
 }
 
-fn find(asked: &Asked) -> Outcome<Port> {
-    netns::within(asked.netns, || {
-        let field = format!("{}.interface", asked.name);
-        let ifindex = if_nametoindex(asked.interface)
-            .map_err(|_| Failure::field(&field, asked.interface, "no such interface in its namespace"))?;
-        let own_mac = examine(&field, asked)?;
-        let mac = asked.mac.unwrap_or(own_mac);
-        let gateway = match (asked.gateway.mac, asked.gateway.address) {
+fn find(wanted: &PortRequest) -> Outcome<Port> {
+    netns::within(wanted.netns, || {
+        let field = format!("{}.interface", wanted.name);
+        let ifindex = if_nametoindex(wanted.interface)
+            .map_err(|_| Failure::field(&field, wanted.interface, "no such interface in its namespace"))?;
+        let own_mac = check_interface(&field, wanted)?;
+        let mac = wanted.mac.unwrap_or(own_mac);
+        let gateway = match (wanted.gateway.mac, wanted.gateway.address) {
             (Some(given), _) => given,
-            (None, Some(address)) => neighbour::resolve(asked.name, ifindex, mac, asked.own.first, address)?,
-            (None, None) => return Err(Failure::field(asked.name, "{}", "its gateway needs mac or address")),
+            (None, Some(address)) => neighbour::resolve(wanted.name, ifindex, mac, wanted.own.first, address)?,
+            (None, None) => return Err(Failure::field(wanted.name, "{}", "its gateway needs mac or address")),
         };
         let netns_inode = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino() as u32);
         Ok(Port {
-            name: asked.name,
-            interface: asked.interface.to_owned(),
-            netns: asked.netns.map(str::to_owned),
+            name: wanted.name,
+            interface: wanted.interface.to_owned(),
+            netns: wanted.netns.map(str::to_owned),
             ifindex: ifindex as i32,
             netns_inode,
             mac,
             gateway,
-            gateway_address: asked.gateway.address,
-            own: asked.own.clone(),
+            gateway_address: wanted.gateway.address,
+            own: wanted.own.clone(),
         })
     })
 }
 
-/// Up, an Ethernet interface, large enough; returns its address.
-fn examine(field: &str, asked: &Asked) -> Outcome<Mac> {
-    let all = getifaddrs().map_err(|error| Failure::Host(format!("{field}: {}: {error}", asked.interface)))?;
+/// Refuse an interface that is down, no Ethernet, or has a too small MTU; returns its MAC address.
+fn check_interface(field: &str, wanted: &PortRequest) -> Outcome<Mac> {
+    let all = getifaddrs().map_err(|error| Failure::Host(format!("{field}: {}: {error}", wanted.interface)))?;
     let link = all
-        .filter(|entry| entry.interface_name == asked.interface)
+        .filter(|entry| entry.interface_name == wanted.interface)
         .find_map(|entry| entry.address.as_ref()?.as_link_addr().map(|link| (entry.flags, link.addr())));
     let Some((flags, Some(mac))) = link else {
-        return Err(Failure::field(field, asked.interface, "is no Ethernet interface"));
+        return Err(Failure::field(field, wanted.interface, "is not an Ethernet interface"));
     };
     if !flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING) {
         return Err(Failure::Unreachable(format!(
             "{field}: {}: is down or has no carrier: ip link set {} up",
-            asked.interface, asked.interface
+            wanted.interface, wanted.interface
         )));
     }
-    let mtu = neighbour::mtu(asked.interface).unwrap_or(u32::MAX);
-    if mtu + 14 < asked.octets {
+    let mtu = neighbour::mtu(wanted.interface).unwrap_or(u32::MAX);
+    if mtu + 14 < wanted.octets {
         return Err(Failure::Host(format!(
             "{field}: {}: MTU {mtu} is too small for frames of {} octets: ip link set {} mtu {}",
-            asked.interface,
-            asked.octets + FCS,
-            asked.interface,
-            asked.octets - 14
+            wanted.interface,
+            wanted.octets + FCS,
+            wanted.interface,
+            wanted.octets - 14
         )));
     }
     Ok(Mac(mac))
 }
 
 impl Port {
-    /// The interface's own drop counters (`/proc/net/dev`); zero where it has gone.
+    /// The interface's drop counters (`/proc/net/dev`); zero where it no longer exists.
     pub fn drops(&self) -> Outcome<Drops> {
         let counters = self.counters()?;
         Ok(Drops { rx: counters.at(3), tx: counters.at(11) })
     }
 
-    /// Frames that came in, by the interface's own counter; on veth those that a program drops, too.
+    /// Received frames by the interface's counter; on veth it includes frames dropped by an XDP program.
     pub fn received(&self) -> Outcome<u64> {
         Ok(self.counters()?.at(1))
     }
@@ -174,7 +175,7 @@ impl Port {
     }
 }
 
-/// What may be wrong with a port that takes no receiver: drivers want multi-buffer programs for jumbo frames.
+/// Likely reason why a receiver cannot be attached: drivers require multi-buffer programs for jumbo frames.
 pub fn why_not_attached(interface: &str, mtu: Option<u32>) -> String {
     match mtu {
         Some(mtu) if mtu > ONE_PAGE_MTU => {
@@ -189,11 +190,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_of_jumbo_frames_is_told_from_one_that_has_a_program() {
+    fn the_reason_depends_on_the_mtu() {
         for plain in [None, Some(1500), Some(ONE_PAGE_MTU)] {
             assert_eq!(why_not_attached("eth9", plain), "is an XDP program on it?");
         }
-        let told = why_not_attached("eth9", Some(9000));
-        assert_eq!(told, "frames of its MTU of 9000 do not fit into one page: ip link set eth9 mtu 1500");
+        let reason = why_not_attached("eth9", Some(9000));
+        assert_eq!(reason, "frames of its MTU of 9000 do not fit into one page: ip link set eth9 mtu 1500");
     }
 }

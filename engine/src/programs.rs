@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The frame programs while they are in the kernel: loaded for one trial, attached by links that die with this process.
+//! The frame programs in the kernel: loaded for one trial and attached by links that end with this process.
 
 use std::fs::File;
 use std::mem::MaybeUninit;
@@ -23,7 +23,7 @@ mod window;
 pub use received::Received;
 pub use window::Window;
 
-/// One word of the programs' shared memory, read and written while they run.
+/// The programs' shared memory, read and written while they run.
 #[derive(Clone, Copy)]
 pub struct Control(*mut types::control);
 
@@ -40,57 +40,57 @@ impl Control {
         unsafe { ptr::write_volatile(&raw mut (*self.0).stop, 1) }
     }
 
-    /// Which streams are on time, a bit each.
+    /// Streams whose frames are not late now, a bit each.
     pub fn open(self, streams: u32) {
         // SAFETY: see Send.
         unsafe { ptr::write_volatile(&raw mut (*self.0).open, streams) }
     }
 
-    /// Which interfaces' frames are counted as offered.
-    pub fn watch(self, ifindex: [u32; SIDES]) {
+    /// Interfaces whose accepted frames are counted as offered; 0: none.
+    pub fn count_offered_on(self, ifindex: [u32; SIDES]) {
         // SAFETY: see Send; only while no sender runs.
         unsafe { ptr::write_volatile(&raw mut (*self.0).port_ifindex, ifindex) }
     }
 
-    /// Whether a sender has made its last frame.
+    /// Whether a sender has sent its last frame.
     pub fn done(self, sender: usize) -> bool {
         // SAFETY: see Send; the caller's senders are fewer than MAX_SENDERS, which done[] bounds-checks.
         unsafe { ptr::read_volatile(&raw const (*self.0).done[sender]) != 0 }
     }
 
-    /// Let a sender's thread end although its schedule is not done.
+    /// Let a sender's thread end before its schedule does.
     pub fn mark_done(self, sender: usize) {
         // SAFETY: see Send.
         unsafe { ptr::write_volatile(&raw mut (*self.0).done[sender], 1) }
     }
 
-    /// Before a phase.
+    /// Reset `done` of all senders before a phase.
     pub fn clear_done(self) {
         // SAFETY: see Send.
         unsafe { ptr::write_volatile(&raw mut (*self.0).done, [0; MAX_SENDERS]) }
     }
 }
 
-/// What the tracepoints saw, by port.
+/// Frames redirected to a port, from the tracepoints.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offered {
-    /// Frames the port took.
+    /// Frames that the port accepted.
     pub accepted: u64,
-    /// Frames it did not take.
+    /// Frames that it did not accept.
     pub refused: u64,
-    /// Redirects that failed before the port was asked.
+    /// Redirects that failed before they reached the port.
     pub redirect_errors: u64,
 }
 
-/// Everything loaded and attached.
+/// The loaded and attached programs.
 pub struct Programs<'obj> {
     skel: TesterSkel<'obj>,
     _links: Vec<Link>,
-    /// Of the receivers, the Initiator's port first.
+    /// Links of the receivers, the Initiator's port first.
     receiving: Vec<Link>,
-    /// Where the generator is attached, so that a chunk of frames costs no dispatcher update.
+    /// Namespace in which the generator stays attached, so that running it does not update the dispatcher.
     _idle: File,
-    /// The words shared while they run.
+    /// The memory shared with the running programs.
     pub control: Control,
 }
 
@@ -100,7 +100,7 @@ fn loading(error: &libbpf_rs::Error) -> Failure {
     ))
 }
 
-/// A value of a generated plain-data struct from the bytes of a map.
+/// A value of a generated struct from the bytes of a map.
 fn value<T: Copy + Default>(bytes: &[u8]) -> T {
     if bytes.len() < size_of::<T>() {
         return T::default();
@@ -116,11 +116,11 @@ fn bytes<T: Copy>(value: &T) -> Vec<u8> {
 
 fn per_cpu<T: Copy + Default>(map: &impl MapCore, key: u32) -> Vec<T> {
     let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
-    values.ok().flatten().unwrap_or_default().iter().map(|one| value(one)).collect()
+    values.ok().flatten().unwrap_or_default().iter().map(|bytes| value(bytes)).collect()
 }
 
 impl<'obj> Programs<'obj> {
-    /// Load the programs with the plan built in.
+    /// Load the programs with the plan as their read-only data.
     pub fn load(
         place: &'obj mut MaybeUninit<OpenObject>,
         plan: &types::plan,
@@ -144,7 +144,7 @@ impl<'obj> Programs<'obj> {
         open.maps.recents.set_max_entries(recents).map_err(|error| loading(&error))?;
         open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| loading(&error))?;
         let mut skel = open.load().map_err(|error| loading(&error))?;
-        // Both wait for all CPUs, so side by side.
+        // In parallel, because both wait for all CPUs.
         let installing = table.install(&skel.maps.state_table)?;
         let (idle, links) = Self::attach_idle(&mut skel)?;
         installing.finish()?;
@@ -154,13 +154,13 @@ impl<'obj> Programs<'obj> {
         Ok(Self { skel, _links: links, receiving: Vec::new(), _idle: idle, control })
     }
 
-    /// The generator on the loopback of a namespace of its own, and the tracepoints.
+    /// Attach the generator to the loopback of a new namespace, and the tracepoints.
     fn attach_idle(skel: &mut TesterSkel) -> Outcome<(File, Vec<Link>)> {
         const LOOPBACK: i32 = 1;
         let host = |error: libbpf_rs::Error| {
             Failure::Host(format!("the generator cannot be attached ({error:#}): run as root"))
         };
-        let (link, idle) = netns::private(|| skel.progs.generate.attach_xdp(LOOPBACK).map_err(host))?;
+        let (link, idle) = netns::in_new(|| skel.progs.generate.attach_xdp(LOOPBACK).map_err(host))?;
         let watch = |error: libbpf_rs::Error| {
             Failure::Host(format!("tracepoints cannot be read ({error:#}): CAP_PERFMON is needed"))
         };
@@ -169,7 +169,7 @@ impl<'obj> Programs<'obj> {
         Ok((idle, vec![link, offered, errors]))
     }
 
-    /// Receivers onto the ports.
+    /// Attach the receivers to the ports.
     pub fn attach(&mut self, ports: &[Port; SIDES]) -> Outcome<()> {
         let id = self.generator_id();
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
@@ -187,7 +187,7 @@ impl<'obj> Programs<'obj> {
         info(self.generator()).id
     }
 
-    /// Instructions the kernel followed to verify the generator and the receivers; it gives up beyond 1,000,000.
+    /// Instructions that the kernel's verifier processed for generator and receivers; its limit is 1,000,000.
     pub fn verified_instructions(&self) -> [u32; 3] {
         let [initiator, responder] = self.receivers();
         [self.generator(), initiator, responder].map(|program| info(program).verified_insns)
@@ -227,12 +227,12 @@ impl<'obj> Programs<'obj> {
         [self.skel.progs.receive_initiator.as_fd().as_raw_fd(), self.skel.progs.receive_responder.as_fd().as_raw_fd()]
     }
 
-    /// Descriptor of the program that does nothing.
+    /// Descriptor of the receiver that does nothing.
     pub fn empty_receiver(&self) -> RawFd {
         self.skel.progs.receive_nothing.as_fd().as_raw_fd()
     }
 
-    /// For single runs without ports: redirects have a valid target, which nothing is handed to.
+    /// For test runs without ports: give redirects a valid target, which receives nothing.
     pub fn aim_at_loopback(&self, sides: &[usize]) -> Outcome<()> {
         for side in sides.iter().map(|&side| side as u32) {
             self.skel
@@ -244,12 +244,12 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
-    /// Descriptor of the program that sends one frame as it is.
+    /// Descriptor of the program that sends one frame unchanged.
     pub fn emitter(&self) -> RawFd {
         self.skel.progs.emit.as_fd().as_raw_fd()
     }
 
-    /// Give every sender's CPU its state.
+    /// Set the state of each sender's CPU.
     pub fn set_senders(&self, states: &[(usize, types::sender)]) -> Outcome<()> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Failure::Host(format!("CPUs: {error:#}")))?;
         let mut values = vec![bytes(&types::sender::default()); cpus];
@@ -271,7 +271,7 @@ impl<'obj> Programs<'obj> {
         per_cpu(&self.skel.maps.senders, 0)
     }
 
-    /// Forget what was received so far.
+    /// Reset the receivers' counts.
     pub fn clear_received(&self) -> Outcome<()> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Failure::Host(format!("CPUs: {error:#}")))?;
         let empty = vec![bytes(&types::receiver::default()); cpus];
@@ -282,7 +282,7 @@ impl<'obj> Programs<'obj> {
             .map_err(|error| Failure::Broke(format!("receivers: {error:#}")))
     }
 
-    /// What the receivers counted.
+    /// The receivers' counts.
     pub fn received(&self) -> Received {
         let mut sum = Received::default();
         for cpu in per_cpu::<types::receiver>(&self.skel.maps.receivers, 0) {
@@ -301,7 +301,7 @@ impl<'obj> Programs<'obj> {
         sum
     }
 
-    /// What the ports accepted.
+    /// Frames accepted by the ports, by side.
     pub fn offered(&self) -> [Offered; SIDES] {
         BOTH.map(|side| {
             let cpus = per_cpu::<types::port_tally>(&self.skel.maps.port_tallies, side as u32);
@@ -323,28 +323,28 @@ impl<'obj> Programs<'obj> {
         histogram_of(&self.skel.maps.variations, side as u32 * SIGNS + sign)
     }
 
-    /// The longest silence of a stream, ns of the monotonic clock; None where fewer than two frames came.
+    /// The longest time without an arrival of a stream, ns of the monotonic clock; None with fewer than two arrivals.
     pub fn silence(&self, stream: usize) -> Option<(u64, u64)> {
         let silence = self.skel.maps.bss_data.as_deref()?.silences.get(stream)?;
         (silence.to_ns > 0).then_some((silence.from_ns, silence.to_ns))
     }
 
-    /// What came of a sender's stream.
+    /// Arrivals of a sender's stream.
     pub fn window(&self, sender: usize, stream: usize) -> Option<Window> {
         let key = (sender * STREAMS + stream) as u32;
         self.skel.maps.windows.lookup(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Window::new)
     }
 
-    /// The stalls of a sender's phase that are remembered, of so many.
+    /// The recorded stalls of a sender in the phase; `count` is the number of all.
     pub fn stalls(&self, sender: usize, count: u64) -> Vec<types::stall> {
         let key = (sender as u32).to_ne_bytes();
         let list = self.skel.maps.sender_stalls.lookup(&key, MapFlags::ANY).ok().flatten().unwrap_or_default();
-        let known = usize::try_from(count).unwrap_or(MOST_STALLS).min(MOST_STALLS);
-        list.chunks_exact(size_of::<types::stall>()).take(known).map(value).collect()
+        let recorded = usize::try_from(count).unwrap_or(MOST_STALLS).min(MOST_STALLS);
+        list.chunks_exact(size_of::<types::stall>()).take(recorded).map(value).collect()
     }
 }
 
-/// What the kernel knows of a program.
+/// The kernel's information on a program.
 pub fn info(program: RawFd) -> libbpf_sys::bpf_prog_info {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the engine prints: the types from which `trial/result-1.schema.json` is generated. Raw counts, absent where
-//! nothing was measured.
+//! The engine's output: raw counts, absent where nothing was measured. `trial/result-1.schema.json` is generated from
+//! these types.
 #![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
 use schemars::JsonSchema;
@@ -8,22 +8,22 @@ use serde::Serialize;
 
 use crate::request::Quantity;
 
-/// Of the agreement.
+/// Version of both results.
 pub const VERSION: u32 = 1;
 
-/// (lower_ns, upper_ns, frames) in rising order: lower_ns <= value < upper_ns, where negative lower_ns < value <=
-/// upper_ns; relative width <= 0.8 %.
+/// (lower_ns, upper_ns, frames) in increasing order: lower_ns <= value < upper_ns, for negative values lower_ns < value <=
+/// upper_ns. Their relative width is at most 0.8 %.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Buckets(pub Vec<(i64, i64, u64)>);
 
-/// One-way delays of the timed frames. Negative ones are counted, and are in minimum, but in no bucket.
+/// One-way delays of the timed frames. Negative delays are counted and included in the minimum, but are in no bucket.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delay {
     pub frames: u64,
     pub negative: u64,
-    /// Of the frames to be timed: due during a stall, up to 1 ms before it, or as long again behind it, as in
-    /// lost_in_stalls. Absent: the stalls were too many to remember.
+    /// Frames to be timed that were due during a stall, up to 1 ms before it, or for the stall's length after it, as in
+    /// lost_in_stalls. Absent: there were too many stalls to record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_in_stalls: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Delay {
     pub variation: Option<Variation>,
 }
 
-/// D(i) - D(i-1), signed, of frames that one sender sent one after the other and that both came (RFC 5481 section 4.1).
+/// D(i) - D(i-1), signed, for consecutive frames of a sender that both arrived (RFC 5481 section 4.1).
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
@@ -49,7 +49,7 @@ pub struct Variation {
     pub buckets: Buckets,
 }
 
-/// The two arrivals with the longest time between them, since the start of the phase.
+/// The longest time between two arrivals; both since the start of the phase.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Silence {
@@ -63,51 +63,51 @@ pub struct Silence {
 pub struct Counts {
     pub intended_frames: u64,
     pub intended_rate: f64,
-    /// What the generator handed to the port; offered is what the port accepted.
+    /// Frames sent to the port by the generator; offered frames are those that the port accepted.
     pub made_frames: u64,
     pub offered_frames: u64,
-    /// Expected frames, each once.
+    /// Expected frames, without duplicates.
     pub received_frames: u64,
     pub duplicates: u64,
-    /// Part of received: came after a later frame of its stream (RFC 4737).
+    /// Part of received: arrived after a later frame of their stream (RFC 4737).
     pub reordered: u64,
-    /// After the end of grace, past the frame timeout, or too old to be judged.
+    /// Arrived after the end of grace, after the frame timeout, or too late to recognize duplicates.
     pub late: u64,
     pub damaged: u64,
     pub untranslated: u64,
     pub mistranslated: u64,
-    /// Queries that reached the Responder as they should; received are their right answers. Absent: plain frames.
+    /// Correct queries at the Responder; received then counts correct responses. Absent: plain frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub questions_received: Option<u64>,
-    /// Whole answers that say something else than they must; not part of received. Absent: plain frames.
+    /// Intact responses with other content than expected; not part of received. Absent: plain frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong_answers: Option<u64>,
-    /// Responder: readings that found no stored connection.
+    /// Responder: frames not sent, because no stored connection was found for them.
     pub skipped: u64,
-    /// Part of made: native IPv6. Absent: no background was asked for.
+    /// Part of made: native IPv6. Absent: no background was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_frames: Option<u64>,
     /// Part of received: native IPv6.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_received: Option<u64>,
     pub nominal_ns: u64,
-    /// From the schedule's start to the last frame's sending.
+    /// From the schedule's start to the sending of the last frame.
     pub sending_ns: u64,
     pub worst_lag_ns: u64,
     pub mean_lag_ns: u64,
-    /// Of the last frame when it was made.
+    /// Lag of the last frame.
     pub final_lag_ns: u64,
-    /// From when the phase's last frame was due to when the batch that held it had been handed to its port; between
-    /// namespaces without cores of the device's own: when the device had worked it off. Of all directions alike.
+    /// From the due time of the phase's last frame until its batch was sent to the port; in placement `shared`: until the
+    /// device had processed it. The same for all directions.
     pub settled_lag_ns: u64,
-    /// The most any sender stood still for more than senders.stall_ns at a time, summed over this phase.
+    /// Total time of a sender's stalls in this phase, each longer than senders.stall_ns; the largest of all senders.
     pub stalled_ns: u64,
-    /// Part of offered - received: due during a stall, up to 1 ms before it, or as long again behind it. Stalls of a
-    /// sender in which no more than a batch of frames was due do not count. Absent: the stalls or the lost frames were
-    /// too many to remember, or not all made frames were offered.
+    /// Part of offered - received: due during a stall, up to 1 ms before it, or for the stall's length after it. A
+    /// sender's stalls in which no more than a batch of frames was due are ignored. Absent: there were too many stalls or
+    /// lost frames to record, or not all made frames were offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_in_stalls: Option<u64>,
-    /// When the last lost frame was due, since the start of the phase. Absent: none was lost, or it was not asked for.
+    /// Due time of the last lost frame since the start of the phase. Absent: none was lost, or it was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lost_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ pub struct Counts {
     pub delay: Option<Delay>,
 }
 
-/// Phase 2, by sending side; a silent side is absent.
+/// Phase 2, by sending side. Absent: the side does not send.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phase2 {
@@ -131,21 +131,21 @@ pub struct Phase2 {
 #[serde(deny_unknown_fields)]
 pub struct StateTable {
     pub connections: u64,
-    /// Connections the Responder learned in phase 1.
+    /// Connections that the Responder learned in phase 1.
     pub stored: u64,
     /// Frames of phase 2 whose outside source differed from the one learned.
     pub remapped: u64,
     pub octets: u64,
 }
 
-/// What happened at one of the tester's own ports.
+/// Counts of one of the tester's ports.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// Frames the port did not accept (xdp_devmap_xmit drops), and queries that the Responder could not answer.
+    /// Frames that the port did not accept (drops of xdp_devmap_xmit), and queries whose response could not be written.
     pub refused: u64,
     pub redirect_errors: u64,
-    /// Frames that carry no mark of this trial.
+    /// Frames without a mark of this trial.
     pub foreign: u64,
     pub neighbour_replies: u64,
     /// Interface counter, during the trial.
@@ -163,19 +163,20 @@ pub struct Ports {
     pub responder: Port,
 }
 
-/// How long programs ran, by the kernel's statistics (bpf(2), BPF_ENABLE_STATS), each run's first clock reading with it.
+/// Run time of programs by the kernel's statistics (bpf(2), BPF_ENABLE_STATS). It includes a reading of the clock per
+/// run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverTime {
-    /// Frames that the receivers on both ports were run for, in both phases.
+    /// Runs of the receivers on both ports in both phases, one per frame.
     pub runs: u64,
     pub runs_ns: u64,
-    /// Runs of a program that does nothing, timed in the same way.
+    /// Runs of a program that does nothing, timed in the same way, to subtract the cost of timing.
     pub empty_runs: u64,
     pub empty_runs_ns: u64,
 }
 
-/// What a CPU was there for.
+/// Use of a CPU.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -183,7 +184,8 @@ pub enum Role {
     Watched,
 }
 
-/// Between two times that a CPU was seen at its task, since the start of the latest phase that had begun by its end.
+/// A stall: from the last activity before it to the first after it, since the start of the latest phase that had begun by
+/// its end.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
@@ -192,35 +194,35 @@ pub struct Stall {
     pub to_ns: i64,
 }
 
-/// How undisturbed a CPU was.
+/// Disturbances of a CPU.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
     pub cpu: usize,
     pub role: Role,
-    /// Times this CPU did nothing of its task for more than senders.stall_ns (watched CPUs: watch_stall_ns).
+    /// Number of times that the CPU was inactive for more than senders.stall_ns (watched CPUs: watch_stall_ns).
     pub stalls: u64,
     pub stalled_ns: u64,
     pub worst_stall_ns: u64,
-    /// The 64 longest of the stalls, in the order of time.
+    /// The 64 longest stalls, in order of time.
     pub longest_stalls: Vec<Stall>,
-    /// Steal time of /proc/stat (10 ms grain).
+    /// Steal time of /proc/stat, in units of 10 ms.
     pub stolen_ns: u64,
-    /// Senders: time the thread was ready to run but another task had its CPU.
+    /// Senders: time in which the thread was runnable but another task ran on its CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
 }
 
-/// The clocks.
+/// The clocks during the trial.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Clock {
     pub source: String,
-    /// Times the wall clock was stepped during the trial.
+    /// Number of steps of the wall clock.
     pub steps: u64,
 }
 
-/// Octets with FCS.
+/// Frame lengths, octets with FCS.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frame {
@@ -237,7 +239,7 @@ pub enum PhaseName {
     Phase2,
 }
 
-/// Where a running trial is.
+/// State of a running trial.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
@@ -248,7 +250,7 @@ pub struct Progress {
     pub received_frames: u64,
 }
 
-/// The whole trial.
+/// The result of a trial.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialResult {
@@ -264,7 +266,7 @@ pub struct TrialResult {
     pub phase2: Option<Phase2>,
     pub state_table: StateTable,
     pub ports: Ports,
-    /// Absent: it was not asked for.
+    /// Absent: it was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_time: Option<ReceiverTime>,
     pub cpus: Vec<Cpu>,
@@ -283,77 +285,77 @@ pub enum Line {
     Result(Box<TrialResult>),
 }
 
-/// One stream of a contestant over all slices of a round, told or not.
+/// One stream of a contestant over all slices of a round, timed or not.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StreamTally {
     pub made_frames: u64,
-    /// Expected frames, each once.
+    /// Expected frames, without duplicates.
     pub received_frames: u64,
     pub duplicates: u64,
-    /// Part of received: came after a later frame of its stream (RFC 4737).
+    /// Part of received: arrived after a later frame of their stream (RFC 4737).
     pub reordered: u64,
     pub late: u64,
     pub damaged: u64,
     pub untranslated: u64,
     pub mistranslated: u64,
-    /// Responder: readings that found no stored connection.
+    /// Responder: frames not sent, because no stored connection was found for them.
     pub skipped: u64,
 }
 
-/// What came of a contestant's frames in a round.
+/// Counts of a contestant's frames in a round.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContestantCounts {
     pub name: String,
     pub mark: u32,
-    /// First frames of connections.
+    /// First frames of new connections.
     pub new: StreamTally,
-    /// Frames of standing connections from the Initiator.
+    /// Frames of established connections from the Initiator.
     pub initiator: StreamTally,
-    /// And from the Responder.
+    /// Frames of established connections from the Responder.
     pub responder: StreamTally,
-    /// Connections the Responder learned.
+    /// Connections that the Responder learned.
     pub stored: u64,
-    /// Frames of standing connections whose outside source differed from the one learned.
+    /// Frames of established connections whose outside source differed from the one learned.
     pub remapped: u64,
-    /// Frames too broken to name their stream.
+    /// Frames too damaged to read their stream.
     pub damaged_unmarked: u64,
-    /// Frames that carry no mark of this contestant's.
+    /// Frames without a mark of this contestant.
     pub foreign: u64,
-    /// What the ports accepted, the two frames of the self-test too.
+    /// Frames that the ports accepted, including the two frames of the self-test.
     pub offered_frames: u64,
-    /// What they did not accept, and redirects that failed before.
+    /// Frames that the ports did not accept, and failed redirects.
     pub refused_frames: u64,
-    /// The Initiator's, then the Responder's.
+    /// Of the Initiator's and the Responder's gateway.
     pub gateway_macs: Vec<String>,
 }
 
-/// Slices of one quantity that stand side by side: each contestant in `order`, then each in the reverse order.
+/// Consecutive slices of one quantity: each contestant once in `order`, then once in the reverse order.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
     pub quantity: Quantity,
-    /// Positions of contestants; the floor's is behind the last one's.
+    /// Positions of contestants; the redirect floor's follows the last contestant's.
     pub order: Vec<usize>,
-    /// What each slice took, in the order of time: from the call that sends until all its frames are back.
+    /// Duration of each slice, in order of time: from the call that sends until all its frames have arrived.
     pub ns: Vec<u64>,
-    /// Slices whose last frames came only after the call that sent them.
+    /// Slices whose last frames arrived after the call that sent them had returned.
     pub waited: u32,
-    /// Slices in which the sender did nothing of its task for more than 1 ms.
+    /// Slices in which the sender was inactive for more than 1 ms.
     pub interrupted: u32,
 }
 
-/// What came of the redirect floor's frames in a round.
+/// Counts of the redirect floor's frames in a round.
 #[derive(Debug, Default, Clone, Copy, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FloorCounts {
     pub made_frames: u64,
-    /// By the interfaces' own counters.
+    /// From the counters of the interfaces.
     pub received_frames: u64,
 }
 
-/// One round of a comparison.
+/// The result of one round of a comparison.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "natgauge comparison result, version 1")]
@@ -363,10 +365,10 @@ pub struct ComparisonResult {
     pub engine: &'static str,
     /// In the request's order.
     pub contestants: Vec<ContestantCounts>,
-    /// Absent: it was not asked for.
+    /// Absent: it was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<FloorCounts>,
-    /// In the order of time.
+    /// In order of time.
     pub blocks: Vec<Block>,
     pub wall_ns: u64,
 }

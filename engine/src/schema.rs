@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The published schemas (`trial/*.schema.json`), made from the types of request and result.
+//! The published schemas (`trial/*.schema.json`), generated from the types of requests and results.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{transform_subschemas, Transform};
@@ -7,52 +7,52 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{json, Value};
 
 use crate::report::{ComparisonResult, Line};
-use crate::request::{Comparison, Request, BEYOND_COMPARISON, BEYOND_SCHEMA, RULES};
+use crate::request::{Comparison, Request, COMPARISON_RULES, ENGINE_RULES, SCHEMA_RULES};
 
-/// What the engine reads.
+/// Schema of a trial request.
 pub fn request() -> Schema {
     let types = generator(SchemaSettings::draft2020_12().for_deserialize()).into_root_schema_for::<Request>();
     let mut schema = named("request", types);
     schema.insert("allOf".into(), rules());
-    // A keyword of ours, which validators pass over: what only the engine refuses.
-    schema.insert("x-beyond-schema".into(), json!(BEYOND_SCHEMA));
+    // A keyword of our own, which validators ignore: rules that only the engine checks.
+    schema.insert("x-beyond-schema".into(), json!(ENGINE_RULES));
     schema
 }
 
-/// Those between fields of a trial request.
+/// Rules between fields of a trial request.
 fn rules() -> Value {
-    let rules = RULES.iter().map(|rule| {
-        let mut said = (rule.schema)();
-        said["$comment"] = format!("{}: {}", rule.field, rule.text).into();
-        said
+    let rules = SCHEMA_RULES.iter().map(|rule| {
+        let mut schema = (rule.schema)();
+        schema["$comment"] = format!("{}: {}", rule.field, rule.text).into();
+        schema
     });
     rules.collect()
 }
 
-/// What the engine reads to compare.
+/// Schema of a comparison request.
 pub fn comparison() -> Schema {
     let types = generator(SchemaSettings::draft2020_12().for_deserialize()).into_root_schema_for::<Comparison>();
     let mut schema = named("comparison", types);
     if let Some(trial) = schema.pointer_mut("/$defs/Request").and_then(Value::as_object_mut) {
         trial.insert("allOf".into(), rules());
     }
-    schema.insert("x-beyond-schema".into(), json!([BEYOND_SCHEMA, &BEYOND_COMPARISON].concat()));
+    schema.insert("x-beyond-schema".into(), json!([ENGINE_RULES, &COMPARISON_RULES].concat()));
     schema
 }
 
-/// What it prints then, one line.
+/// Schema of a comparison's result, one line.
 pub fn comparison_result() -> Schema {
     let types = generator(SchemaSettings::draft2020_12().for_serialize()).into_root_schema_for::<ComparisonResult>();
     named("comparison-result", types)
 }
 
-/// What the engine prints, line by line.
+/// Schema of a trial's output lines.
 pub fn result() -> Schema {
     let types = generator(SchemaSettings::draft2020_12().for_serialize()).into_root_schema_for::<Line>();
     named("result", types)
 }
 
-/// With its name, and with what it is about at the top.
+/// Add the schema's name, and put title and description first.
 fn named(name: &str, mut types: Schema) -> Schema {
     let mut schema = Schema::default();
     types.insert("$id".into(), format!("https://natgauge.invalid/trial/{name}-1.json").into());
@@ -65,7 +65,7 @@ fn named(name: &str, mut types: Schema) -> Schema {
     schema
 }
 
-/// A schema as it is published.
+/// Text of a published schema.
 pub fn text(schema: &Schema) -> String {
     format!("{:#}\n", schema.as_value())
 }
@@ -74,7 +74,7 @@ fn generator(settings: SchemaSettings) -> SchemaGenerator {
     settings.with_transform(Plain).into_generator()
 }
 
-/// Takes out what says nothing here: null, which no field may be, formats that are Rust's, line ends in descriptions.
+/// Removes null, which no field accepts, Rust's formats, and line ends in descriptions.
 #[derive(Debug, Clone)]
 struct Plain;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One frame per port, CPU and direction before a trial: a port without a listener, a queue too few or a wrong namespace
-//! swallow frames without an error, so each is tried first.
+//! The self-test before a trial: one frame per port, CPU and direction. Ports lose frames without an error if a queue is
+//! missing, the peer does not receive, or the namespace is wrong.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,32 +14,32 @@ use crate::programs::Programs;
 use crate::sender;
 use crate::shared::SIDES;
 
-/// Local Experimental Ethertype 1 (IEEE 802): no device forwards it.
+/// Local Experimental Ethertype 1 (IEEE 802), which no device forwards.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 const OCTETS: usize = 60;
 const ATTEMPTS: usize = 3;
 const PATIENCE: Duration = Duration::from_millis(500);
-/// More neighbours than this overflow a device's table rather than help it.
+/// More neighbours could overflow a device's neighbour table.
 const MOST_ANNOUNCED: u64 = 256;
 
-/// Try every port from every CPU, and that each port hears its gateway.
+/// Send a frame to each port from each CPU, and check that each port receives from its gateway.
 pub fn run(programs: &Programs, ports: &[Port; SIDES], cpus: &[usize]) -> Outcome<()> {
     for (side, port) in ports.iter().enumerate() {
         for &cpu in cpus {
-            send_one(programs, side, port, cpu)?;
+            check_sending(programs, side, port, cpu)?;
         }
-        hear(programs, side, port)?;
+        check_receiving(programs, side, port)?;
     }
     Ok(())
 }
 
-fn send_one(programs: &Programs, side: usize, port: &Port, cpu: usize) -> Outcome<()> {
+fn check_sending(programs: &Programs, side: usize, port: &Port, cpu: usize) -> Outcome<()> {
     let mut frame = [&port.gateway.0[..], &port.mac.0, &EXPERIMENTAL, &[side as u8]].concat();
     frame.resize(OCTETS, 0);
     let program = programs.emitter();
     let before = programs.offered()[side];
     let sent = thread::spawn(move || host::pin(cpu).map(|()| sender::run(program, &frame, 1, 1)));
-    let sent = sent.join().map_err(|_| Failure::Broke(format!("CPU {cpu}: the self-test broke")))??;
+    let sent = sent.join().map_err(|_| Failure::Broke(format!("CPU {cpu}: the self-test failed")))??;
     let after = programs.offered()[side];
     if let Err(error) = sent {
         let reason = std::io::Error::from_raw_os_error(error);
@@ -58,9 +58,9 @@ fn send_one(programs: &Programs, side: usize, port: &Port, cpu: usize) -> Outcom
     )))
 }
 
-/// The gateway's answer must reach our receiver. Asking from every address also lets the device learn where they are,
-/// so that no frame waits for that (RFC 2544 section 25 wants it done before the trial).
-fn hear(programs: &Programs, side: usize, port: &Port) -> Outcome<()> {
+/// The gateway's reply must reach the receiver. A request from each address also fills the device's neighbour table before
+/// the trial, as RFC 2544 section 25 requires.
+fn check_receiving(programs: &Programs, side: usize, port: &Port) -> Outcome<()> {
     let Some(gateway) = port.gateway_address else { return Ok(()) };
     for _ in 0..ATTEMPTS {
         let before = programs.received().foreign[side];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sender threads: each pinned to its CPU, running the generator in chunks until its schedule is done.
+//! Sender threads, each pinned to a CPU, which run the generator in chunks until its schedule is done.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use crate::programs::Control;
 use crate::shared::DUE_FRACTION;
 use crate::tester::types;
 
-/// Program runs in one call. A run takes 30 ns or more, so a sender notices the end within milliseconds; a call costs
-/// about 10 us because the generator stays attached elsewhere.
+/// Program runs per call. A run takes at least 30 ns, so a sender ends within milliseconds of its last frame. A call costs
+/// about 10 us, because the generator stays attached elsewhere.
 const CHUNK: i32 = 1 << 16;
 
 /// Runs one BPF program as live frames.
@@ -35,21 +35,21 @@ pub fn run(program: RawFd, frame: &[u8], repeat: i32, batch: u32) -> Result<(), 
     }
 }
 
-/// What to say of a run that the kernel did not take.
+/// Failure of a run that the kernel refused.
 pub fn refused(cpu: usize, error: i32) -> Failure {
     Failure::Host(format!("CPU {cpu}: live frames cannot be run: {}", std::io::Error::from_raw_os_error(error)))
 }
 
-/// How senders make up for a stall.
+/// How senders catch up after a stall.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CatchUp {
-    /// Of their rate, at most; as fast as they can when absent.
+    /// Highest rate, in % of theirs; None: unlimited.
     pub percent: Option<u64>,
-    /// A sender makes up for so many frames at once.
+    /// Overdue frames that a sender sends at once.
     pub frames: u32,
 }
 
-/// The state a sender starts a phase with: frame i of all is sent by sender i modulo their number, at i / rate.
+/// The state of a sender at the start of a phase. Frame i is sent at i / rate by sender i modulo the number of senders.
 pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow], catch_up: CatchUp) -> types::sender {
     let mut state = types::sender {
         start_ns,
@@ -88,11 +88,11 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Start sender `number` on `cpu`; the calling thread is unparked at its end.
+    /// Start sender `number` on `cpu`; its end unparks the calling thread.
     pub fn start(number: usize, cpu: usize, program: RawFd, octets: usize, batch: u32, control: Control) -> Self {
         let work = move || {
             host::pin(cpu)?;
-            host::go_first();
+            host::raise_priority();
             let frame = vec![0_u8; octets];
             while !control.done(number) && !host::interrupted() {
                 match run(program, &frame, CHUNK, batch) {
@@ -113,14 +113,14 @@ impl Sender {
         Self { cpu, over, thread }
     }
 
-    /// Whether it has ended, or is about to.
+    /// Whether its thread has ended or is ending.
     pub fn finished(&self) -> bool {
         self.over.load(Ordering::Acquire) || self.thread.is_finished()
     }
 
-    /// Wait for its end; returns its CPU and how long it waited for it.
+    /// Wait for its end; returns its CPU, and the time in which it was runnable but did not run, ns.
     pub fn join(self) -> Outcome<(usize, u64)> {
-        let waited = self.thread.join().map_err(|_| Failure::Broke(format!("CPU {}: the sender broke", self.cpu)))?;
+        let waited = self.thread.join().map_err(|_| Failure::Broke(format!("CPU {}: the sender failed", self.cpu)))?;
         Ok((self.cpu, waited?))
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     const FLOW: Flow = Flow { side: INITIATOR, stream: PHASE1, frames: 1000, rate: 1e6, step: None };
     const STEP: Step = Step { frames: 500, rate: 5e5 };
 
-    /// When each frame is due, in us, by the rule of `plan_next` in bpf/generate.h.
+    /// Due time of each frame, in us, computed like `plan_next` in bpf/generate.h.
     fn schedule(number: usize, senders: usize, flow: Flow) -> Vec<u64> {
         let state = state(number, senders, 0, &[flow], CatchUp::default()).schedule[INITIATOR];
         let mut due = state.next_due;

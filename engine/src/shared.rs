@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The numbers of bpf/shared.h under their own names, with the types they are used with here. Names only: the values
-//! come out of the generated enums.
+//! Numbers of bpf/shared.h with the Rust types that the engine uses. Their values come from the generated enums.
 #![allow(missing_docs, reason = "described in bpf/shared.h")]
 
 use crate::tester::types::{constant, payload, side, sign, stream};
@@ -8,22 +7,22 @@ use crate::tester::types::{constant, payload, side, sign, stream};
 pub const INITIATOR: usize = side::INITIATOR.0 as usize;
 pub const RESPONDER: usize = side::RESPONDER.0 as usize;
 pub const SIDES: usize = side::SIDES.0 as usize;
-/// Both, to go through them.
+/// Both sides, to iterate over.
 pub const BOTH: [usize; SIDES] = [INITIATOR, RESPONDER];
 
 pub const PHASE1: usize = stream::PHASE1.0 as usize;
 pub const PHASE2_INITIATOR: usize = stream::PHASE2_INITIATOR.0 as usize;
 pub const PHASE2_RESPONDER: usize = stream::PHASE2_RESPONDER.0 as usize;
 pub const STREAMS: usize = stream::STREAMS.0 as usize;
-/// Phase 2's streams by the side that sends.
+/// Streams of phase 2, by sending side.
 pub const PHASE2: [usize; SIDES] = [PHASE2_INITIATOR, PHASE2_RESPONDER];
 
 pub const NOT_NEGATIVE: u32 = sign::NOT_NEGATIVE.0;
 pub const NEGATIVE: u32 = sign::NEGATIVE.0;
 pub const SIGNS: u32 = sign::SIGNS.0;
 
-pub const QUESTION: usize = payload::PAYLOAD_QUESTION.0 as usize;
-pub const ANSWER: usize = payload::PAYLOAD_ANSWER.0 as usize;
+pub const QUERY: usize = payload::PAYLOAD_QUERY.0 as usize;
+pub const RESPONSE: usize = payload::PAYLOAD_RESPONSE.0 as usize;
 pub const PAYLOADS: usize = payload::PAYLOADS.0 as usize;
 
 pub const MAX_SENDERS: usize = constant::MAX_SENDERS.0 as usize;

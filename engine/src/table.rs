@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The state table's memory: pieces small enough to be zeroed without stalling the machine, made by several threads.
+//! Memory of the state table: pieces allocated by several threads, each small enough to be zeroed without stalling the
+//! machine.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,21 +13,21 @@ use crate::failure::{Failure, Outcome};
 use crate::request::{Family, Request};
 use crate::shared::{ENTRY4_OCTETS, ENTRY6_OCTETS, MAX_PIECES};
 
-/// Connections a piece holds at most.
+/// Most connections per piece.
 const LARGEST_PIECE: u64 = 1 << 22;
-/// Left for everything else.
+/// Memory left for everything else, octets.
 const RESERVE: u64 = 256 << 20;
 const MAKERS: usize = 4;
 
-/// The pieces, which are alike; all but the first are made while other work goes on.
+/// The pieces, all of one size. All but the first are allocated in parallel with other work.
 pub struct Table {
     first: MapHandle,
     makers: Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>>,
-    /// What they take, octets.
+    /// Size of all pieces, octets.
     pub octets: u64,
 }
 
-/// Octets one connection takes.
+/// Octets per connection.
 pub fn entry(request: &Request) -> u32 {
     match request.responder.family {
         Family::Ipv4 => ENTRY4_OCTETS,
@@ -34,7 +35,7 @@ pub fn entry(request: &Request) -> u32 {
     }
 }
 
-/// Number of pieces, and connections in each: those that leave the fewest places over.
+/// Number of pieces and connections in each, with the fewest unused entries.
 pub fn shape(connections: u64) -> (u64, u64) {
     let least = connections.div_ceil(LARGEST_PIECE);
     let count = (least..=MAX_PIECES.min(2 * least))
@@ -61,7 +62,7 @@ fn unmakeable(error: &libbpf_rs::Error) -> Failure {
     Failure::Host(format!("state table: {error:#}: root and memory are needed"))
 }
 
-/// Pieces and entries of each for a request; a stateless trial learns nothing.
+/// The same for a request; a stateless trial needs no table.
 fn shape_of(request: &Request) -> (u64, u64) {
     shape(if request.stateless { 1 } else { request.connections })
 }
@@ -72,8 +73,7 @@ fn octets_of(request: &Request) -> u64 {
 }
 
 impl Table {
-    /// What the connections of all these requests take together, octets; refused with the numbers where there is no
-    /// room.
+    /// Octets for the connections of all requests together; refused where there is too little memory.
     pub fn check<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Outcome<u64> {
         let (mut connections, mut octets) = (0, 0);
         for request in requests {
@@ -83,7 +83,7 @@ impl Table {
         let free = available();
         if octets + RESERVE > free {
             return Err(Failure::Host(format!(
-                "state table: {connections} connections take {} MiB and {} MiB are kept back, but only {} MiB are available: ask for fewer",
+                "state table: {connections} connections take {} MiB and {} MiB are reserved, but only {} MiB are available: ask for fewer",
                 octets >> 20,
                 RESERVE >> 20,
                 free >> 20
@@ -92,7 +92,7 @@ impl Table {
         Ok(octets)
     }
 
-    /// Make room for the request's connections, or refuse with the numbers.
+    /// Allocate the table for a request; refused where there is too little memory.
     pub fn make(request: &Request) -> Outcome<Self> {
         let octets = Self::check([request])?;
         let (entry, (count, entries)) = (entry(request), shape_of(request));
@@ -116,12 +116,12 @@ impl Table {
         (0..MAKERS.min(count)).map(maker).collect()
     }
 
-    /// What the frame programs' table of pieces is declared to hold.
+    /// A piece, from which the frame programs' table of pieces takes its inner type.
     pub fn template(&self) -> BorrowedFd<'_> {
         self.first.as_fd()
     }
 
-    /// Hand all pieces to the frame programs, which keep them; other work may go on meanwhile.
+    /// Start to put all pieces into the frame programs' map, in parallel with other work.
     pub fn install(self, map: &MapMut) -> Outcome<Installing> {
         let map = MapHandle::try_from(map).map_err(|error| unmakeable(&error))?;
         Ok(Installing(thread::spawn(move || self.put_into(&map))))
@@ -136,19 +136,21 @@ impl Table {
         let count = pieces.len() as u32;
         let numbers: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
         let pieces: Vec<u8> = pieces.iter().flat_map(|piece| piece.as_fd().as_raw_fd().to_ne_bytes()).collect();
-        // In one go: the kernel waits for all CPUs (a grace period of RCU, 10 ms) after each update of such a table.
+        // In one update, because the kernel waits for an RCU grace period, 10 ms, after each update of such a map.
         map.update_batch(&numbers, &pieces, count, MapFlags::ANY, MapFlags::ANY)
             .map_err(|error| Failure::Broke(format!("state table: {count} pieces: {error:#}")))
     }
 }
 
-/// Pieces on their way to the frame programs.
+/// A running `Table::install`.
 pub struct Installing(JoinHandle<Outcome<()>>);
 
 impl Installing {
-    /// Wait until all are there.
+    /// Wait until all pieces are in the map.
     pub fn finish(self) -> Outcome<()> {
-        self.0.join().unwrap_or_else(|_| Err(Failure::Broke("state table: its pieces were not handed over".into())))
+        self.0
+            .join()
+            .unwrap_or_else(|_| Err(Failure::Broke("state table: the thread that installs its pieces failed".into())))
     }
 }
 
@@ -157,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_hold_all_connections_and_hardly_more() {
+    fn pieces_hold_all_connections_with_few_unused_entries() {
         for connections in [1, 2, 100_000, 1 << 22, (1 << 22) + 1, 10_000_000, 1_600_000_000, (1 << 31) - 1, 1 << 31] {
             let (count, entries) = shape(connections);
             assert!(count <= MAX_PIECES && entries <= LARGEST_PIECE, "{connections}: {count} x {entries}");

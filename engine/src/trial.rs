@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One trial: phase 1, gap, phase 2 (RFC 9693 sections 4.2 and 4.7), and what was counted.
+//! One trial: phase 1, gap, phase 2 (RFC 9693 sections 4.2 and 4.7), and its result.
 
 mod counts;
 
@@ -10,31 +10,31 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
 use crate::flow::{Flow, Step};
-use crate::host::{self, Stall, Stalls, Steps, Watcher};
+use crate::host::{self, ClockSteps, Stall, Stalls, Watcher};
 use crate::losses;
 use crate::plan;
 use crate::port;
 use crate::programs::{Offered, Programs};
+use crate::receiver_time::Timing;
 use crate::report::{Line, PhaseName, Progress, TrialResult};
 use crate::request::{self, Request};
-use crate::run_time::Timing;
 use crate::selftest;
 use crate::sender::{self, CatchUp, Sender};
 use crate::shared::{BOTH, INITIATOR, PHASE1, PHASE2, RESPONDER, SIDES};
 use crate::table::Table;
 use crate::tester::types;
 
-/// From the start of the threads to the first frame.
+/// Time from the start of the threads to the first frame.
 const LEAD_NS: u64 = 5_000_000;
-/// A sender that is so many batches behind makes up for them at once: as many frames as a card's ring has room for.
+/// Overdue batches that a sender sends at once; a card's ring has room for their frames.
 const AT_ONCE_BATCHES: u32 = 2;
-const LOOK: Duration = Duration::from_millis(5);
-const PROGRESS: Duration = Duration::from_millis(500);
-/// When all frames are back, the rest of the grace would only wait for duplicates; these come soon or never. Those of
-/// phase 1 are counted as long as phase 2 lasts, so only the last phase waits for its own.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// Grace after the last phase when all frames have arrived, for duplicates, which follow soon or never. Phase 1 needs none,
+/// because its duplicates are counted during phase 2.
 const SHORTEST_GRACE: Duration = Duration::from_millis(50);
 
-/// What a phase left behind.
+/// Results of a phase.
 struct Phase {
     start_ns: u64,
     flows: Vec<Flow>,
@@ -42,11 +42,11 @@ struct Phase {
     offered: [Offered; SIDES],
 }
 
-/// A CPU's record over all phases.
+/// Disturbances of a sender's CPU over all phases.
 #[derive(Default)]
 struct SenderRecord {
     stalls: Stalls,
-    /// Those of the stalls that made a burst, until it was over.
+    /// Stalls that caused a burst, extended until the sender had caught up.
     bursts: Vec<Stall>,
     waited_ns: u64,
 }
@@ -57,23 +57,23 @@ struct Trial<'a> {
     began: Instant,
     began_ns: u64,
     first_frame_ns: Option<u64>,
-    steps: Steps,
+    steps: ClockSteps,
     records: Vec<SenderRecord>,
 }
 
 /// Print one line on standard output.
 pub fn print(line: &Line) {
     let text = serde_json::to_string(line).unwrap_or_default();
-    // A reader that has gone is told by the signal that comes with it, not here.
+    // When the reader has ended, a signal ends the trial, so this error needs no message.
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
-/// Run the whole trial.
+/// Run the trial.
 pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialResult> {
     host::check_cpus("senders.cpus", &request.senders.cpus)?;
     host::check_cpus("watch_cpus", &request.watch_cpus)?;
     host::handle_signals()?;
-    host::leave_session();
+    host::raise_session();
     let ports = port::both(request)?;
     let table = Table::make(request)?;
     let table_octets = table.octets;
@@ -89,8 +89,15 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     let watched: Vec<usize> = request.watch_cpus.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
     let watchers: Vec<Watcher> = watched.into_iter().map(|cpu| Watcher::start(cpu, request.watch_stall_ns)).collect();
     let records = cpus.iter().map(|_| SenderRecord::default()).collect();
-    let mut trial =
-        Trial { request, programs: &programs, began, began_ns, first_frame_ns: None, steps: Steps::new(), records };
+    let mut trial = Trial {
+        request,
+        programs: &programs,
+        began,
+        began_ns,
+        first_frame_ns: None,
+        steps: ClockSteps::new(),
+        records,
+    };
     let timing = request.record_receiver_time.then(|| Timing::start(&programs)).transpose()?;
     let phases = trial.phases();
     let watched: Vec<(usize, Stalls)> = watchers.into_iter().map(|watcher| (watcher.cpu, watcher.finish())).collect();
@@ -111,7 +118,7 @@ impl Trial<'_> {
             first = Some(self.phase(PhaseName::Phase1, vec![flow], catch_up, phase1.grace_ms)?);
         }
         let Some(phase2) = &request.phase2 else { return Ok((first, None)) };
-        self.rest(Duration::from_millis(request.gap_ms))?;
+        self.wait_gap(Duration::from_millis(request.gap_ms))?;
         let flow = |request::Stream { side, rate, frames, .. }| {
             let step = phase2.step.as_ref();
             let step = step.map(|step| Step { frames: step.frames(rate), rate: rate * step.share });
@@ -147,7 +154,7 @@ impl Trial<'_> {
             .enumerate()
             .map(|(number, &cpu)| Sender::start(number, cpu, programs.generator(), octets, batch, programs.control))
             .collect();
-        // At once: what is to happen at a time of the phase is timed from this line.
+        // At once, because readers time events of the phase from this line.
         self.progress(name, &flows);
         self.wait(name, running, &flows)?;
         let senders = self.collect(start, &flows, catch_up);
@@ -160,39 +167,39 @@ impl Trial<'_> {
         Ok(Phase { start_ns: start, flows, senders, offered })
     }
 
-    /// Until all senders have ended, told to or not.
+    /// Wait until all senders have ended, or stop them when the trial must end.
     fn wait(&mut self, name: PhaseName, running: Vec<Sender>, flows: &[Flow]) -> Outcome<()> {
-        let mut next = Instant::now() + PROGRESS;
+        let mut next = Instant::now() + PROGRESS_INTERVAL;
         let mut refused = Ok(());
         while running.iter().any(|sender| !sender.finished()) {
-            thread::park_timeout(LOOK);
-            self.steps.look();
+            thread::park_timeout(POLL_INTERVAL);
+            self.steps.check();
             if refused.is_ok() {
-                refused = self.may_go_on();
+                refused = self.check_limits();
                 if refused.is_err() {
                     self.programs.control.stop();
                     (0..running.len()).for_each(|number| self.programs.control.mark_done(number));
                 }
             }
             if Instant::now() >= next {
-                next += PROGRESS;
+                next += PROGRESS_INTERVAL;
                 self.progress(name, flows);
             }
         }
         for (record, sender) in self.records.iter_mut().zip(running) {
             record.waited_ns += sender.join()?.1;
         }
-        refused.and_then(|()| self.may_go_on())
+        refused.and_then(|()| self.check_limits())
     }
 
-    fn may_go_on(&self) -> Outcome<()> {
+    fn check_limits(&self) -> Outcome<()> {
         if host::interrupted() {
             return Err(Failure::Broke("interrupted".into()));
         }
         match self.request.limits.seconds {
-            Some(limit) if self.began.elapsed().as_secs_f64() > limit => Err(Failure::Broke(format!(
-                "limits.seconds: {limit}: the trial was not over by then and was broken off"
-            ))),
+            Some(limit) if self.began.elapsed().as_secs_f64() > limit => {
+                Err(Failure::Broke(format!("limits.seconds: {limit}: the trial was not over by then and was aborted")))
+            }
             _ => Ok(()),
         }
     }
@@ -219,7 +226,7 @@ impl Trial<'_> {
             record.stalls.total_ns += state.stalled_ns;
             record.stalls.worst_ns = record.stalls.worst_ns.max(state.worst_stall_ns);
             let each = self.programs.stalls(number, state.stalls).into_iter();
-            let absolute = |one: types::stall| Stall { from_ns: start + one.from_ns, to_ns: start + one.to_ns };
+            let absolute = |stall: types::stall| Stall { from_ns: start + stall.from_ns, to_ns: start + stall.to_ns };
             let each: Vec<Stall> = each.map(absolute).collect();
             let burst = |stall: &&Stall| losses::makes_burst(stall, flows, senders, batch);
             let until_over = |stall: &Stall| losses::until_caught_up(stall, catch_up.percent);
@@ -231,7 +238,7 @@ impl Trial<'_> {
         states
     }
 
-    /// RFC 2544 section 23: the receivers stay open for the last frames.
+    /// Wait for the last frames (RFC 2544 section 23).
     fn grace(
         &mut self,
         flows: &[Flow],
@@ -241,24 +248,24 @@ impl Trial<'_> {
     ) -> Outcome<()> {
         let began = Instant::now();
         while began.elapsed() < longest {
-            self.may_go_on()?;
-            self.steps.look();
+            self.check_limits()?;
+            self.steps.check();
             let received = self.programs.received();
             let all = flows.iter().all(|flow| received.tally[flow.stream].received >= offered[flow.side].accepted);
             if all && began.elapsed() >= shortest {
                 break;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 
-    fn rest(&mut self, gap: Duration) -> Outcome<()> {
+    fn wait_gap(&mut self, gap: Duration) -> Outcome<()> {
         let until = Instant::now() + gap;
         while Instant::now() < until {
-            self.may_go_on()?;
-            self.steps.look();
-            thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+            self.check_limits()?;
+            self.steps.check();
+            thread::sleep(POLL_INTERVAL.min(until.saturating_duration_since(Instant::now())));
         }
         Ok(())
     }

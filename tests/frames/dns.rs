@@ -140,7 +140,7 @@ fn every_octet_of_an_answer_is_as_the_rfcs_say_and_its_connection_is_learned() {
             let (verdict, reply, after) = loaded.receive(RESPONDER, &frame);
             assert_eq!(verdict, REDIRECT);
             assert_eq!(reply, back(&asked).with(&answer(&asked, record_type)), "{query} {header}");
-            assert_eq!(risen(&Received::default(), &after), ["stored", "questions"]);
+            assert_eq!(risen(&Received::default(), &after), ["stored", "queries"]);
             let (_, _, ns) = loaded.run(loaded.programs.receivers()[RESPONDER], &frame, 1);
             println!("{ns:5} ns  {query} answered");
         }
@@ -156,7 +156,7 @@ fn a_query_for_a_real_server_goes_on_as_it_came_and_nothing_else_does() {
     let frame = asked.with(&question(&asked, AAAA));
     let (verdict, same, after) = loaded.receive(RESPONDER, &frame);
     assert_eq!((verdict, same), (PASS, frame));
-    assert_eq!(risen(&Received::default(), &after), ["stored", "questions"]);
+    assert_eq!(risen(&Received::default(), &after), ["stored", "queries"]);
     for (sentence, change, _) in UNANSWERED {
         let mut message = question(&asked, AAAA);
         change(&mut message);
@@ -234,14 +234,14 @@ const ANSWERS: &[Row] = &[
         |m| (m[FLAGS], m[FLAGS + 1], m[TTL + 3]) = (0x81, 0x80, 7),
         &["received"],
     ),
-    ("another address is wrong", |m| m[ADDRESS + 15] ^= 1, &["wrong answers"]),
-    ("another identifier is wrong", |m| m[0] ^= 1, &["wrong answers"]),
-    ("a truncated one is wrong", |m| m[FLAGS] |= 2, &["wrong answers"]),
-    ("a failure of the server is wrong", |m| m[FLAGS + 1] |= 2, &["wrong answers"]),
-    ("a failure without an answer is wrong", |m| (m[FLAGS + 1], m[7]) = (2, 0), &["wrong answers"]),
-    ("no answer is wrong", |m| no_answer(m), &["wrong answers"]),
-    ("the query itself is wrong", |m| *m = as_asked(m), &["wrong answers"]),
-    ("more than was asked for is wrong", |m| m.extend([0; 16]), &["wrong answers"]),
+    ("another address is wrong", |m| m[ADDRESS + 15] ^= 1, &["wrong responses"]),
+    ("another identifier is wrong", |m| m[0] ^= 1, &["wrong responses"]),
+    ("a truncated one is wrong", |m| m[FLAGS] |= 2, &["wrong responses"]),
+    ("a failure of the server is wrong", |m| m[FLAGS + 1] |= 2, &["wrong responses"]),
+    ("a failure without an answer is wrong", |m| (m[FLAGS + 1], m[7]) = (2, 0), &["wrong responses"]),
+    ("no answer is wrong", |m| no_answer(m), &["wrong responses"]),
+    ("the query itself is wrong", |m| *m = as_asked(m), &["wrong responses"]),
+    ("more than was asked for is wrong", |m| m.extend([0; 16]), &["wrong responses"]),
     ("another trial's is foreign", |m| m[LABEL] = b'p', &["foreign"]),
     ("a name that is not in our letters is foreign", |m| m[LABEL + 3] = b'z', &["foreign"]),
 ];

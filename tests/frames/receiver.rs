@@ -46,8 +46,8 @@ fn counts(received: &Received) -> Vec<(&'static str, u64)> {
         ("mistranslated", sum(|tally| tally.mistranslated)),
         ("foreign", received.foreign.iter().sum()),
         ("stored", received.stored),
-        ("questions", sum(|tally| tally.questions)),
-        ("wrong answers", sum(|tally| tally.wrong_answers)),
+        ("queries", sum(|tally| tally.queries)),
+        ("wrong responses", sum(|tally| tally.wrong_responses)),
         ("unanswered", received.unanswered),
     ]
 }

@@ -468,12 +468,12 @@ fn a_binding_table_of_100000_finds_each_owner() {
 }
 
 #[test]
-fn a_binding_that_stands_twice_is_refused() {
+fn a_binding_that_is_there_twice_is_refused() {
     let Technology::Lw4o6(sets, relay, mut bindings) = lw4o6() else { unreachable!() };
     bindings.push(bindings[0]);
     let end =
         Softwire { technology: Technology::Lw4o6(sets, relay, bindings), role: Role::BorderRelay, most_octets: 1500 };
     let mut place = MaybeUninit::uninit();
     let failure = end.load(&mut place).err().unwrap();
-    assert_eq!((failure.status(), failure.to_string()), (2, "binding 192.0.2.18 PSID 52: stands twice".to_string()));
+    assert_eq!((failure.status(), failure.to_string()), (2, "binding 192.0.2.18 PSID 52: is there twice".to_string()));
 }

@@ -46,7 +46,7 @@ def test_it_comes_counts_and_goes_and_leaves_nothing(place: str) -> None:
     attached = softwire("attach", place, interface="w0", **GOOD)
     assert (attached.returncode, attached.stdout + attached.stderr) == (0, "")
     again = softwire("attach", place, interface="w0", **GOOD)
-    assert (again.returncode, again.stderr) == (2, "interface w0: is a softwire's end already; detach it first\n")
+    assert (again.returncode, again.stderr) == (2, "interface w0: is the end of a softwire already; detach it first\n")
     read = softwire("read", place, interface="w0")
     assert read.returncode == 0
     counts = dict(line.split() for line in read.stdout.splitlines())
@@ -57,7 +57,10 @@ def test_it_comes_counts_and_goes_and_leaves_nothing(place: str) -> None:
     assert b"clsact" not in left
     for verb in ("read", "detach"):
         answer = softwire(verb, place, interface="w0")
-        assert (answer.returncode, answer.stderr) == (2, "interface w0: is no softwire's end; attach one first\n")
+        assert (answer.returncode, answer.stderr) == (
+            2,
+            "interface w0: is not the end of a softwire; attach one first\n",
+        )
 
 
 def test_a_table_of_100000_bindings_is_taken(place: str, tmp_path: Path) -> None:
@@ -79,19 +82,19 @@ def test_a_table_of_100000_bindings_is_taken(place: str, tmp_path: Path) -> None
     [
         ({"technology": "map-x"}, "map-x"),
         ({"role": "cpe"}, "cpe"),
-        ({"rule": None}, "--rule: MAP needs one"),
+        ({"rule": None}, "--rule: required for MAP"),
         ({"rule": "2001:db8::/40"}, "--rule 2001:db8::/40: write IPv6-prefix,IPv4-prefix,bits"),
         ({"rule": "2001:db8::/40,192.0.2.0/24,15"}, "15 embedded address bits: the IPv4 suffix of 8 and the PSID of 8"),
-        ({"rule": "192.0.2.0/24,2001:db8::/40,16"}, "192.0.2.0/24 is no IPv6 prefix"),
-        ({"rule": "2001:db8:12:3400::/56,192.0.2.18/32,0"}, "cannot tell port sets apart"),
-        ({"relay": "2001:db8::1"}, "--relay 2001:db8::1: 2001:db8::1 is no prefix"),
+        ({"rule": "192.0.2.0/24,2001:db8::/40,16"}, "192.0.2.0/24 is not an IPv6 prefix"),
+        ({"rule": "2001:db8:12:3400::/56,192.0.2.18/32,0"}, "port sets have no different addresses"),
+        ({"relay": "2001:db8::1"}, "--relay 2001:db8::1: 2001:db8::1 is not a prefix"),
         ({"relay": "2001:db8::/56"}, "must be a prefix of 64 or 96 bits"),
         ({"psid-length": "11"}, "PSID offset 6 and PSID length 11: a port has 16 bits for both"),
         ({"psid-length": "300"}, "300"),
-        ({"bindings": "/dev/null"}, "--bindings: are lw4o6's"),
+        ({"bindings": "/dev/null"}, "--bindings: only for lw4o6"),
         ({"interface": "w9"}, "interface w9: there is none"),
-        (LW4O6, "--bindings: lw4o6 needs them"),
-        (LW4O6 | {"rule": "x"}, "--rule: is MAP's"),
+        (LW4O6, "--bindings: required for lw4o6"),
+        (LW4O6 | {"rule": "x"}, "--rule: only for MAP"),
         (LW4O6 | {"bindings": "/nowhere"}, "--bindings /nowhere: No such file"),
     ],
 )
@@ -106,10 +109,10 @@ def test_a_wrong_choice_is_refused_in_one_line(place: str, change: dict[str, str
     ("line", "complaint"),
     [
         ("192.0.2.1 52", "line 2"),
-        ("192.0.2 52 2001:db8::1", "the first is no IPv4 address"),
+        ("192.0.2 52 2001:db8::1", "the first word is not an IPv4 address"),
         ("192.0.2.1 256 2001:db8::1", "PSIDs of 8 bits are 0 to 255"),
-        ("192.0.2.1 52 2001:db8", "the third is no IPv6 address"),
-        ("192.0.2.9 1 2001:db8::2", "binding 192.0.2.9 PSID 1: stands twice"),
+        ("192.0.2.1 52 2001:db8", "the third word is not an IPv6 address"),
+        ("192.0.2.9 1 2001:db8::2", "binding 192.0.2.9 PSID 1: is there twice"),
     ],
 )
 def test_a_wrong_binding_is_named(place: str, tmp_path: Path, line: str, complaint: str) -> None:

@@ -198,11 +198,11 @@ def test_a_wrong_request_is_refused_by_schema_and_engine_alike(where: str, value
 BOTH_KNOW = {
     "phase1: missing: only a stateless trial has none": changed(EXAMPLE, ("phase1", ABSENT)),
     "phase1: {}: a stateless trial has none: leave it out": changed(EXAMPLE, ("stateless", True)),
-    "phase2: missing: it is all there is of a stateless trial": changed(STATELESS, ("phase2", ABSENT)),
+    "phase2: missing: a stateless trial needs it": changed(STATELESS, ("phase2", ABSENT)),
     "phase2: {}: at least one side must send; leave phase2 out otherwise": changed(EXAMPLE, ("phase2", {})),
     "initiator.gateway: {}: needs mac or address": changed(EXAMPLE, ("initiator.gateway", {})),
     "responder.gateway: {}: needs mac or address": changed(EXAMPLE, ("responder.gateway", {})),
-    "responder.destination_addresses: {}: only for stateless trials: others learn them": changed(
+    "responder.destination_addresses: {}: only for stateless trials: otherwise they are learned": changed(
         EXAMPLE, ("responder.destination_addresses", HOSTS)
     ),
     "responder.destination_addresses: missing: needed in a stateless trial whose families differ": changed(
@@ -217,7 +217,7 @@ BOTH_KNOW = {
     "record_variation: true: differences of delays need record_delays": changed(
         EXAMPLE, ("record_delays", False), ("record_variation", True)
     ),
-    "delay_samples: {}: needs record_delays, and no record_variation: samples have no neighbours": changed(
+    "delay_samples: {}: needs record_delays, and no record_variation: samples are not consecutive": changed(
         TIMED, ("record_variation", True)
     ),
     "delay_samples: {}: are frames of phase 2: there is none": changed(TIMED, ("phase2", ABSENT)),
@@ -227,7 +227,7 @@ BOTH_KNOW = {
     "background: {}: reading order once leaves no frames for it": changed(
         EXAMPLE, ("background", BACKGROUND), ("phase2.responder", ONCE)
     ),
-    "phase2.responder: {}: with frame.query it only answers: leave it out": changed(EXAMPLE, ("frame", ASKING)),
+    "phase2.responder: {}: with frame.query it only responds: leave it out": changed(EXAMPLE, ("frame", ASKING)),
     "frame.handed_on: true: only queries can be: name frame.query": changed(EXAMPLE, ("frame.handed_on", True)),
     "background: {}: is not possible with frame.query: leave it out": changed(
         EXAMPLE, ("frame", ASKING), ("phase2.responder", ABSENT), ("background", BACKGROUND)
@@ -308,7 +308,7 @@ ENGINE_ALONE = {
     "reading order once sends one frame a connection": changed(EXAMPLE, ("phase2.responder", {**ONCE, "frames": 5})),
     "too few frames of the stream are due from then on": changed(TIMED, ("delay_samples.from_ms", 17_000_000)),
     "must be less than n: m of n frames are under test": changed(EXAMPLE, ("background", {**BACKGROUND, "m": 10})),
-    "too many frames in one stream to be told apart in time": changed(LONG, ("record_loss_times", True)),
+    "too many frames in one stream to be distinguished": changed(LONG, ("record_loss_times", True)),
 }
 
 

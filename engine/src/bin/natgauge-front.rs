@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The device's network card for the `isolated` placement: puts `bpf/front.bpf.c` on an interface, reads what it counted,
-//! takes it away. Nothing is pinned and no link is held, so the program lives exactly as long as the interface.
+//! Stands in for the device's network card in the `isolated` placement: attaches `bpf/front.bpf.c` to an interface, reads
+//! its counts, detaches it. It is attached without a pin and without a link, so it exists as long as the interface.
 
 mod common;
 
@@ -27,7 +27,7 @@ use skeleton::{FrontSkel, FrontSkelBuilder};
 /// The name of the program on the interface, as the kernel shows it (at most 15 characters).
 const NAME: &str = "natgauge_front";
 
-/// The device's network card, in the kernel: hashes frames onto CPUs, each with a ring of set depth.
+/// Stands in for the device's network card: hashes frames onto CPUs, each with a ring of a given depth.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = false)]
 struct Arguments {
@@ -37,23 +37,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Put the card on an interface
+    /// Attach the card to an interface
     Attach {
         #[command(flatten)]
         place: Place,
         /// CPUs that process the frames, e.g. 1,2
         #[arg(long, value_delimiter = ',', required = true)]
         cpus: Vec<u32>,
-        /// Frames that each CPU's ring holds, 1 to 16384
+        /// Depth of each CPU's ring, 1 to 16384 frames
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16384))]
         ring: u32,
     },
-    /// Print what the card counted since it was attached, as one JSON object
+    /// Print the card's counts since it was attached, as one JSON object
     Read {
         #[command(flatten)]
         place: Place,
     },
-    /// Take the card off the interface
+    /// Detach the card from the interface
     Detach {
         #[command(flatten)]
         place: Place,
@@ -63,11 +63,11 @@ enum Verb {
 /// Frame counts since the card was attached.
 #[derive(Serialize)]
 struct Counts {
-    /// Frames a CPU's ring holds.
+    /// Depth of a CPU's ring, frames.
     ring: u32,
     redirected: u64,
     processed: u64,
-    /// Lost in full rings (frames that are in a ring at this moment are in here too).
+    /// Dropped by full rings; includes frames that are in a ring at this moment.
     dropped: u64,
     per_cpu: Vec<CpuCounts>,
 }
@@ -105,10 +105,10 @@ fn attach(place: &Place, cpus: &[u32], ring: u32) -> Outcome<()> {
         ))
     })?;
     fill_rings(&skeleton, cpus, ring)?;
-    go_first(&skeleton, cpus)?;
+    raise_ring_threads(&skeleton, cpus)?;
     let program = skeleton.progs.natgauge_front.as_fd();
     Xdp::new(program).attach(index, XdpFlags::DRV_MODE | XdpFlags::UPDATE_IF_NOEXIST).map_err(|error| {
-        Failure::Host(format!("interface {}: its driver takes no XDP program ({error:#})", place.interface))
+        Failure::Host(format!("interface {}: its driver does not accept an XDP program ({error:#})", place.interface))
     })
 }
 
@@ -130,7 +130,8 @@ fn check_cpus(cpus: &[u32]) -> Outcome<()> {
 fn online_cpus() -> Outcome<BTreeSet<u32>> {
     let path = "/sys/devices/system/cpu/online";
     let text = std::fs::read_to_string(path).map_err(|error| Failure::Host(format!("{path}: {error}")))?;
-    parse_cpus(text.trim()).ok_or_else(|| Failure::Host(format!("{path}: holds {:?}, no list of CPUs", text.trim())))
+    parse_cpus(text.trim())
+        .ok_or_else(|| Failure::Host(format!("{path}: contains {:?}, which is no list of CPUs", text.trim())))
 }
 
 /// "0-3,8" as a set.
@@ -161,10 +162,10 @@ fn load<'a>(
     skeleton.load()
 }
 
-/// Give each CPU its ring, with the program that counts what comes out of it.
+/// Set each CPU's ring, with the program that counts the frames taken from it.
 fn fill_rings(skeleton: &FrontSkel<'_>, cpus: &[u32], ring: u32) -> Outcome<()> {
     let counter = skeleton.progs.natgauge_ring.as_fd().as_raw_fd();
-    // struct bpf_cpumap_val of linux/bpf.h: the depth, then the program's descriptor.
+    // struct bpf_cpumap_val of linux/bpf.h: depth, program descriptor.
     let mut value = [0; 8];
     value[..4].copy_from_slice(&ring.to_ne_bytes());
     value[4..].copy_from_slice(&counter.to_ne_bytes());
@@ -178,11 +179,11 @@ fn fill_rings(skeleton: &FrontSkel<'_>, cpus: &[u32], ring: u32) -> Outcome<()> 
     Ok(())
 }
 
-/// Let the threads that empty the rings go before whatever else runs on their CPUs, as a card's interrupts do.
-fn go_first(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
-    const FIRST: i32 = -20;
+/// Raise the priority of the kernel threads of the rings above other tasks, as interrupts of a card have.
+fn raise_ring_threads(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
+    const HIGHEST: i32 = -20;
     let id = skeleton.maps.rings.info().map_err(unreadable)?.info.id;
-    // The kernel's names for them (kernel/bpf/cpumap.c).
+    // Names given by the kernel (kernel/bpf/cpumap.c).
     let names: BTreeSet<String> = cpus.iter().map(|cpu| format!("cpumap/{cpu}/map:{id}")).collect();
     let listing = std::fs::read_dir("/proc").map_err(|error| Failure::Host(format!("/proc: {error}")))?;
     let mut found = 0;
@@ -192,8 +193,8 @@ fn go_first(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
         if !names.contains(name.trim_end()) {
             continue;
         }
-        // SAFETY: no memory is handed over.
-        if unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, FIRST) } != 0 {
+        // SAFETY: the call takes numbers only.
+        if unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, HIGHEST) } != 0 {
             let error = std::io::Error::last_os_error();
             return Err(Failure::Host(format!("{}: its priority cannot be raised ({error})", name.trim_end())));
         }
@@ -202,7 +203,7 @@ fn go_first(skeleton: &FrontSkel<'_>, cpus: &[u32]) -> Outcome<()> {
     if found == names.len() {
         return Ok(());
     }
-    Err(Failure::Broke(format!("{found} of {} threads that empty the rings were found in /proc", names.len())))
+    Err(Failure::Broke(format!("{found} of {} threads of the rings were found in /proc", names.len())))
 }
 
 /// The XDP program on an interface, native or generic.
@@ -211,11 +212,11 @@ fn attached(index: i32) -> Outcome<Option<ProgramInfo>> {
         sz: size_of::<libbpf_sys::bpf_xdp_query_opts>() as libbpf_sys::size_t,
         ..Default::default()
     };
-    // SAFETY: `opts` is a whole structure of the size it states, alive and ours alone during the call.
+    // SAFETY: `opts` is a structure of the size it states, which outlives the call.
     let outcome = unsafe { libbpf_sys::bpf_xdp_query(index, 0, &mut opts) };
     if outcome < 0 {
         let error = libbpf_rs::Error::from_raw_os_error(-outcome);
-        return Err(Failure::Broke(format!("interface {index}: its XDP programs cannot be asked for ({error})")));
+        return Err(Failure::Broke(format!("interface {index}: its XDP programs cannot be queried ({error})")));
     }
     match [opts.prog_id, opts.drv_prog_id, opts.skb_prog_id, opts.hw_prog_id].into_iter().find(|&id| id != 0) {
         Some(id) => program(id).map(Some),
@@ -223,7 +224,7 @@ fn attached(index: i32) -> Outcome<Option<ProgramInfo>> {
     }
 }
 
-/// Our program on an interface.
+/// The card's program on an interface.
 fn card(place: &Place, index: i32) -> Outcome<ProgramInfo> {
     match attached(index)? {
         Some(program) if program.name == NAME => Ok(program),
@@ -247,7 +248,7 @@ fn read(place: &Place) -> Outcome<()> {
 fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Outcome<Counts> {
     let mut sum = Counts { ring: 0, redirected: 0, processed: 0, dropped: 0, per_cpu: Vec::new() };
     for cpu in 0..rings.max_entries() {
-        // A CPU without a ring has no entry.
+        // CPUs without a ring have no entry.
         let Some(ring) = looked_up(rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY))? else {
             continue;
         };
@@ -282,7 +283,7 @@ fn detach(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
     let card = card(place, index)?;
     let program = libbpf_rs::Program::fd_from_id(card.id).map_err(|error| {
-        Failure::Broke(format!("interface {}: its card cannot be taken hold of ({error:#})", place.interface))
+        Failure::Broke(format!("interface {}: its card cannot be opened ({error:#})", place.interface))
     })?;
     Xdp::new(program.as_fd()).detach(index, XdpFlags::DRV_MODE).map_err(|error| {
         Failure::Broke(format!("interface {}: its card cannot be detached ({error:#})", place.interface))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reference softwire: puts the programs of `bpf/softwire.bpf.c` on an interface, reads what they counted, takes them
-//! away. Nothing is pinned, so they live exactly as long as the interface.
+//! The reference softwire: attaches the programs of `bpf/softwire.bpf.c` to an interface, reads their counts, detaches
+//! them. They are not pinned, so they exist as long as the interface.
 
 mod common;
 
@@ -19,13 +19,14 @@ use natgauge_engine::softwire::sharing::{PortSets, RelayPrefix, Rule};
 use natgauge_engine::softwire::types::softwire_counts;
 use natgauge_engine::softwire::{Binding, Role, Softwire, Technology};
 
-/// The program for what leaves, as the kernel shows it (at most 15 characters).
+/// Name of the program for outgoing packets, as the kernel shows it (at most 15 characters).
 const OUT: &str = "softwire_out";
-/// Of what RFC 8200 section 5 says every link carries.
+/// MTU that every IPv6 link has (RFC 8200 section 5).
 const LEAST_MTU: u32 = 1280;
 
 /// A reference for comparison, and for testing customer edges: the stateless ends of MAP-E, MAP-T and lw4o6 on one
-/// interface. The kernel routes; IPv4 that it sends out there leaves as IPv6, and comes back as IPv4.
+/// interface. IPv4 packets that the kernel routes to the interface leave as IPv6; IPv6 packets of a softwire arrive as
+/// IPv4.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = false)]
 struct Arguments {
@@ -42,12 +43,12 @@ enum Verb {
         #[command(flatten)]
         choice: Choice,
     },
-    /// Print what was counted since then, a line "name frames" each
+    /// Print the counts since then, one line "name frames" each
     Read {
         #[command(flatten)]
         place: Place,
     },
-    /// Make it a plain interface again
+    /// Detach the programs from the interface
     Detach {
         #[command(flatten)]
         place: Place,
@@ -56,26 +57,26 @@ enum Verb {
 
 #[derive(Args)]
 struct Choice {
-    /// Which packets become which
+    /// How IPv4 is carried over IPv6
     #[arg(long)]
     technology: Name,
-    /// On whose side: the provider's (br, also an lwAFTR) or the customers' (ce, also the tunnel of an lwB4)
+    /// Which end: the provider's (br, also an lwAFTR) or the customer's (ce, also the tunnel of an lwB4)
     #[arg(long)]
     role: Side,
-    /// The BR's or lwAFTR's address; of MAP-T its prefix, of 64 or 96 bits
+    /// The BR's or lwAFTR's address; MAP-T: the BR's prefix, of 64 or 96 bits
     #[arg(long)]
     relay: String,
     /// MAP: rule IPv6 prefix, rule IPv4 prefix and length of the embedded address bits, e.g.
     /// 2001:db8::/40,192.0.2.0/24,16
     #[arg(long)]
     rule: Option<String>,
-    /// lw4o6: file of the binding table, a line "IPv4-address PSID IPv6-address" each
+    /// lw4o6: file with the binding table, one line "IPv4-address PSID IPv6-address" each
     #[arg(long)]
     bindings: Option<PathBuf>,
     /// Length of the PSID, 0 to 16 bits
     #[arg(long)]
     psid_length: u8,
-    /// Bits of a port before the PSID, 0 to 15
+    /// Number of a port's bits before the PSID, 0 to 15
     #[arg(long, default_value_t = 6)]
     psid_offset: u8,
 }
@@ -118,25 +119,25 @@ impl Choice {
 
     fn mapping_rule(&self, sets: PortSets) -> Outcome<Rule> {
         if self.bindings.is_some() {
-            return Err(Failure::Request("--bindings: are lw4o6's; MAP has a --rule".into()));
+            return Err(Failure::Request("--bindings: only for lw4o6; MAP needs --rule".into()));
         }
-        let text = self.rule.as_deref().ok_or_else(|| Failure::Request("--rule: MAP needs one".into()))?;
+        let text = self.rule.as_deref().ok_or_else(|| Failure::Request("--rule: required for MAP".into()))?;
         let wrong = |why: String| Failure::Request(format!("--rule {text}: {why}"));
         let parts: Vec<_> = text.split(',').map(str::trim).collect();
         let [prefix6, prefix4, bits] = parts[..] else {
             return Err(wrong("write IPv6-prefix,IPv4-prefix,bits".into()));
         };
         let (IpAddr::V6(six), length6) = prefix(prefix6).map_err(wrong)? else {
-            return Err(wrong(format!("{prefix6} is no IPv6 prefix")));
+            return Err(wrong(format!("{prefix6} is not an IPv6 prefix")));
         };
         let (IpAddr::V4(four), length4) = prefix(prefix4).map_err(wrong)? else {
-            return Err(wrong(format!("{prefix4} is no IPv4 prefix")));
+            return Err(wrong(format!("{prefix4} is not an IPv4 prefix")));
         };
-        let bits = bits.parse().map_err(|_| wrong(format!("{bits} is no number of bits")))?;
+        let bits = bits.parse().map_err(|_| wrong(format!("{bits} is not a number of bits")))?;
         let rule = Rule::new((six, length6), (four, length4), bits, sets).map_err(wrong)?;
         if bits == 0 && sets.length() > 0 {
             return Err(wrong(
-                "without embedded bits it cannot tell port sets apart; use lw4o6 with --bindings".into(),
+                "without embedded bits port sets have no different addresses; use lw4o6 with --bindings".into(),
             ));
         }
         Ok(rule)
@@ -144,22 +145,22 @@ impl Choice {
 
     fn relay_address(&self) -> Outcome<Ipv6Addr> {
         let relay = &self.relay;
-        relay.parse().map_err(|_| Failure::Request(format!("--relay {relay}: is no IPv6 address")))
+        relay.parse().map_err(|_| Failure::Request(format!("--relay {relay}: is not an IPv6 address")))
     }
 
     fn relay_prefix(&self) -> Outcome<RelayPrefix> {
         let wrong = |why: String| Failure::Request(format!("--relay {}: {why}", self.relay));
         let (IpAddr::V6(address), length) = prefix(&self.relay).map_err(wrong)? else {
-            return Err(wrong("is no IPv6 prefix".into()));
+            return Err(wrong("is not an IPv6 prefix".into()));
         };
         RelayPrefix::new(address, length).map_err(wrong)
     }
 
     fn binding_table(&self, sets: PortSets) -> Outcome<Vec<Binding>> {
         if self.rule.is_some() {
-            return Err(Failure::Request("--rule: is MAP's; lw4o6 has --bindings".into()));
+            return Err(Failure::Request("--rule: only for MAP; lw4o6 needs --bindings".into()));
         }
-        let path = self.bindings.as_deref().ok_or_else(|| Failure::Request("--bindings: lw4o6 needs them".into()))?;
+        let path = self.bindings.as_deref().ok_or_else(|| Failure::Request("--bindings: required for lw4o6".into()))?;
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::Request(format!("--bindings {}: {error}", path.display())))?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -170,7 +171,7 @@ impl Choice {
 /// "ADDRESS/BITS".
 fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
     let parsed = text.split_once('/').and_then(|(address, bits)| Some((address.parse().ok()?, bits.parse().ok()?)));
-    parsed.ok_or_else(|| format!("{text} is no prefix; write ADDRESS/BITS"))
+    parsed.ok_or_else(|| format!("{text} is not a prefix; write ADDRESS/BITS"))
 }
 
 fn binding(path: &Path, number: usize, line: &str, sets: PortSets) -> Outcome<Binding> {
@@ -179,9 +180,9 @@ fn binding(path: &Path, number: usize, line: &str, sets: PortSets) -> Outcome<Bi
     let [address, psid, softwire] = words[..] else {
         return Err(wrong("write IPv4-address PSID IPv6-address"));
     };
-    let address: Ipv4Addr = address.parse().map_err(|_| wrong("the first is no IPv4 address"))?;
-    let psid: u16 = psid.parse().map_err(|_| wrong("the second is no PSID"))?;
-    let softwire = softwire.parse().map_err(|_| wrong("the third is no IPv6 address"))?;
+    let address: Ipv4Addr = address.parse().map_err(|_| wrong("the first word is not an IPv4 address"))?;
+    let psid: u16 = psid.parse().map_err(|_| wrong("the second word is not a PSID"))?;
+    let softwire = softwire.parse().map_err(|_| wrong("the third word is not an IPv6 address"))?;
     if u32::from(psid) >= sets.count() {
         return Err(wrong(&format!("PSIDs of {} bits are 0 to {}", sets.length(), sets.count() - 1)));
     }
@@ -189,12 +190,12 @@ fn binding(path: &Path, number: usize, line: &str, sets: PortSets) -> Outcome<Bi
 }
 
 fn attach(place: &Place, choice: &Choice) -> Outcome<()> {
-    // Whatever is wrong with the choice is told before the interface is looked at.
+    // Refuse wrong options before the interface is accessed.
     choice.softwire(LEAST_MTU)?;
     let index = place.enter()?;
     if attached(index, TC_EGRESS)?.is_some() {
         return Err(Failure::Request(format!(
-            "interface {}: is a softwire's end already; detach it first",
+            "interface {}: is the end of a softwire already; detach it first",
             place.interface
         )));
     }
@@ -204,7 +205,7 @@ fn attach(place: &Place, choice: &Choice) -> Outcome<()> {
     for (point, program) in programs {
         let mut hook = hook(program, index, point);
         hook.create().and_then(|mut hook| hook.attach()).map_err(|error| {
-            Failure::Host(format!("interface {}: takes no BPF program ({error:#})", place.interface))
+            Failure::Host(format!("interface {}: does not accept a BPF program ({error:#})", place.interface))
         })?;
     }
     Ok(())
@@ -214,16 +215,16 @@ fn hook(program: std::os::fd::BorrowedFd<'_>, index: i32, point: TcAttachPoint) 
     TcHookBuilder::new(program).ifindex(index).handle(1).priority(1).hook(point)
 }
 
-/// IPv6 takes no larger packets there.
+/// The interface's IPv6 MTU.
 fn mtu(interface: &str) -> Outcome<u32> {
     let path = format!("/proc/sys/net/ipv6/conf/{interface}/mtu");
     let text = std::fs::read_to_string(&path).map_err(|error| Failure::Host(format!("{path}: {error}")))?;
-    text.trim().parse().map_err(|_| Failure::Host(format!("{path}: holds {:?}, no number", text.trim())))
+    text.trim().parse().map_err(|_| Failure::Host(format!("{path}: contains {:?}, which is no number", text.trim())))
 }
 
-/// Our program at this point of an interface.
+/// The program at this point of an interface.
 fn attached(index: i32, point: TcAttachPoint) -> Outcome<Option<ProgramInfo>> {
-    // A query wants no program, only its builder does.
+    // The query uses no program, but its builder requires a descriptor.
     let nothing = File::open("/dev/null").map_err(|error| Failure::Host(format!("/dev/null: {error}")))?;
     match hook(nothing.as_fd(), index, point).query() {
         Ok(id) => program(id).map(Some),
@@ -231,7 +232,7 @@ fn attached(index: i32, point: TcAttachPoint) -> Outcome<Option<ProgramInfo>> {
     }
 }
 
-fn ours(place: &Place, index: i32) -> Outcome<ProgramInfo> {
+fn attached_softwire(place: &Place, index: i32) -> Outcome<ProgramInfo> {
     match attached(index, TC_EGRESS)? {
         Some(program) if program.name == OUT => Ok(program),
         Some(other) => Err(Failure::Request(format!(
@@ -239,11 +240,14 @@ fn ours(place: &Place, index: i32) -> Outcome<ProgramInfo> {
             place.interface,
             other.name.to_string_lossy()
         ))),
-        None => Err(Failure::Request(format!("interface {}: is no softwire's end; attach one first", place.interface))),
+        None => Err(Failure::Request(format!(
+            "interface {}: is not the end of a softwire; attach one first",
+            place.interface
+        ))),
     }
 }
 
-/// The counts' names, and where they stand in struct softwire_counts.
+/// Names of the counts, and their offsets in struct softwire_counts.
 const COUNTS: [(&str, usize); 11] = [
     ("wrapped", offset_of!(softwire_counts, wrapped)),
     ("unwrapped", offset_of!(softwire_counts, unwrapped)),
@@ -260,7 +264,7 @@ const COUNTS: [(&str, usize); 11] = [
 
 fn read(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
-    let counts = map_of(&ours(place, index)?, "softwire_counts")?;
+    let counts = map_of(&attached_softwire(place, index)?, "softwire_counts")?;
     let shares = counts.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY).map_err(unreadable)?.unwrap_or_default();
     for (name, offset) in COUNTS {
         let sum = shares.iter().map(|share| u64_at(share, offset)).sum::<Outcome<u64>>()?;
@@ -271,10 +275,10 @@ fn read(place: &Place) -> Outcome<()> {
 
 fn detach(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
-    ours(place, index)?;
+    attached_softwire(place, index)?;
     let nothing = File::open("/dev/null").map_err(|error| Failure::Host(format!("/dev/null: {error}")))?;
-    // The queueing discipline that holds both was made by us.
+    // The queueing discipline of both programs was made by `attach`.
     hook(nothing.as_fd(), index, TC_INGRESS | TC_EGRESS).destroy().map_err(|error| {
-        Failure::Broke(format!("interface {}: the softwire cannot be taken off ({error:#})", place.interface))
+        Failure::Broke(format!("interface {}: the softwire cannot be detached ({error:#})", place.interface))
     })
 }

@@ -19,33 +19,33 @@ use crate::shared::{BOTH, INITIATOR, PHASE1, PHASE2, RESPONDER, SIDES, STREAMS};
 use crate::table::Table;
 use crate::tester::types;
 
-/// How long the last frames of a slice are waited for; a device that works on the sender's core has none left by then.
+/// Longest wait for the last frames of a slice. A device on the sender's core has processed all of them before.
 pub const PATIENCE: Duration = Duration::from_millis(20);
 
-/// One contestant with its programs.
+/// A contestant with its programs and ports.
 pub struct LoadedContestant<'a> {
     pub contestant: &'a Contestant,
     pub programs: Programs<'a>,
     pub ports: [Port; SIDES],
     pub frame: Vec<u8>,
-    /// Of each stream, over all slices so far.
+    /// By stream, over all slices so far.
     pub made: [u64; STREAMS],
     skipped: [u64; STREAMS],
     received: u64,
     lossy: bool,
 }
 
-/// What a slice took.
+/// Duration of a slice.
 pub struct Slice {
     pub ns: u64,
-    /// Not all frames had come when the call returned.
+    /// Not all frames had arrived when the call returned.
     pub waited: bool,
-    /// The sender did nothing for more than 1 ms.
+    /// The sender was inactive for more than 1 ms.
     pub interrupted: bool,
 }
 
 impl Quantity {
-    /// Which streams its frames are of, by the side that sends.
+    /// Streams of its frames, by sending side.
     pub fn streams(self) -> [Option<usize>; SIDES] {
         match self {
             Self::New => [Some(PHASE1), None],
@@ -56,8 +56,8 @@ impl Quantity {
     }
 }
 
-/// What a call that sent a slice came to.
-pub fn took(cpu: usize, sent: Result<(), i32>) -> Outcome<()> {
+/// Failure of a call that sends frames.
+pub fn check_sent(cpu: usize, sent: Result<(), i32>) -> Outcome<()> {
     match sent {
         Ok(()) => Ok(()),
         Err(libc::EINTR) => Err(Failure::Broke("interrupted".into())),
@@ -80,19 +80,19 @@ impl<'a> LoadedContestant<'a> {
         Ok(Self { contestant, programs, ports, frame, made, skipped, received: 0, lossy: false })
     }
 
-    /// Make so many frames without pacing, and go on when all of them are back.
+    /// Send `frames` frames without pacing, and wait until all have arrived.
     pub fn send(&mut self, comparison: &Comparison, quantity: Quantity, frames: u32) -> Outcome<Slice> {
         let (cpu, streams) = (comparison.cpu, quantity.streams());
         let both = streams.iter().flatten().count() == SIDES;
         let mut state = types::sender { senders: 1, active: 1, ..Default::default() };
         for side in BOTH {
             let Some(stream) = streams[side] else { continue };
-            // With both, one in turn; an odd one is the Initiator's.
+            // With both sides, frames alternate; an odd frame is the Initiator's.
             let share = if both { (frames + u32::from(side == INITIATOR)) / 2 } else { frames };
             let schedule = &mut state.schedule[side];
             (schedule.made, schedule.skipped) = (self.made[stream], self.skipped[stream]);
             schedule.frames = schedule.made + schedule.skipped + u64::from(share);
-            // Due at once, in turn.
+            // All frames are due immediately, alternately.
             schedule.interval = 1;
             schedule.step_at = u64::MAX;
             state.stream[side] = types::stream(stream as u32);
@@ -102,7 +102,7 @@ impl<'a> LoadedContestant<'a> {
         let from = host::now_ns();
         let sent = sender::run(self.programs.generator(), &self.frame, frames as i32, comparison.batch);
         let mut to = host::now_ns();
-        took(cpu, sent)?;
+        check_sent(cpu, sent)?;
         let state = self.programs.senders().get(cpu).copied().unwrap_or_default();
         let mut wanted = self.received;
         for side in BOTH {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The redirect floor in the place of generator and receivers: same ports, same core.
+//! The redirect floor, which replaces generator and receivers on the same ports and the same core.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -13,15 +13,15 @@ use crate::shared::{INITIATOR, SIDES};
 
 const LOOPBACK: i32 = 1;
 
-/// Programs held on idle devices: the kernel rebuilds its dispatcher, for 20 ms, whenever one is attached to its first
-/// device or taken from its last.
-pub struct Held {
+/// Programs attached to idle devices. Whenever a program is attached to its first device or detached from its last, the
+/// kernel rebuilds its dispatcher, which takes 20 ms.
+pub struct KeptAttached {
     _programs: Vec<(Link, File)>,
 }
 
 impl Programs<'_> {
-    /// So that changing the receivers takes microseconds.
-    pub fn hold_floor(&mut self) -> Outcome<Held> {
+    /// Attach all programs to idle devices, so that changing the receivers takes microseconds.
+    pub fn keep_attached(&mut self) -> Outcome<KeptAttached> {
         let programs = &mut self.skel.progs;
         let all = [
             &mut programs.redirect_only,
@@ -29,33 +29,33 @@ impl Programs<'_> {
             &mut programs.receive_initiator,
             &mut programs.receive_responder,
         ];
-        let hold = |program: &mut libbpf_rs::ProgramMut| {
-            netns::private(|| program.attach_xdp(LOOPBACK).map_err(|error| Failure::Host(format!("floor: {error:#}"))))
+        let attach = |program: &mut libbpf_rs::ProgramMut| {
+            netns::in_new(|| program.attach_xdp(LOOPBACK).map_err(|error| Failure::Host(format!("floor: {error:#}"))))
         };
-        Ok(Held { _programs: all.into_iter().map(hold).collect::<Outcome<_>>()? })
+        Ok(KeptAttached { _programs: all.into_iter().map(attach).collect::<Outcome<_>>()? })
     }
 
-    /// The floor takes the ports over: frames from these sides in turn. Nobody counts what the ports accept meanwhile.
-    pub fn lay_floor(&mut self, sides: [bool; SIDES]) -> Outcome<()> {
+    /// Replace the receivers; frames are then sent alternately from `sides`. Accepted frames are not counted meanwhile.
+    pub fn switch_to_floor(&mut self, sides: [bool; SIDES]) -> Outcome<()> {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
-            bss.aim.both = u32::from(sides == [true; SIDES]);
-            bss.aim.first = u32::from(!sides[INITIATOR]);
-            bss.aim.turn = 0;
+            bss.floor_ports.both = u32::from(sides == [true; SIDES]);
+            bss.floor_ports.first = u32::from(!sides[INITIATOR]);
+            bss.floor_ports.frame = 0;
         }
-        self.control.watch([0; SIDES]);
+        self.control.count_offered_on([0; SIDES]);
         for link in &mut self.receiving {
             link.update_prog(&self.skel.progs.receive_nothing).map_err(|error| changing(&error))?;
         }
         Ok(())
     }
 
-    /// The receivers have their ports back.
-    pub fn lift_floor(&mut self, ifindex: [u32; SIDES]) -> Outcome<()> {
+    /// Put the receivers back.
+    pub fn switch_to_receivers(&mut self, ifindex: [u32; SIDES]) -> Outcome<()> {
         let receivers = [&self.skel.progs.receive_initiator, &self.skel.progs.receive_responder];
         for (link, receiver) in self.receiving.iter_mut().zip(receivers) {
             link.update_prog(receiver).map_err(|error| changing(&error))?;
         }
-        self.control.watch(ifindex);
+        self.control.count_offered_on(ifindex);
         Ok(())
     }
 

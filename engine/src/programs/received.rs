@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What receivers counted, all CPUs together.
+//! Counts of the receivers, summed over all CPUs.
 
 use crate::shared::{SIDES, STREAMS};
 use crate::tester::types;
@@ -11,19 +11,19 @@ pub struct Received {
     pub tally: [types::tally; STREAMS],
     /// By port: frames without this trial's mark.
     pub foreign: [u64; SIDES],
-    /// By port: frames too broken to name their stream.
+    /// By port: frames too damaged to read their stream.
     pub damaged_unmarked: [u64; SIDES],
-    /// By port: ARP and NDP answers.
+    /// By port: replies to ARP and NDP.
     pub neighbour_replies: [u64; SIDES],
     /// Connections learned.
     pub stored: u64,
-    /// Frames whose outside source was not the one learned.
+    /// Frames whose outside source differed from the one learned.
     pub remapped: u64,
-    /// Questions that could not be made into an answer.
+    /// Queries whose response could not be written.
     pub unanswered: u64,
 }
 
-/// Add one CPU's part.
+/// Add the counts of one CPU.
 pub(super) fn add(total: &mut types::tally, part: &types::tally) {
     if part.delays > 0 {
         let first = total.delays == 0;
@@ -37,8 +37,8 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
     }
     total.pairs += part.pairs;
     total.background += part.background;
-    total.questions += part.questions;
-    total.wrong_answers += part.wrong_answers;
+    total.queries += part.queries;
+    total.wrong_responses += part.wrong_responses;
     total.received += part.received;
     total.duplicates += part.duplicates;
     total.reordered += part.reordered;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which frames of a stream did not arrive in time, by the map of the frame programs.
+//! Frames of a stream that did not arrive in time, from the frame programs' map.
 
 use std::mem::offset_of;
 
 use crate::shared::{LOST_WORDS, WINDOW_WORDS, WORD_FRAMES};
 use crate::tester::types;
 
-/// What came of one stream of one sender, as it was when it was read.
+/// Arrivals of one stream of one sender, when the map was read.
 pub struct Window(Vec<u8>);
 
-/// A word of consecutive frames by its number, and flags of those that did not come in time.
+/// The number of a word of consecutive frames, and flags of its frames that did not arrive in time.
 type Missing = (u64, u32);
 
 impl Window {
-    /// From the bytes of the programs' map.
+    /// From a value of the map.
     pub const fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -26,25 +26,25 @@ impl Window {
         u64::from_ne_bytes(self.array(first + at as usize * size_of::<u64>()))
     }
 
-    /// The flags of what came of a word still in the window; None where its place holds another one, with that one.
+    /// The word stored at a place of the window; None where no frame has arrived.
     fn held(&self, place: u64) -> Option<Missing> {
         let word = self.word(offset_of!(types::window, words), place);
         (word != 0).then_some((word >> WORD_FRAMES, !(word as u32)))
     }
 
-    /// The last of the `made` frames that did not come in time; None when all did.
+    /// The last of the `made` frames that did not arrive in time; None when all did.
     pub fn last_lost(&self, made: u64) -> Option<u64> {
-        let came = |sequence: u64| {
+        let arrived = |sequence: u64| {
             let number = sequence / WORD_FRAMES;
             self.held(number % WINDOW_WORDS)
                 .is_some_and(|(held, missing)| held == number && missing >> (sequence % WORD_FRAMES) & 1 == 0)
         };
         let seen = made.saturating_sub(WINDOW_WORDS * WORD_FRAMES);
-        let missing = (seen..made).rev().find(|&sequence| !came(sequence));
+        let missing = (seen..made).rev().find(|&sequence| !arrived(sequence));
         missing.max(self.word(offset_of!(types::window, lost), 0).checked_sub(1))
     }
 
-    /// All of the `made` frames that did not come in time, in no order; None where there were too many to remember.
+    /// All of the `made` frames that did not arrive in time, unordered; None where there were too many to record.
     pub fn lost(&self, made: u64) -> Option<Vec<u64>> {
         let losses = u64::from(u32::from_ne_bytes(self.array(offset_of!(types::window, losses))));
         if losses > LOST_WORDS || made > u64::from(u32::MAX) {
@@ -55,7 +55,7 @@ impl Window {
         let end = made.div_ceil(WORD_FRAMES);
         for newest in end.saturating_sub(WINDOW_WORDS)..end {
             let held = self.held(newest % WINDOW_WORDS);
-            // A word of which nothing came leaves the one before in its place.
+            // Words of which no frame arrived have not replaced the older word at their place.
             let numbers = (0..).map_while(|age| newest.checked_sub(age * WINDOW_WORDS));
             let unseen = numbers.take_while(|&number| held.is_none_or(|(other, _)| other < number));
             words.extend(unseen.map(|number| (number, u32::MAX)));

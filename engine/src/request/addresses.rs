@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Addresses and ports of a request: ranges, what they hold, and Ethernet addresses.
+//! Address ranges, port ranges and MAC addresses of a request.
 #![allow(missing_docs, reason = "the fields' descriptions are those of the schema")]
 
 use std::borrow::Cow;
@@ -21,13 +21,13 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// How many ports; the range has been checked.
+    /// Number of ports; the range has been checked.
     pub fn count(&self) -> u64 {
         u64::from(self.last - self.first) + 1
     }
 }
 
-/// Addresses first, first + step, ... up to last (both included). All must share the upper 64 bits (IPv6).
+/// Addresses first, first + step, ..., last. IPv6: all have the same upper 64 bits.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddressRange {
@@ -37,7 +37,7 @@ pub struct AddressRange {
     /// IPv4 or IPv6 address in text form, of the side's family.
     #[serde(with = "Address")]
     pub last: IpAddr,
-    /// Distance between neighbours.
+    /// Distance between consecutive addresses.
     #[serde(default = "one", with = "Whole::<1, { u64::MAX }>")]
     pub step: u64,
 }
@@ -46,7 +46,7 @@ fn one() -> u64 {
     1
 }
 
-/// An address as the frame programs hold it: IPv4 in the lower 32 bits of `low`.
+/// Upper and lower half of an address, as in the frame programs: IPv4 in the lower 32 bits of the lower half.
 pub fn halves(address: IpAddr) -> (u64, u64) {
     match address {
         IpAddr::V4(v4) => (0, u64::from(u32::from(v4))),
@@ -63,7 +63,7 @@ pub fn ipv6(high: u64, low: u64) -> Ipv6Addr {
 }
 
 impl AddressRange {
-    /// How many addresses; the range has been checked.
+    /// Number of addresses; the range has been checked.
     pub fn count(&self) -> u64 {
         (halves(self.last).1 - halves(self.first).1) / self.step + 1
     }
@@ -78,17 +78,17 @@ impl AddressRange {
         }
     }
 
-    /// Whether an address is one of the range's.
+    /// Whether an address is in the range.
     pub fn holds(&self, address: IpAddr) -> bool {
-        let (first, last, asked) = (halves(self.first), halves(self.last), halves(address));
+        let (first, last, wanted) = (halves(self.first), halves(self.last), halves(address));
         self.first.is_ipv4() == address.is_ipv4()
-            && asked.0 == first.0
-            && (first.1..=last.1).contains(&asked.1)
-            && (asked.1 - first.1) % self.step == 0
+            && wanted.0 == first.0
+            && (first.1..=last.1).contains(&wanted.1)
+            && (wanted.1 - first.1) % self.step == 0
     }
 }
 
-/// An Ethernet address.
+/// A MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Mac(pub [u8; 6]);
@@ -97,7 +97,8 @@ impl TryFrom<String> for Mac {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let parts = text.split(':').filter(|part| part.len() == 2 && part.bytes().all(|one| one.is_ascii_hexdigit()));
+        let parts =
+            text.split(':').filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let octets: Vec<u8> = parts.filter_map(|part| u8::from_str_radix(part, 16).ok()).collect();
         match <[u8; 6]>::try_from(octets) {
             Ok(mac) if text.len() == 17 => Ok(Self(mac)),
@@ -127,7 +128,7 @@ impl std::fmt::Display for Mac {
     }
 }
 
-/// The device's side of a link. Without `mac` the engine resolves `address` itself (ARP or NDP).
+/// The device's port on a link. Without `mac` the engine resolves `address` by ARP or NDP.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bounds of single fields, each said once: `#[serde(with = "Whole::<64, 3412>")]` on a field makes serde refuse what
-//! is outside, and has schemars write the same bounds into the schema.
+//! Bounds of single fields. `#[serde(with = "Whole::<64, 3412>")]` on a field makes serde refuse other values, and makes
+//! schemars write the bounds into the schema.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -10,13 +10,13 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 
-use super::beyond_texts;
+use super::engine_rule_texts;
 
-/// A CPU of a Linux machine has a number below this (`NR_CPUS` of the largest configuration).
+/// CPU numbers are below this (`NR_CPUS` of the largest Linux configuration).
 pub const MOST_CPUS: usize = 8192;
 
-/// For schemars, which writes a field's default as the field is written.
-macro_rules! written_as_it_is {
+/// For schemars, which serializes a field's default with the field's own serializer.
+macro_rules! serialize_unchanged {
     () => {
         pub fn serialize<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
             value.serialize(serializer)
@@ -24,7 +24,7 @@ macro_rules! written_as_it_is {
     };
 }
 
-/// The schema of a bound, written where the field stands.
+/// The schema of a bound, inside the field's schema.
 macro_rules! schema_in_place {
     ($schema:expr) => {
         fn inline_schema() -> bool {
@@ -41,7 +41,7 @@ macro_rules! schema_in_place {
     };
 }
 
-/// A whole number; as in JSON schema, 5.0 is one.
+/// A whole number; 5.0 is valid, as in JSON schema.
 pub struct Whole<const LEAST: u64, const MOST: u64>;
 
 impl<const LEAST: u64, const MOST: u64> Whole<LEAST, MOST> {
@@ -57,7 +57,7 @@ impl<const LEAST: u64, const MOST: u64> Whole<LEAST, MOST> {
         inside.and_then(|value| T::try_from(value).ok()).ok_or_else(refusal)
     }
 
-    written_as_it_is!();
+    serialize_unchanged!();
 }
 
 fn whole(value: f64) -> Option<u64> {
@@ -87,14 +87,14 @@ impl<const MOST: u64> Positive<MOST> {
         inside.map(T::from).ok_or_else(|| D::Error::custom(format!("{number}: must be above 0 and at most {MOST}")))
     }
 
-    written_as_it_is!();
+    serialize_unchanged!();
 }
 
 impl<const MOST: u64> JsonSchema for Positive<MOST> {
     schema_in_place!(json_schema!({"type": "number", "exclusiveMinimum": 0, "maximum": MOST}));
 }
 
-/// Text of some characters.
+/// Text with a least and a largest number of characters.
 pub struct Text<const LEAST: usize, const MOST: usize>;
 
 impl<const LEAST: usize, const MOST: usize> Text<LEAST, MOST> {
@@ -111,7 +111,7 @@ impl<const LEAST: usize, const MOST: usize> JsonSchema for Text<LEAST, MOST> {
     schema_in_place!(json_schema!({"type": "string", "minLength": LEAST, "maxLength": MOST}));
 }
 
-/// Numbers of CPUs, each once.
+/// CPU numbers without repetition.
 pub struct Cpus<const LEAST: usize, const MOST: usize>;
 
 #[derive(Deserialize, JsonSchema)]
@@ -130,7 +130,7 @@ impl<const LEAST: usize, const MOST: usize> Cpus<LEAST, MOST> {
         Ok(cpus)
     }
 
-    written_as_it_is!();
+    serialize_unchanged!();
 }
 
 impl<const LEAST: usize, const MOST: usize> JsonSchema for Cpus<LEAST, MOST> {
@@ -156,18 +156,18 @@ impl<const LEAST: usize, const MOST: usize> JsonSchema for Cpus<LEAST, MOST> {
     }
 }
 
-/// An IP address; the schema knows it as text only.
+/// An IP address; in the schema it is any text.
 pub struct Address;
 
 impl Address {
     pub fn deserialize<'de, D: Deserializer<'de>, T: From<IpAddr>>(deserializer: D) -> Result<T, D::Error> {
         let text = String::deserialize(deserializer)?;
         let address =
-            text.parse::<IpAddr>().map_err(|_| D::Error::custom(format!("{text}: {}", beyond_texts::ADDRESS)))?;
+            text.parse::<IpAddr>().map_err(|_| D::Error::custom(format!("{text}: {}", engine_rule_texts::ADDRESS)))?;
         Ok(T::from(address))
     }
 
-    written_as_it_is!();
+    serialize_unchanged!();
 }
 
 impl JsonSchema for Address {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a comparison request holds: several trial requests whose devices are up at once, and the slices that visit them
-//! in turn. From these types `trial/comparison-1.schema.json` is generated.
+//! The comparison request: several trial requests, whose devices run at the same time, and slices of frames that alternate
+//! between them. `trial/comparison-1.schema.json` is generated from these types.
 #![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
 use schemars::JsonSchema;
@@ -13,16 +13,16 @@ use super::model::{default_batch, Limits, Request};
 use super::trial::check as check_trial;
 use crate::failure::{Failure, Outcome};
 
-/// Of the agreement.
+/// Version of the comparison request.
 pub const VERSION: u64 = 1;
-/// Devices that are up at once.
+/// Most devices that run at the same time.
 pub const MOST_CONTESTANTS: usize = 16;
-/// As many as the receivers tell duplicates apart in.
+/// Frames within which the receivers recognize duplicates.
 const MOST_SLICE_FRAMES: u64 = 1 << 20;
 const MOST_BLOCKS: u64 = 100_000;
 
-/// What a slice's frames are: first frames of connections, or frames of standing connections from the Initiator, from
-/// the Responder, or from both, one in turn.
+/// Frames of a slice: the first frames of new connections, or frames of established connections from the Initiator, from
+/// the Responder, or alternately from both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantity {
@@ -32,31 +32,31 @@ pub enum Quantity {
     Both,
 }
 
-/// One of the devices, or none: a cable.
+/// A device to compare, or a cable without a device.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Contestant {
-    /// Not told apart by it; in messages.
+    /// Used in messages only.
     #[serde(with = "Text::<1, 64>")]
     pub name: String,
-    /// Ports, four tuples and frames. Slices are sent without pacing: rates, graces, gap and phase 2 are not read.
+    /// Ports, four tuples and frames. Slices are sent without pacing, so rates, grace, gap and phase 2 are not used.
     pub trial: Request,
 }
 
-/// Blocks of slices. A block visits each contestant once in a random order, then once more in the reverse order.
+/// Blocks of slices. A block has one slice per contestant in a random order, then one more in the reverse order.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slices {
-    /// Frames of one slice.
+    /// Frames per slice.
     #[serde(with = "Whole::<16, MOST_SLICE_FRAMES>")]
     pub frames: u32,
-    /// Frames ahead of those of a slice that are not timed: they find in the caches what others left there.
+    /// Warm-up frames before each slice, which are not timed: they load the caches that other contestants have used.
     #[serde(default, with = "Whole::<0, MOST_SLICE_FRAMES>")]
     pub lead: u32,
-    /// Blocks that open each contestant's last connections; those before are opened untold.
+    /// Blocks in which each contestant's last connections are opened; earlier ones are opened before the first block.
     #[serde(with = "Whole::<0, MOST_BLOCKS>")]
     pub new: u32,
-    /// Blocks over standing connections, each quantity by itself.
+    /// Blocks with frames of established connections from the Initiator.
     #[serde(with = "Whole::<0, MOST_BLOCKS>")]
     pub up: u32,
     #[serde(with = "Whole::<0, MOST_BLOCKS>")]
@@ -66,7 +66,7 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// Connections of a contestant that the told blocks open.
+    /// Connections of a contestant that are opened in blocks.
     pub fn opened(&self) -> u64 {
         2 * (u64::from(self.frames) + u64::from(self.lead)) * u64::from(self.new)
     }
@@ -80,10 +80,10 @@ pub struct Comparison {
     #[allow(dead_code, reason = "checked before the rest is read")]
     #[serde(with = "Whole::<VERSION, VERSION>")]
     pub version: u64,
-    /// Of the orders of visits; frames have their trial's own.
+    /// Seed of the order of slices; each trial has its own seed for its frames.
     #[serde(with = "Whole::<0, { u64::MAX }>")]
     pub seed: u64,
-    /// Sends all slices; in `shared` placement the devices work on it.
+    /// CPU that sends all slices; in placement `shared` the devices use it, too.
     #[serde(with = "Whole::<0, { MOST_CPUS as u64 - 1 }>")]
     pub cpu: usize,
     /// Frames that leave together.
@@ -91,8 +91,9 @@ pub struct Comparison {
     pub batch: u32,
     #[schemars(length(min = 1, max = MOST_CONTESTANTS))]
     pub contestants: Vec<Contestant>,
-    /// Position of a contestant whose ports each block visits twice more, with a program that only redirects to one that
-    /// only drops: what the kernel takes of any frame. Its own position in blocks is that behind the last contestant.
+    /// Position of a contestant whose ports are also used for the redirect floor: each block has two more slices, in which
+    /// one program only redirects frames and another only drops them. They measure the kernel's own cost of a frame. The
+    /// floor's position in blocks follows the last contestant's.
     #[serde(default)]
     pub floor: Option<usize>,
     pub slices: Slices,
@@ -100,18 +101,18 @@ pub struct Comparison {
     pub limits: Limits,
 }
 
-/// Texts of the rules that the schema does not say.
-pub const BEYOND_COMPARISON: [&str; 4] = [
+/// Texts of the rules that the schema does not contain.
+pub const COMPARISON_RULES: [&str; 4] = [
     "too few for the blocks of new ones",
     "must be the comparison's cpu alone",
     "must be a contestant's position",
     "slices are of plain frames: leave it out",
 ];
 
-/// Read a comparison and check every rule that needs no interface.
+/// Read a comparison and check all rules that need no interface.
 pub fn parse(text: &[u8]) -> Outcome<Comparison> {
     let value = document(text, "comparison request", VERSION)?;
-    // Lists in place of objects are looked for in each trial by itself, by its own rules.
+    // The structure of each trial is checked separately, by the rules for trial requests.
     for one in value.get("contestants").and_then(Value::as_array).into_iter().flatten() {
         if let Some(trial) = one.get("trial") {
             check_shape("", trial).map_err(|failure| within(one, failure))?;
@@ -129,7 +130,7 @@ fn within(contestant: &Value, failure: Failure) -> Failure {
 
 fn check(comparison: &Comparison) -> Outcome<()> {
     let contestants = &comparison.contestants;
-    let [few, alone, position, plain] = BEYOND_COMPARISON;
+    let [few, alone, position, plain] = COMPARISON_RULES;
     if !(1..=MOST_CONTESTANTS).contains(&contestants.len()) {
         let rule = format!("must be 1 to {MOST_CONTESTANTS}");
         return Err(Failure::field("contestants", contestants.len(), &rule));

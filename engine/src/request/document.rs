@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From the text of a request to typed fields within their bounds.
+//! Reads the JSON text of a request into typed fields and checks their bounds.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::{Failure, Outcome};
 
-/// Most octets a request may have; a valid one has about 2 thousand.
+/// Largest size of a request, octets; valid requests have about 2,000.
 pub const LONGEST: usize = 1 << 20;
-/// The fields that hold a list. serde would take one for any object, its fields in their order.
+/// Fields that hold lists. In place of any object serde would also accept a list of its fields.
 const LISTS: [&str; 2] = ["senders.cpus", "watch_cpus"];
 
-/// What was sent, whatever it is, if it is JSON of this version.
+/// Any JSON of this version, as a value.
 pub fn document(text: &[u8], what: &str, version: u64) -> Outcome<Value> {
     if text.len() > LONGEST {
         return Err(Failure::Request(format!("request: longer than {LONGEST} octets: send one JSON object")));
@@ -24,12 +24,12 @@ pub fn document(text: &[u8], what: &str, version: u64) -> Outcome<Value> {
     }
 }
 
-/// Every field in its type and bounds.
+/// Fields with their types and bounds checked.
 pub fn typed<T: DeserializeOwned>(text: &[u8]) -> Outcome<T> {
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map_err(|error| wrong(&error))
 }
 
-/// What no field may be: null, and a list in place of an object.
+/// Refuse null, and lists in place of objects.
 pub fn check_shape(path: &str, value: &Value) -> Outcome<()> {
     match value {
         Value::Null => Err(Failure::field(name(path), "null", "leave the field out instead")),
@@ -44,13 +44,13 @@ pub fn check_shape(path: &str, value: &Value) -> Outcome<()> {
     }
 }
 
-/// The field, then what serde says of it, without the place in a text that has no lines.
+/// The field and serde's message, without line and column.
 fn wrong(error: &serde_path_to_error::Error<serde_json::Error>) -> Failure {
     let (path, error) = (error.path().to_string(), error.inner());
-    let said = error.to_string();
+    let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    let said = said.strip_suffix(&place).unwrap_or(&said);
-    Failure::Request(format!("{}: {said}", name(path.trim_start_matches('.'))))
+    let message = message.strip_suffix(&place).unwrap_or(&message);
+    Failure::Request(format!("{}: {message}", name(path.trim_start_matches('.'))))
 }
 
 fn name(path: &str) -> &str {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The frames of a trial: families, sizes, and the headers in front of the tag.
+//! The frames of a trial: families, sizes, and headers before the tag.
 #![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use crate::shared::TAG_OCTETS;
 
 /// Octets of an Ethernet frame's check sequence.
 pub const FCS: u32 = 4;
-/// What a page leaves for a live frame (kernel: net/bpf/test_run.c).
+/// Most octets of a live frame, which shares a page with other data (kernel: net/bpf/test_run.c).
 pub const LIVE_FRAME_OCTETS: u32 = 3408;
 const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
 /// Octets of an Ethernet header.
@@ -20,16 +20,16 @@ pub const ETHERNET: u32 = 14;
 /// The header between IP and the tag.
 #[derive(Debug, Clone, Copy)]
 pub struct Transport {
-    /// As IP calls it.
+    /// Its number in the IP header.
     pub protocol: u8,
-    /// Of its header.
+    /// Length of its header.
     pub octets: u32,
 }
 
 /// RFC 768.
 const UDP: Transport = Transport { protocol: 17, octets: 8 };
 
-/// Which protocol a side speaks.
+/// The IP version of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -55,7 +55,7 @@ pub enum SideName {
     Responder,
 }
 
-/// How long frames are, and what they say.
+/// Length and content of frames.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frame {
@@ -63,28 +63,29 @@ pub struct Frame {
     #[serde(with = "Whole::<64, LONGEST_FRAME>")]
     pub size: u32,
     pub side: SideName,
-    /// Every frame of the Initiator is a DNS query of this type, whose name carries the tag, and the Responder answers
-    /// each at once. What is received then are right answers, each once, at the Initiator, and delays are those of
-    /// query and answer together. Absent: plain test frames.
+    /// Each frame of the Initiator is a DNS query of this type, with the tag in its name, and the Responder answers at
+    /// once. Received frames are then correct responses at the Initiator, and delays are those of query and response
+    /// together. Absent: plain test frames.
     pub query: Option<Query>,
-    /// The Responder answers no query but hands it on to the stack of its port's namespace, where a server answers.
+    /// The Responder does not answer queries but passes them to the network stack of its port's namespace, where a DNS
+    /// server answers.
     #[serde(default)]
     pub handed_on: bool,
 }
 
 impl Frame {
-    /// What follows the IP header.
+    /// The header after the IP header.
     pub fn transport(&self) -> Transport {
         UDP
     }
 
     /// Octets without FCS of the shortest frame of a family: all headers and the tag, or a whole query.
     pub fn least(&self, family: Family) -> u32 {
-        let payload = self.query.map_or(TAG_OCTETS, |query| Message::question(query).octets().len() as u32);
+        let payload = self.query.map_or(TAG_OCTETS, |query| Message::query(query).octets().len() as u32);
         ETHERNET + family.header_octets() + self.transport().octets + payload
     }
 
-    /// The same of the longest.
+    /// Octets without FCS of the longest frame of a family.
     pub fn most(&self, family: Family) -> u32 {
         self.query.map_or(LIVE_FRAME_OCTETS, |_| self.least(family))
     }

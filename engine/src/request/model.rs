@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a trial request holds: the types from which `trial/request-1.schema.json` is generated, each field with its
-//! description, its bounds and its default. Rules between fields are in `rules` and `beyond`.
+//! The trial request: fields with descriptions, bounds and defaults. `trial/request-1.schema.json` is generated from these
+//! types. Rules between fields are in `schema_rules` and `engine_rules`.
 #![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
 use schemars::JsonSchema;
@@ -11,9 +11,9 @@ use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
 use super::frame::{Family, Frame, SideName, FCS};
 use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
 
-/// Of the agreement.
+/// Version of the trial request.
 pub const VERSION: u64 = 1;
-/// The kernel's IFNAMSIZ, less the end of the text.
+/// The kernel's IFNAMSIZ without the terminating zero.
 pub const LONGEST_NAME: usize = 15;
 const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
 const HIGHEST_RATE: u64 = 200_000_000;
@@ -21,8 +21,8 @@ const MOST_FRAMES: u64 = (1 << 40) - 1;
 const LONGEST_GRACE_MS: u64 = 60_000;
 const LEAST_STALL_NS: u64 = 10_000;
 const MOST_STALL_NS: u64 = 10_000_000_000;
-/// A watched CPU is woken that often.
-const LEAST_WATCHED_STALL_NS: u64 = crate::host::BEAT_NS;
+/// A shorter stall than the interval between two wake-ups cannot be seen.
+const LEAST_WATCHED_STALL_NS: u64 = crate::host::WAKE_INTERVAL_NS;
 
 /// A trial's rate, frames/s.
 pub type Rate = Positive<HIGHEST_RATE>;
@@ -44,7 +44,7 @@ pub struct Initiator {
     pub gateway: Gateway,
     pub source_addresses: AddressRange,
     pub source_ports: PortRange,
-    /// The Responder's addresses as the Initiator writes them (NAT64: inside the prefix); as many as
+    /// The Responder's addresses as the Initiator writes them (NAT64: inside the prefix). The same number as
     /// responder.addresses, in the same order.
     pub destination_addresses: AddressRange,
     pub destination_ports: PortRange,
@@ -64,12 +64,12 @@ pub struct Responder {
     pub gateway: Gateway,
     /// The Responder's own addresses.
     pub addresses: AddressRange,
-    /// Only in stateless trials: the Initiator's addresses as the Responder writes them, as many as
-    /// initiator.source_addresses, in the same order. Absent: the same addresses; needed where the families differ.
+    /// Only in stateless trials: the Initiator's addresses as the Responder writes them. The same number as
+    /// initiator.source_addresses, in the same order. Absent: the same addresses. Required where the families differ.
     pub destination_addresses: Option<AddressRange>,
 }
 
-/// Whether the device must replace the Initiator's source (NAT) or must leave it (routing).
+/// Whether the device must translate the Initiator's source (NAT) or must not change it (routing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -77,16 +77,16 @@ pub enum Source {
     Unchanged,
 }
 
-/// What the device is to do.
+/// The translation expected from the device.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Translation {
     pub source: Source,
-    /// Outside addresses the device may use; a source outside of it is mistranslated.
+    /// Outside addresses that the device may use; frames with another source are mistranslated.
     pub pool: Option<AddressRange>,
 }
 
-/// In which order phase 1 goes through the four tuples.
+/// Order in which phase 1 uses the four tuples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -96,7 +96,7 @@ pub enum Order {
     WithReplacement,
 }
 
-/// How the Responder reads its state table. once: every stored tuple exactly once; frames must equal connections.
+/// How the Responder reads its state table. once: each stored four tuple exactly once; frames must equal connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reading {
@@ -106,7 +106,7 @@ pub enum Reading {
     Once,
 }
 
-/// Slower than one hundredth above its rate a sender hardly catches up.
+/// With less than one hundredth above its rate, a sender would hardly catch up.
 const LEAST_CATCH_UP: u64 = 101;
 const MOST_CATCH_UP: u64 = 1000;
 
@@ -119,7 +119,7 @@ pub struct Phase1 {
     pub rate: f64,
     #[serde(default = "half_a_second", with = "Grace")]
     pub grace_ms: u64,
-    /// How fast senders may be, in % of the rate, while they make up for a stall. Absent: as fast as they can.
+    /// Highest rate of senders that catch up after a stall, in % of the rate. Absent: unlimited.
     #[serde(default, with = "Whole::<LEAST_CATCH_UP, MOST_CATCH_UP>")]
     pub catch_up_percent: Option<u64>,
 }
@@ -128,7 +128,7 @@ fn half_a_second() -> u64 {
     500
 }
 
-/// What the Initiator sends in phase 2.
+/// Frames that the Initiator sends in phase 2.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InitiatorStream {
@@ -139,7 +139,7 @@ pub struct InitiatorStream {
     pub frames: u64,
 }
 
-/// What the Responder sends in phase 2.
+/// Frames that the Responder sends in phase 2.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResponderStream {
@@ -152,8 +152,8 @@ pub struct ResponderStream {
     pub reading_order: Reading,
 }
 
-/// Follows without a pause when the streams' frames are sent (RFC 2544 section 26.5): the same streams at `share` of
-/// their rates.
+/// A change of the rates without a pause after the streams' frames (RFC 2544 section 26.5): the same streams continue at
+/// `share` of their rates for `seconds`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -164,14 +164,14 @@ pub struct Step {
 }
 
 impl Step {
-    /// Frames a stream of this rate sends after the step.
+    /// Frames that a stream of this rate sends after the step.
     pub fn frames(&self, rate: f64) -> u64 {
         (rate * self.share * self.seconds).round() as u64
     }
 }
 
-/// Native IPv6 traffic in phase 2, which the device only routes (RFC 8219 section 5.3): frame i of a direction is under
-/// test (foreground) when i modulo n is below m, and background otherwise. Background frames are part of the counts.
+/// Native IPv6 traffic in phase 2, which the device only routes (RFC 8219 section 5.3). Frame i of a direction belongs to
+/// the foreground if i modulo n < m, otherwise to the background. Background frames are part of the counts.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
@@ -183,8 +183,8 @@ pub struct Background {
     pub responder_addresses: AddressRange,
 }
 
-/// Only so many frames of each direction are timed, evenly spread over those due from_ms after the start of phase 2 or
-/// later (RFC 8219 section 7.2). Absent: every frame.
+/// Number of frames timed per direction, evenly spread over those due from_ms after the start of phase 2 or later (RFC
+/// 8219 section 7.2). Absent: all frames are timed.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelaySamples {
@@ -195,23 +195,23 @@ pub struct DelaySamples {
 }
 
 impl DelaySamples {
-    /// The first frame of a stream of this rate that is due late enough.
+    /// Number of the first timed frame of a stream with this rate.
     pub fn first(&self, rate: f64) -> u64 {
         (self.from_ms as f64 / 1e3 * rate).ceil() as u64
     }
 
-    /// Every how manyeth frame is timed, of a stream of so many.
+    /// Distance between timed frames of a stream with this rate and number of frames.
     pub fn every(&self, rate: f64, frames: u64) -> u64 {
         (frames.saturating_sub(self.first(rate)) / self.frames).max(1)
     }
 
-    /// Frames that are timed among the first `number` of a stream of so many.
+    /// Timed frames among the first `number` frames of a stream with this rate and number of frames.
     pub fn before(&self, number: u64, rate: f64, frames: u64) -> u64 {
         number.saturating_sub(self.first(rate)).div_ceil(self.every(rate, frames)).min(self.frames)
     }
 }
 
-/// The real test (RFC 9693 section 4.7); at least one side sends.
+/// The real test phase (RFC 9693 section 4.7); at least one side sends.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phase2 {
@@ -219,7 +219,7 @@ pub struct Phase2 {
     pub responder: Option<ResponderStream>,
     #[serde(default = "two_seconds", with = "Grace")]
     pub grace_ms: u64,
-    /// As in phase 1.
+    /// See phase 1.
     #[serde(default, with = "Whole::<LEAST_CATCH_UP, MOST_CATCH_UP>")]
     pub catch_up_percent: Option<u64>,
     pub step: Option<Step>,
@@ -239,7 +239,7 @@ pub struct Stream {
 }
 
 impl Phase2 {
-    /// Those that send, the Initiator's first.
+    /// The streams of phase 2, the Initiator's first.
     pub fn streams(&self) -> impl Iterator<Item = Stream> {
         let of = |name, side, rate, frames| Stream { name, side, rate, frames };
         let initiator = self.initiator.as_ref().map(|one| of("phase2.initiator", INITIATOR, one.rate, one.frames));
@@ -247,22 +247,22 @@ impl Phase2 {
         initiator.into_iter().chain(responder)
     }
 
-    /// Whether the Responder reads each stored tuple exactly once.
+    /// Whether the Responder reads each stored four tuple exactly once.
     pub fn reads_once(&self) -> bool {
         self.responder.as_ref().is_some_and(|stream| stream.reading_order == Reading::Once)
     }
 }
 
-/// The tester's sending CPUs.
+/// The tester's senders, one per CPU.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Senders {
     #[serde(with = "Cpus::<1, MAX_SENDERS>")]
     pub cpus: Vec<usize>,
-    /// Frames that leave together; 1 for the least delay.
+    /// Frames that leave together; 1 gives the least delay.
     #[serde(default = "default_batch", with = "Whole::<1, 128>")]
     pub batch: u32,
-    /// A sender that did nothing for longer than this stood still.
+    /// A sender that is inactive for longer than this has stalled.
     #[serde(default = "one_millisecond", with = "Whole::<LEAST_STALL_NS, MOST_STALL_NS>")]
     pub stall_ns: u64,
 }
@@ -279,11 +279,11 @@ fn five_milliseconds() -> u64 {
     5_000_000
 }
 
-/// When to give up.
+/// Limits of a trial.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// The trial is broken off after this long.
+    /// The trial is aborted after this time.
     #[serde(default, with = "Positive::<86_400>")]
     pub seconds: Option<f64>,
 }
@@ -296,20 +296,20 @@ pub struct Request {
     #[allow(dead_code, reason = "checked before the rest is read")]
     #[serde(with = "Whole::<VERSION, VERSION>")]
     pub version: u64,
-    /// Run mark carried by every frame of this trial; frames with another mark are foreign.
+    /// Number of the trial, contained in every frame; frames of another trial are foreign.
     #[serde(with = "Whole::<1, { u32::MAX as u64 }>")]
     pub mark: u32,
-    /// Seeds every pseudorandom choice: same seed and mark, same frames.
+    /// Seed of all pseudorandom choices: the same seed and mark give the same frames.
     #[serde(with = "Whole::<0, { u64::MAX }>")]
     pub seed: u64,
     pub initiator: Initiator,
     pub responder: Responder,
     pub translation: Translation,
-    /// No phase 1: both sides make their four tuples themselves (RFC 8219 section 5.1), for devices that keep no
-    /// connections.
+    /// No phase 1: both sides compute four tuples themselves (RFC 8219 section 5.1). For devices without connection
+    /// state.
     #[serde(default)]
     pub stateless: bool,
-    /// N: the first N four tuples of the order.
+    /// N, the number of connections: the first N four tuples in the order.
     #[serde(with = "Whole::<1, MOST_CONNECTIONS>")]
     pub connections: u64,
     pub order: Order,
@@ -320,29 +320,29 @@ pub struct Request {
     pub gap_ms: u64,
     pub phase2: Option<Phase2>,
     pub background: Option<Background>,
-    /// Time the frames of phase 2 (of phase 1 where that is all).
+    /// Time the frames of phase 2, or of phase 1 where there is no phase 2.
     #[serde(default)]
     pub record_delays: bool,
     pub delay_samples: Option<DelaySamples>,
-    /// Also record the difference between the delays of frames that one sender sent one after the other (RFC 5481
-    /// section 4.1). Needs record_delays, without delay_samples.
+    /// Also record delay differences between consecutive frames of a sender (RFC 5481 section 4.1). Requires
+    /// record_delays without delay_samples.
     #[serde(default)]
     pub record_variation: bool,
-    /// Tell when the last lost frame was due, and when nothing arrived for longest.
+    /// Record when the last lost frame was due, and the longest time without an arrival.
     #[serde(default)]
     pub record_loss_times: bool,
-    /// Tell how long the receivers' programs run. The kernel times every BPF program of the host meanwhile, which slows
-    /// each run by two clock readings. Needs CAP_SYS_ADMIN.
+    /// Measure the run time of the receivers' programs. During the trial the kernel then times all BPF programs of the
+    /// host, which adds two readings of the clock to each run. Requires CAP_SYS_ADMIN.
     #[serde(default)]
     pub record_receiver_time: bool,
-    /// A frame with a larger one-way delay is late. Absent: no limit but the end of grace.
+    /// A frame with a larger one-way delay is late. Absent: frames are late only after the end of grace.
     #[serde(default, with = "Positive::<60_000>")]
     pub frame_timeout_ms: Option<f64>,
     pub senders: Senders,
-    /// Further CPUs (the device's) whose stalls are recorded.
+    /// Other CPUs, such as the device's, whose stalls are recorded.
     #[serde(default, with = "Cpus::<0, MOST_CPUS>")]
     pub watch_cpus: Vec<usize>,
-    /// A watched CPU that could not be woken for longer than this stood still.
+    /// A watched CPU on which the engine's thread did not run for longer than this has stalled.
     #[serde(default = "five_milliseconds", with = "Whole::<LEAST_WATCHED_STALL_NS, MOST_STALL_NS>")]
     pub watch_stall_ns: u64,
     #[serde(default)]
@@ -350,7 +350,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// All four tuples of the ranges; None where they are more than 64 bits can count.
+    /// Number of four tuples in the ranges; None where it exceeds 64 bits.
     pub fn space(&self) -> Option<u64> {
         [
             self.initiator.source_ports.count(),
@@ -362,7 +362,7 @@ impl Request {
         .try_fold(1_u64, u64::checked_mul)
     }
 
-    /// Length of the background's frames without FCS: as the frames under test have, or would have, over IPv6.
+    /// Length of background frames without FCS: that of the foreground frames, converted to IPv6.
     pub fn background_octets(&self) -> u32 {
         let sides = [self.initiator.family, self.responder.family].into_iter().zip(self.octets());
         sides.map(|(family, octets)| if family == Family::Ipv6 { octets } else { octets + 20 }).max().unwrap_or(0)
@@ -378,15 +378,15 @@ impl Request {
     /// Frame length without FCS, Initiator's side first.
     pub fn octets(&self) -> [u32; SIDES] {
         let given = self.frame.size - FCS;
-        let taller = |from: Family, to: Family| match (from, to) {
+        let converted = |from: Family, to: Family| match (from, to) {
             (Family::Ipv4, Family::Ipv6) => given + 20,
             (Family::Ipv6, Family::Ipv4) => given.saturating_sub(20),
             _ => given,
         };
         let (initiator, responder) = (self.initiator.family, self.responder.family);
         match self.frame.side {
-            SideName::Initiator => [given, taller(initiator, responder)],
-            SideName::Responder => [taller(responder, initiator), given],
+            SideName::Initiator => [given, converted(initiator, responder)],
+            SideName::Responder => [converted(responder, initiator), given],
         }
     }
 }
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn samples_before_a_frame_are_those_that_were_timed() {
         let samples = DelaySamples { from_ms: 60, frames: 4 };
-        // At 1,000/s the frames 60, 70, 80 and 90 of 100.
+        // At 1,000 frames/s: frames 60, 70, 80 and 90 of 100.
         let timed = [0, 60, 61, 70, 71, 95, 100].map(|number| samples.before(number, 1_000.0, 100));
         assert_eq!(timed, [0, 0, 1, 1, 2, 4, 4]);
     }

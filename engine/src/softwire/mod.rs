@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reference softwire: ends of MAP-E, MAP-T and lw4o6 as two BPF programs on one interface. It is no part of the
-//! tester: `natgauge-softwire` is its only user, and the frame tests load the same programs.
+//! The reference softwire: the ends of MAP-E, MAP-T and lw4o6, as two BPF programs on one interface. It is a device, not
+//! part of the tester. `natgauge-softwire` and the frame tests load it.
 
 pub mod sharing;
 
@@ -28,43 +28,43 @@ pub struct Binding {
     pub address: Ipv4Addr,
     /// The port set.
     pub psid: u16,
-    /// Where its owner's tunnel ends.
+    /// The IPv6 address of its subscriber's tunnel.
     pub softwire: Ipv6Addr,
 }
 
-/// Which packets become which.
+/// How IPv4 is carried over IPv6.
 #[derive(Clone, Debug)]
 pub enum Technology {
-    /// RFC 7597; the address is the BR's.
+    /// RFC 7597, with the BR's address.
     MapE(Rule, Ipv6Addr),
-    /// RFC 7599; the prefix is the BR's.
+    /// RFC 7599, with the BR's prefix.
     MapT(Rule, RelayPrefix),
-    /// RFC 7596; the address is the lwAFTR's.
+    /// RFC 7596, with the lwAFTR's address.
     Lw4o6(PortSets, Ipv6Addr, Vec<Binding>),
 }
 
-/// On whose side the programs stand.
+/// Which end of the softwires this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The provider's: BR or lwAFTR.
     BorderRelay,
-    /// The customers': CE, or the tunnel of the lwB4.
+    /// The customer's: CE, or the tunnel of the lwB4.
     CustomerEdge,
 }
 
 /// One end of softwires.
 #[derive(Clone, Debug)]
 pub struct Softwire {
-    /// Which packets become which.
+    /// How IPv4 is carried over IPv6.
     pub technology: Technology,
-    /// On whose side.
+    /// Which end.
     pub role: Role,
     /// Octets of the largest IPv6 packet on the link.
     pub most_octets: u32,
 }
 
 impl Softwire {
-    /// As the programs read it.
+    /// The programs' read-only data.
     fn plan(&self) -> types::softwire {
         let mut plan = types::softwire {
             role: match self.role {
@@ -102,7 +102,7 @@ impl Softwire {
     /// Load the programs and fill the binding table.
     ///
     /// # Errors
-    /// The kernel refuses them, or has no room for the table.
+    /// The kernel refuses the programs, or there is too little memory for the table.
     pub fn load<'a>(&self, storage: &'a mut MaybeUninit<OpenObject>) -> Outcome<SoftwireSkel<'a>> {
         let refused = |error: libbpf_rs::Error| {
             Failure::Host(format!(
@@ -144,9 +144,12 @@ fn put_binding(skeleton: &SoftwireSkel<'_>, binding: &Binding) -> Outcome<()> {
     let value = [at.high.to_ne_bytes(), at.low.to_ne_bytes()].concat();
     skeleton.maps.bindings.update(&key, &value, MapFlags::NO_EXIST).map_err(|error| {
         if error.kind() == libbpf_rs::ErrorKind::AlreadyExists {
-            return Failure::Request(format!("binding {} PSID {}: stands twice", binding.address, binding.psid));
+            return Failure::Request(format!("binding {} PSID {}: is there twice", binding.address, binding.psid));
         }
-        Failure::Host(format!("binding {} PSID {}: the kernel has no room ({error:#})", binding.address, binding.psid))
+        Failure::Host(format!(
+            "binding {} PSID {}: the kernel cannot store it ({error:#})",
+            binding.address, binding.psid
+        ))
     })
 }
 

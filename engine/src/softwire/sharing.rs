@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which ports of an IPv4 address are whose, and where their owner is in IPv6: RFC 7597 sections 5 and 6, RFC 6052
-//! section 2.2. Arithmetic only.
+//! Port sets of shared IPv4 addresses, and the IPv6 addresses of their subscribers: RFC 7597 sections 5 and 6, RFC 6052
+//! section 2.2.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-/// What is wrong with a choice; one line without its name.
+/// Reason why a value is refused, one line without the value's name.
 pub type Refusal = String;
 
-/// How the ports of one IPv4 address are shared out (RFC 7597 section 5.1).
+/// Division of an IPv4 address's ports into sets (RFC 7597 section 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSets {
     offset: u8,
@@ -19,7 +19,7 @@ impl PortSets {
     /// Port sets of this PSID offset and PSID length, in bits.
     ///
     /// # Errors
-    /// Both together have more than the 16 bits of a port, or the offset leaves none of them.
+    /// Both together have more than the 16 bits of a port, or the offset has all 16.
     pub fn new(offset: u8, length: u8) -> Result<Self, Refusal> {
         if offset > 15 || u16::from(offset) + u16::from(length) > 16 {
             return Err(format!("PSID offset {offset} and PSID length {length}: a port has 16 bits for both"));
@@ -37,7 +37,7 @@ impl PortSets {
         self.length
     }
 
-    /// How many sets an address has.
+    /// Number of sets of an address.
     pub const fn count(self) -> u32 {
         1 << self.length
     }
@@ -46,7 +46,7 @@ impl PortSets {
         16 - self.offset - self.length
     }
 
-    /// The set a port is in; None when offset bits that are all 0 leave it out of all.
+    /// The set of a port; None for ports whose offset bits are 0, which are in no set.
     pub fn psid(self, port: u16) -> Option<u16> {
         if self.offset > 0 && port >> (16 - self.offset) == 0 {
             return None;
@@ -55,7 +55,7 @@ impl PortSets {
         u16::try_from(psid).ok()
     }
 
-    /// The ranges of ports in a set, from the lowest on.
+    /// The port ranges of a set, in increasing order.
     pub fn ranges(self, psid: u16) -> impl Iterator<Item = RangeInclusive<u16>> {
         let below = u32::from(self.bits_below());
         let of_psid = u32::from(psid) << below;
@@ -67,7 +67,7 @@ impl PortSets {
     }
 }
 
-/// A mapping rule (RFC 7597 section 5): where the owners of IPv4 addresses and port sets are in IPv6.
+/// A mapping rule (RFC 7597 section 5): the IPv6 addresses of subscribers with an IPv4 address and a port set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     prefix6: u64,
@@ -82,9 +82,9 @@ impl Rule {
     /// A rule of an IPv6 prefix, an IPv4 prefix, the length of the embedded address bits, and the port sets.
     ///
     /// # Errors
-    /// A prefix has bits behind its length or is longer than its family allows (64 for IPv6: the interface identifier
-    /// follows), or the embedded address bits do not fit before it, or are not the IPv4 suffix and the PSID. They may
-    /// be 0 where the IPv4 prefix is a whole address: then the PSID is told by other means.
+    /// A prefix has bits after its length, or is longer than its family allows (64 bits for IPv6, because the interface
+    /// identifier follows); or the embedded address bits do not fit between them, or are not as many as IPv4 suffix and
+    /// PSID have. Their number may be 0 where the IPv4 prefix is a whole address; the PSID is then configured otherwise.
     pub fn new(
         prefix6: (Ipv6Addr, u8),
         prefix4: (Ipv4Addr, u8),
@@ -93,10 +93,10 @@ impl Rule {
     ) -> Result<Self, Refusal> {
         let (whole6, whole4) = (prefix6.0.to_bits(), prefix4.0.to_bits());
         if prefix6.1 > 64 || whole6 & !leading(128, prefix6.1) != 0 {
-            return Err(format!("{}/{}: must be a prefix of at most 64 bits, 0 behind them", prefix6.0, prefix6.1));
+            return Err(format!("{}/{}: must be a prefix of at most 64 bits, followed by zeros", prefix6.0, prefix6.1));
         }
         if prefix4.1 > 32 || u128::from(whole4) & !leading(32, prefix4.1) != 0 {
-            return Err(format!("{}/{}: must be a prefix of at most 32 bits, 0 behind them", prefix4.0, prefix4.1));
+            return Err(format!("{}/{}: must be a prefix of at most 32 bits, followed by zeros", prefix4.0, prefix4.1));
         }
         let embedded = 32 - prefix4.1 + sets.length;
         if ea_length != embedded && !(ea_length == 0 && prefix4.1 == 32) {
@@ -109,7 +109,7 @@ impl Rule {
         if prefix6.1 + ea_length > 64 {
             return Err(format!(
                 "{ea_length} embedded address bits: do not fit between an IPv6 prefix of {} and the interface identifier, \
-                 which begins behind 64",
+                 which begins after 64",
                 prefix6.1
             ));
         }
@@ -134,12 +134,12 @@ impl Rule {
         (self.prefix4, mask)
     }
 
-    /// Length of the embedded address bits, and how far they stand from the end of the upper half.
+    /// Length of the embedded address bits, and their shift in the upper half.
     pub const fn embedded_bits(&self) -> (u8, u8) {
         (self.ea_length, 64 - self.prefix6_length - self.ea_length)
     }
 
-    /// The IPv6 address of whoever has a set of this IPv4 address; None when the rule does not speak of it.
+    /// The IPv6 address of the subscriber with a port set of this IPv4 address; None where the rule does not apply.
     pub fn address(&self, address: Ipv4Addr, psid: u16) -> Option<Ipv6Addr> {
         let (prefix, mask) = self.prefix4();
         let whole = address.to_bits();
@@ -154,7 +154,7 @@ impl Rule {
     }
 }
 
-/// The prefix behind which a BR has the rest of IPv4 (RFC 7599 section 5.1, RFC 6052 section 2.2).
+/// A BR's prefix for IPv4-embedded IPv6 addresses (RFC 7599 section 5.1, RFC 6052 section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayPrefix {
     prefix: u128,
@@ -165,11 +165,11 @@ impl RelayPrefix {
     /// A prefix of 64 or 96 bits.
     ///
     /// # Errors
-    /// It has another length, or bits behind it.
+    /// It has another length, or bits after its length.
     pub fn new(prefix: Ipv6Addr, length: u8) -> Result<Self, Refusal> {
         let whole = prefix.to_bits();
         if ![64, 96].contains(&length) || whole & !leading(128, length) != 0 {
-            return Err(format!("{prefix}/{length}: must be a prefix of 64 or 96 bits, 0 behind them"));
+            return Err(format!("{prefix}/{length}: must be a prefix of 64 or 96 bits, followed by zeros"));
         }
         Ok(Self { prefix: whole, length })
     }
@@ -179,7 +179,7 @@ impl RelayPrefix {
         Ipv6Addr::from_bits(self.prefix)
     }
 
-    /// How far an IPv4 address stands from the end: behind 64 bits, 8 bits of 0 go before it (RFC 6052 section 2.2).
+    /// Shift of an IPv4 address. After a prefix of 64 bits, 8 zero bits precede it (RFC 6052 section 2.2).
     pub const fn shift(self) -> u8 {
         if self.length == 64 {
             24
@@ -188,7 +188,7 @@ impl RelayPrefix {
         }
     }
 
-    /// An IPv4 address as IPv6 writes it.
+    /// The IPv6 address that embeds an IPv4 address.
     pub fn embedded(self, address: Ipv4Addr) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.prefix | u128::from(address.to_bits()) << self.shift())
     }
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(rule.address("192.0.2.2".parse().unwrap(), 0), None);
     }
 
-    /// The same, example 5: no embedded bits; the PSID was told by DHCPv6 (with erratum 5324).
+    /// The same, example 5: no embedded bits; the PSID is configured by DHCPv6 (with erratum 5324).
     #[test]
     fn the_standards_rule_with_sharing_told() {
         let sets = PortSets::new(6, 8).unwrap();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was counted in a trial: from the maps of the frame programs, the ports and the CPUs to the result.
+//! The result of a trial, from the counts of frame programs, ports and CPUs.
 
 use std::cmp::Reverse;
 
 use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
-use crate::losses::Excuses;
+use crate::losses::DisturbedTimes;
 use crate::port::{Drops, Port};
 use crate::programs::{Offered, Received};
 use crate::report::{
@@ -19,7 +19,7 @@ use crate::shared::{
 use crate::tester::types;
 use crate::trial::{Phase, Trial};
 
-/// So many stalls of a CPU are told one by one.
+/// Stalls listed individually per CPU.
 const LONGEST_STALLS: usize = 64;
 
 impl Trial<'_> {
@@ -34,13 +34,13 @@ impl Trial<'_> {
         phase1: Option<&Phase>,
         phase2: Option<&Phase>,
     ) -> TrialResult {
-        self.steps.look();
+        self.steps.check();
         let received = self.programs.received();
         let request = self.request;
         let offered = self.programs.offered();
         let octets = request.octets();
-        let excuses = self.excuses(watched);
-        let of = |phase: &Phase, stream| self.counts(phase, stream, &received, excuses.as_ref());
+        let disturbed = self.disturbed_times(watched);
+        let of = |phase: &Phase, stream| self.counts(phase, stream, &received, disturbed.as_ref());
         TrialResult {
             version: report::VERSION,
             engine: env!("CARGO_PKG_VERSION"),
@@ -68,13 +68,13 @@ impl Trial<'_> {
         }
     }
 
-    /// None where a CPU stalled more often than is remembered.
-    fn excuses(&self, watched: &[(usize, Stalls)]) -> Option<Excuses> {
+    /// None where a CPU stalled too often to record each stall.
+    fn disturbed_times(&self, watched: &[(usize, Stalls)]) -> Option<DisturbedTimes> {
         let watched = watched.iter().map(|(_, stalls)| stalls);
         let mut all = self.records.iter().map(|record| &record.stalls).chain(watched.clone());
         let known = all.all(|stalls| stalls.count == stalls.each.len() as u64);
         let bursts = self.records.iter().flat_map(|record| &record.bursts);
-        known.then(|| Excuses::new(bursts.chain(watched.flat_map(|stalls| &stalls.each))))
+        known.then(|| DisturbedTimes::new(bursts.chain(watched.flat_map(|stalls| &stalls.each))))
     }
 
     fn cpus(&self, stolen: &[u64], watched: &[(usize, Stalls)], starts: [Option<u64>; 2]) -> Vec<Cpu> {
@@ -101,7 +101,13 @@ impl Trial<'_> {
             .collect()
     }
 
-    fn counts(&self, phase: &Phase, stream: usize, received: &Received, excuses: Option<&Excuses>) -> Option<Counts> {
+    fn counts(
+        &self,
+        phase: &Phase,
+        stream: usize,
+        received: &Received,
+        disturbed: Option<&DisturbedTimes>,
+    ) -> Option<Counts> {
         let flow = phase.flows.iter().find(|flow| flow.stream == stream)?;
         let parts: Vec<&types::schedule> = phase.senders.iter().map(|sender| &sender.schedule[flow.side]).collect();
         let tally = &received.tally[stream];
@@ -109,7 +115,7 @@ impl Trial<'_> {
         let worst = |of: fn(&types::schedule) -> u64| parts.iter().map(|part| of(part)).max().unwrap_or(0);
         let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
         let mixed = self.request.background.is_some() && stream != PHASE1;
-        let (timed, asks) = (self.request.record_loss_times, self.request.frame.query.is_some());
+        let (timed, queries) = (self.request.record_loss_times, self.request.frame.query.is_some());
         Some(Counts {
             intended_frames: flow.intended(),
             intended_rate: flow.rate,
@@ -122,8 +128,8 @@ impl Trial<'_> {
             damaged: tally.damaged + self.unmarked(stream, received),
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
-            questions_received: asks.then_some(tally.questions),
-            wrong_answers: asks.then_some(tally.wrong_answers),
+            questions_received: queries.then_some(tally.queries),
+            wrong_answers: queries.then_some(tally.wrong_responses),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),
             background_received: mixed.then_some(tally.background),
             skipped: parts.iter().map(|part| part.skipped).sum(),
@@ -134,9 +140,9 @@ impl Trial<'_> {
             final_lag_ns: worst(|part| part.lag_final),
             settled_lag_ns: phase.senders.iter().map(settled_lag_ns).max().unwrap_or(0),
             stalled_ns: phase.senders.iter().map(|sender| sender.stalled_ns).max().unwrap_or(0),
-            lost_in_stalls: excuses.and_then(|excuses| {
+            lost_in_stalls: disturbed.and_then(|disturbed| {
                 let lost = phase.offered[flow.side].accepted.checked_sub(tally.received)?;
-                self.lost_in_stalls(phase, flow, lost, excuses)
+                self.lost_in_stalls(phase, flow, lost, disturbed)
             }),
             last_lost_ns: timed.then(|| self.last_lost_ns(flow, &parts)).flatten(),
             longest_silence: self.programs.silence(stream).map(|(from, to)| Silence {
@@ -144,35 +150,35 @@ impl Trial<'_> {
                 to_ns: to.saturating_sub(phase.start_ns),
             }),
             delay: self.delay(flow, tally).map(|delay| {
-                let due_in_stalls = excuses.map(|excuses| self.timed_in_stalls(phase, flow, excuses));
+                let due_in_stalls = disturbed.map(|disturbed| self.timed_in_stalls(phase, flow, disturbed));
                 Delay { due_in_stalls, ..delay }
             }),
         })
     }
 
-    /// How many of a flow's `lost` frames were due while an excuse held; None where not each of them is known.
-    fn lost_in_stalls(&self, phase: &Phase, flow: &Flow, lost: u64, excuses: &Excuses) -> Option<u64> {
+    /// Number of a flow's `lost` frames that were due in disturbed times; None where not all of them are known.
+    fn lost_in_stalls(&self, phase: &Phase, flow: &Flow, lost: u64, disturbed: &DisturbedTimes) -> Option<u64> {
         if lost == 0 {
             return Some(0);
         }
         let senders = phase.senders.len() as u64;
-        let (mut found, mut excused) = (0, 0);
+        let (mut found, mut in_stalls) = (0, 0);
         for (number, sender) in phase.senders.iter().enumerate() {
             let part = &sender.schedule[flow.side];
-            // A turn that was skipped has no sequence number of its own, so later frames' times are not known.
+            // Skipped frames have no sequence number, so the due times of later frames are not known.
             if part.skipped > 0 {
                 return None;
             }
             for sequence in self.programs.window(number, flow.stream)?.lost(part.made)? {
                 found += 1;
                 let due = phase.start_ns + flow.due_ns(sequence * senders + number as u64) as u64;
-                excused += u64::from(excuses.cover(due));
+                in_stalls += u64::from(disturbed.cover(due));
             }
         }
-        (found == lost).then_some(excused)
+        (found == lost).then_some(in_stalls)
     }
 
-    /// When the last frame that did not come in time was due.
+    /// Due time of the last frame that did not arrive in time, since the start of the phase.
     fn last_lost_ns(&self, flow: &Flow, parts: &[&types::schedule]) -> Option<u64> {
         let senders = parts.len() as u64;
         let due = |(sender, part): (usize, &&types::schedule)| {
@@ -182,26 +188,26 @@ impl Trial<'_> {
         parts.iter().enumerate().filter_map(due).max()
     }
 
-    /// Frames so broken that no stream could be read: they were the last phase's, by the port they came to.
+    /// Frames too damaged to read their stream: attributed to the last phase and, by port, to a direction.
     fn unmarked(&self, stream: usize, received: &Received) -> u64 {
         let phase2 = self.request.phase2.is_some();
-        let asks = self.request.frame.query.is_some();
-        let answers = if asks { received.damaged_unmarked[INITIATOR] } else { 0 };
+        let queries = self.request.frame.query.is_some();
+        let responses = if queries { received.damaged_unmarked[INITIATOR] } else { 0 };
         match stream {
-            PHASE1 if !phase2 => received.damaged_unmarked[RESPONDER] + answers,
-            PHASE2_INITIATOR => received.damaged_unmarked[RESPONDER] + answers,
+            PHASE1 if !phase2 => received.damaged_unmarked[RESPONDER] + responses,
+            PHASE2_INITIATOR => received.damaged_unmarked[RESPONDER] + responses,
             PHASE2_RESPONDER => received.damaged_unmarked[INITIATOR],
             _ => 0,
         }
     }
 
-    /// How many of a flow's frames that are to be timed were due while an excuse held.
-    fn timed_in_stalls(&self, phase: &Phase, flow: &Flow, excuses: &Excuses) -> u64 {
+    /// Number of a flow's frames to be timed that were due in disturbed times.
+    fn timed_in_stalls(&self, phase: &Phase, flow: &Flow, disturbed: &DisturbedTimes) -> u64 {
         let timed_before = |ns: u64| {
             let due = flow.due_before(ns.saturating_sub(phase.start_ns) as f64);
             self.request.delay_samples.as_ref().map_or(due, |samples| samples.before(due, flow.rate, flow.frames))
         };
-        excuses.each().map(|(from, to)| timed_before(to) - timed_before(from)).sum()
+        disturbed.each().map(|(from, to)| timed_before(to) - timed_before(from)).sum()
     }
 
     fn delay(&self, flow: &Flow, tally: &types::tally) -> Option<Delay> {
@@ -240,30 +246,30 @@ impl Trial<'_> {
     }
 }
 
-/// From when a sender's last frame was due to when its batch had been worked off; 0 of a sender without frames.
+/// From the due time of a sender's last frame until its batch was processed; 0 without frames.
 fn settled_lag_ns(sender: &types::sender) -> u64 {
     let parts = sender.schedule.iter().filter(|part| part.frames > 0);
     let due = parts.map(|part| part.last_ns.saturating_sub(part.lag_final)).max();
     due.map_or(0, |due| sender.settled_ns.saturating_sub(due))
 }
 
-/// Told beside their number, so that a disturbed trial's line stays short.
+/// The longest stalls, in order of time. Only these are listed, so that a disturbed trial's result stays short.
 fn longest(stalls: &[Stall], starts: [Option<u64>; 2]) -> Vec<report::Stall> {
     let mut longest = stalls.to_vec();
     longest.sort_by_key(|stall| Reverse(stall.to_ns - stall.from_ns));
     longest.truncate(LONGEST_STALLS);
     longest.sort_by_key(|stall| stall.from_ns);
     let [first, second] = starts;
-    let told = |stall: &Stall| {
+    let relative = |stall: &Stall| {
         let second = second.filter(|&start| first.is_none() || start <= stall.to_ns);
         let phase = if second.is_some() { PhaseName::Phase2 } else { PhaseName::Phase1 };
         let start = second.or(first).unwrap_or(0) as i64;
         report::Stall { phase, from_ns: stall.from_ns as i64 - start, to_ns: stall.to_ns as i64 - start }
     };
-    longest.iter().map(told).collect()
+    longest.iter().map(relative).collect()
 }
 
-/// The buckets that hold anything: lower end, upper end, frames.
+/// Buckets that are not empty: lower end, upper end, frames.
 fn filled(counts: &[u64]) -> impl Iterator<Item = (i64, i64, u64)> + use<'_> {
     let some = (0..).zip(counts).filter(|&(_, &frames)| frames > 0);
     some.map(|(at, &frames)| {
@@ -272,7 +278,7 @@ fn filled(counts: &[u64]) -> impl Iterator<Item = (i64, i64, u64)> + use<'_> {
     })
 }
 
-/// The delays a bucket holds: exact in the lowest octaves together, then as many buckets in each octave.
+/// Lower and upper end of a bucket: 1 ns wide up to 2^DELAY_SUB_BITS ns, then 2^DELAY_SUB_BITS buckets per octave.
 fn bucket(at: u32) -> (i64, i64) {
     let (octave, part) = (at >> DELAY_SUB_BITS, i64::from(at & ((1 << DELAY_SUB_BITS) - 1)));
     if octave == 0 {

@@ -361,7 +361,7 @@ def test_a_forwarder_dies_with_its_parent_and_leaves_nothing(wire: Wire, loaded:
 @pytest.mark.parametrize(
     ("inside", "outside", "choices", "complaint"),
     [
-        ("d0", "d0", {}, "--outside d0: is --inside too"),
+        ("d0", "d0", {}, "--outside d0: is also --inside"),
         ("d0", "d9", {}, "interface d9: there is none"),
         ("d0", "d1", {"jitter_us": 5}, "--every"),
         ("d0", "d1", {"every": 5}, "--jitter-us"),

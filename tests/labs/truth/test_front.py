@@ -168,7 +168,7 @@ def test_an_interface_without_a_card_is_told(wire: Wire, verb: str) -> None:
         ({"ring": "16385"}, 2, "16385 is not in 1..=16384"),
         ({"ring": "-1"}, 2, "--ring"),
         ({"ring": "99999999999999999999"}, 2, "99999999999999999999"),
-        ({"interface": "lo"}, 3, "interface lo: its driver takes no XDP program"),
+        ({"interface": "lo"}, 3, "interface lo: its driver does not accept an XDP program"),
     ],
 )
 def test_a_wrong_choice_is_refused_in_one_line(wire: Wire, change: dict[str, str], status: int, complaint: str) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `natgauge-front`, `natgauge-softwire` and `natgauge-calibrator` share: where an interface is, which BPF program
-//! sits on it and which maps that program has, and how a failure is told.
+//! Shared by `natgauge-front`, `natgauge-softwire` and `natgauge-calibrator`: interfaces and namespaces, attached BPF
+//! programs and their maps, and how failures are reported.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -14,14 +14,14 @@ use nix::sched::{setns, CloneFlags};
 
 pub use natgauge_engine::failure::{Failure, Outcome};
 
-/// For reading back what the kernel holds: it can fail only when something is taken away meanwhile.
+/// Failure of reading counts back, which happens only when programs or maps are removed at the same time.
 pub fn unreadable(error: impl Display) -> Failure {
     Failure::Broke(format!("the counts cannot be read: {error}"))
 }
 
-/// Read the command line, do `work`, and tell a failure in one line on standard error.
+/// Read the command line, do `work`, and print a failure as one line on standard error.
 pub fn run<T: Parser>(work: impl FnOnce(T) -> Outcome<()>) -> ExitCode {
-    // libbpf's own remarks would stand beside the one line that says what is wrong.
+    // libbpf's own messages would be printed in addition to that line.
     libbpf_rs::set_print(None);
     let arguments = match T::try_parse() {
         Ok(arguments) => arguments,
@@ -36,19 +36,19 @@ pub fn run<T: Parser>(work: impl FnOnce(T) -> Outcome<()>) -> ExitCode {
     }
 }
 
-/// clap's message on one line (help and version as they are).
+/// Print clap's message on one line; help and version unchanged.
 fn refused(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string();
-    let said = text.split("\nUsage:").next().unwrap_or(&text).split("\nFor more").next().unwrap_or(&text);
-    eprintln!("{}", said.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" "));
+    let message = text.split("\nUsage:").next().unwrap_or(&text).split("\nFor more").next().unwrap_or(&text);
+    eprintln!("{}", message.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" "));
     ExitCode::from(2)
 }
 
-/// Where a program is or will be.
+/// The interface of a program.
 #[derive(Debug, clap::Args)]
 pub struct Place {
     /// Network namespace of the interface, a name below /run/netns; the caller's own when absent
@@ -60,14 +60,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// Enter the namespace and look the interface up.
+    /// Enter the namespace and return the interface's index.
     pub fn enter(&self) -> Outcome<i32> {
         enter(self.netns.as_deref())?;
         index_of(&self.interface)
     }
 }
 
-/// Move this thread into a network namespace; stay when there is none to enter.
+/// Move this thread into a network namespace, if one is given.
 pub fn enter(netns: Option<&str>) -> Outcome<()> {
     let Some(name) = netns else { return Ok(()) };
     if name.is_empty() || name.contains('/') {
@@ -80,7 +80,7 @@ pub fn enter(netns: Option<&str>) -> Outcome<()> {
         .map_err(|error| Failure::Host(format!("--netns {name}: cannot be entered ({error}); root is needed")))
 }
 
-/// The number of an interface of the namespace this thread is in.
+/// Index of an interface in this thread's namespace.
 pub fn index_of(interface: &str) -> Outcome<i32> {
     let unknown = |error: nix::Error| {
         Failure::Request(format!("interface {interface}: there is none of this name in the namespace ({error})"))
@@ -89,11 +89,11 @@ pub fn index_of(interface: &str) -> Outcome<i32> {
     i32::try_from(index).map_err(|_| Failure::Broke(format!("interface {interface}: its number {index} is too large")))
 }
 
-/// A BPF program that is loaded, by its number.
+/// A loaded BPF program, by its id.
 pub fn program(id: u32) -> Outcome<ProgramInfo> {
     ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default().include_map_ids(true))
         .find(|info| info.id == id)
-        .ok_or_else(|| Failure::Host(format!("BPF program {id}: cannot be looked at; root is needed")))
+        .ok_or_else(|| Failure::Host(format!("BPF program {id}: cannot be read; root is needed")))
 }
 
 /// The program's map of this name.
@@ -107,7 +107,7 @@ pub fn map_of(program: &ProgramInfo, name: &str) -> Outcome<MapHandle> {
     Err(Failure::Broke(format!("BPF program {}: has no map {name}; is it of another version?", program.id)))
 }
 
-/// Integer at an offset of a map's value, which the kernel gives in its own byte order.
+/// Integer at an offset of a map's value, in the machine's byte order.
 pub fn u64_at(value: &[u8], offset: usize) -> Outcome<u64> {
     value
         .get(offset..offset + 8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A forwarder of known delay: a transparent bridge between two interfaces that sends each frame a set time after it
-//! came in. XDP stamps the arrival, a busy loop waits on the same clock, so its only error is the one it reports.
+//! A forwarder with a known delay: a transparent bridge between two interfaces, which sends each frame a given time after
+//! its arrival. XDP time-stamps arrivals, and a busy loop waits on the same clock. Its error is measured and reported.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -30,7 +30,7 @@ mod skeleton {
 use skeleton::types::held_frame;
 use skeleton::{HolderSkel, HolderSkelBuilder};
 
-/// Forward frames between two interfaces, each after a known time.
+/// Forward frames between two interfaces with a known delay.
 #[derive(clap::Args)]
 pub struct Hold {
     /// Network namespace of both interfaces, a name below /run/netns; the caller's own when absent
@@ -45,10 +45,10 @@ pub struct Hold {
     /// From arrival to departure, in microseconds, both ways
     #[arg(long, value_name = "D", value_parser = clap::value_parser!(u64).range(..=60_000_000))]
     delay_us: u64,
-    /// Hold every K-th frame this much longer, in microseconds
+    /// Additional delay of every K-th frame, in microseconds
     #[arg(long, value_name = "J", requires = "every", value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
     jitter_us: Option<u64>,
-    /// Which frames get the jitter: the K-th, 2K-th ... of both directions together
+    /// Frames with the additional delay: K, 2K, ... of both directions together
     #[arg(long, value_name = "K", requires = "jitter_us", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
     /// CPU to wait on; any when absent
@@ -56,23 +56,23 @@ pub struct Hold {
     cpu: Option<usize>,
 }
 
-/// What the forwarder did, printed when it ends.
+/// Result of the forwarder, printed when it ends.
 #[derive(Serialize)]
 struct Report {
     event: &'static str,
     delay_us: u64,
     jitter_us: u64,
-    /// Frames sent on.
+    /// Forwarded frames.
     frames: u64,
-    /// Of these, frames held longer by the jitter.
+    /// Part of frames: those with the additional delay.
     jittered: u64,
-    /// Frames that were too long or found no room in the ring.
+    /// Frames that were too long or for which the ring had no room.
     refused: u64,
-    /// Frames that the outgoing interface did not take.
+    /// Frames that the outgoing interface did not accept.
     failed: u64,
-    /// Frames still held at the end.
+    /// Frames not yet due at the end.
     kept: usize,
-    /// Sent - due; absent when no frame was sent.
+    /// Sending time - due time; absent when no frame was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     timer_error_ns: Option<Summary>,
 }
@@ -84,7 +84,7 @@ extern "C" fn end(_signal: libc::c_int) {
     ENDING.store(true, Ordering::Relaxed);
 }
 
-/// A frame on its way; ordered by due time, then by arrival.
+/// A received frame, ordered by due time, then by arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     due_ns: u64,
@@ -93,43 +93,44 @@ struct Waiting {
     octets: Vec<u8>,
 }
 
-/// Forward until a signal says to end, then print the report.
+/// Forward until a signal arrives, then print the report.
 pub fn hold(request: &Hold) -> Outcome<()> {
     if request.inside == request.outside {
         return Err(Failure::Request(format!(
-            "--outside {}: is --inside too; two interfaces are needed",
+            "--outside {}: is also --inside; two interfaces are needed",
             request.outside
         )));
     }
     prepare(request)?;
-    let doors = [index_of(&request.inside)?, index_of(&request.outside)?];
-    let senders = [sender(doors[0])?, sender(doors[1])?];
+    let interfaces = [index_of(&request.inside)?, index_of(&request.outside)?];
+    let senders = [sender(interfaces[0])?, sender(interfaces[1])?];
     let mut storage = MaybeUninit::uninit();
     let skeleton = HolderSkelBuilder::default().open(&mut storage).and_then(OpenSkel::load).map_err(|error| {
         Failure::Host(format!("the forwarder's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"))
     })?;
     let arrivals = RefCell::new(Vec::new());
     let ring = ring(&skeleton, &arrivals)?;
-    // The links die with this process, and the programs on the interfaces with them.
-    let _links = [attached(&skeleton, &request.inside, doors[0])?, attached(&skeleton, &request.outside, doors[1])?];
-    say(r#"{"event":"ready"}"#)?;
-    let mut forwarder = Forwarder::new(request, doors, &senders);
+    // The links end with this process, and detach the programs.
+    let _links =
+        [attached(&skeleton, &request.inside, interfaces[0])?, attached(&skeleton, &request.outside, interfaces[1])?];
+    print_line(r#"{"event":"ready"}"#)?;
+    let mut forwarder = Forwarder::new(request, interfaces, &senders);
     forwarder.forward(&ring, &arrivals)?;
     let refused = skeleton.maps.bss_data.as_deref().map_or(0, |counts| counts.refused);
-    say(&serde_json::to_string(&forwarder.report(refused)).map_err(unreadable)?)
+    print_line(&serde_json::to_string(&forwarder.report(refused)).map_err(unreadable)?)
 }
 
-/// What concerns the process: its end, its CPU, its namespace.
+/// Set the process's signals, priority, CPU and namespace.
 fn prepare(request: &Hold) -> Outcome<()> {
     let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), SigSet::empty());
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        // SAFETY: the handler does nothing but store to an atomic, which is allowed at any moment.
+        // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| Failure::Host(format!("{signal}: {error}")))?;
     }
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .map_err(|error| Failure::Host(format!("the end of the parent cannot be watched ({error})")))?;
-    // Whoever else is on this CPU may have a hundredth of it: a forwarder that is not running is late.
-    // SAFETY: takes numbers only.
+    // Above other tasks of this CPU, because a forwarder that does not run is late.
+    // SAFETY: the call takes numbers only.
     let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
     nix::errno::Errno::result(outcome)
         .map_err(|error| Failure::Host(format!("the highest priority is not granted ({error}); root is needed")))?;
@@ -137,12 +138,12 @@ fn prepare(request: &Hold) -> Outcome<()> {
         let mut cpus = CpuSet::new();
         cpus.set(cpu)
             .and_then(|()| sched_setaffinity(Pid::from_raw(0), &cpus))
-            .map_err(|error| Failure::Request(format!("--cpu {cpu}: is not one to run on ({error})")))?;
+            .map_err(|error| Failure::Request(format!("--cpu {cpu}: cannot be used ({error})")))?;
     }
     enter(request.netns.as_deref())
 }
 
-/// A socket that only sends, out of one interface, past its queueing discipline.
+/// A socket that only sends, through one interface, without its queueing discipline.
 fn sender(interface: i32) -> Outcome<OwnedFd> {
     let refused = |error| Failure::Host(format!("a packet socket cannot be made ({error}); root is needed"));
     let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).map_err(refused)?;
@@ -156,7 +157,7 @@ fn sender(interface: i32) -> Outcome<OwnedFd> {
         sll_halen: 0,
         sll_addr: [0; 8],
     };
-    // SAFETY: both pointers are to whole values of the stated sizes that outlive the calls; the kernel only reads them.
+    // SAFETY: both pointers are to values of the stated sizes that outlive the calls; the kernel only reads them.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -179,10 +180,10 @@ fn attached(skeleton: &HolderSkel<'_>, name: &str, index: i32) -> Outcome<Link> 
         .progs
         .natgauge_holder
         .attach_xdp(index)
-        .map_err(|error| Failure::Host(format!("interface {name}: takes no XDP program ({error:#})")))
+        .map_err(|error| Failure::Host(format!("interface {name}: does not accept an XDP program ({error:#})")))
 }
 
-/// The ring of arriving frames; each reading appends what has come to `arrivals`.
+/// The ring of received frames; each reading appends its records to `arrivals`.
 fn ring<'a>(skeleton: &'a HolderSkel<'_>, arrivals: &'a RefCell<Vec<Waiting>>) -> Outcome<RingBuffer<'a>> {
     let mut builder = RingBufferBuilder::new();
     builder
@@ -194,7 +195,7 @@ fn ring<'a>(skeleton: &'a HolderSkel<'_>, arrivals: &'a RefCell<Vec<Waiting>>) -
         .map_err(|error| Failure::Host(format!("the ring of frames cannot be mapped ({error:#})")))
 }
 
-/// A record of the ring; its due time is its time of arrival until the forwarder has added the delay.
+/// Reads a record of the ring. Its due time is the arrival time, until the forwarder adds the delay.
 fn arrival(record: &[u8]) -> Option<Waiting> {
     let due_ns = u64_at(record, offset_of!(held_frame, received_ns)).ok()?;
     let interface = u32_at(record, offset_of!(held_frame, interface))?;
@@ -207,15 +208,15 @@ fn u32_at(record: &[u8], offset: usize) -> Option<u32> {
     record.get(offset..offset + 4)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
-/// One line on standard output, at once.
-fn say(line: &str) -> Outcome<()> {
+/// Print one line and flush standard output.
+fn print_line(line: &str) -> Outcome<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")
         .and_then(|()| output.flush())
         .map_err(|error| Failure::Broke(format!("standard output: {error}")))
 }
 
-/// Nanoseconds of the clock that XDP stamps with.
+/// Nanoseconds of the clock that XDP uses.
 fn now() -> Outcome<u64> {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|error| Failure::Broke(format!("clock: {error}")))?;
     Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
@@ -223,7 +224,7 @@ fn now() -> Outcome<u64> {
 
 struct Forwarder<'a> {
     request: &'a Hold,
-    doors: [i32; 2],
+    interfaces: [i32; 2],
     senders: &'a [OwnedFd; 2],
     waiting: BinaryHeap<Reverse<Waiting>>,
     arrived: u64,
@@ -234,10 +235,10 @@ struct Forwarder<'a> {
 }
 
 impl<'a> Forwarder<'a> {
-    fn new(request: &'a Hold, doors: [i32; 2], senders: &'a [OwnedFd; 2]) -> Self {
+    fn new(request: &'a Hold, interfaces: [i32; 2], senders: &'a [OwnedFd; 2]) -> Self {
         Self {
             request,
-            doors,
+            interfaces,
             senders,
             waiting: BinaryHeap::new(),
             arrived: 0,
@@ -281,8 +282,8 @@ impl<'a> Forwarder<'a> {
             if time < first.due_ns {
                 return Ok(());
             }
-            // In at one door, out at the other.
-            let sender = &self.senders[usize::from(first.interface == self.doors[0])];
+            // Frames leave through the other interface.
+            let sender = &self.senders[usize::from(first.interface == self.interfaces[0])];
             match send(sender.as_raw_fd(), &first.octets, MsgFlags::MSG_DONTWAIT) {
                 Ok(_) => {
                     self.sent += 1;

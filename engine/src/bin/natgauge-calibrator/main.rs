@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Devices of known truth: a BPF program that loses, doubles, swaps, damages, leaks or misdirects every k-th frame of a
-//! forwarding device, and a forwarder that holds each frame for a known time. What a tester reports of them can be
-//! compared with what was really done.
+//! Devices with known faults: a BPF program that drops, duplicates, reorders, damages or mistranslates every k-th frame of
+//! a forwarding device, and a forwarder with a known delay. A tester's results can be compared with the known faults.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,7 +13,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use common::{run, Place};
 
-/// Devices of known truth, to check a tester against.
+/// Devices with known faults, to check a tester against.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = false)]
 struct Arguments {
@@ -31,17 +30,17 @@ enum Verb {
         #[command(flatten)]
         truth: truth::Truth,
     },
-    /// Print what was seen and acted on since it was attached, as one JSON object
+    /// Print the numbers of test frames and changed frames since it was attached, as one JSON object
     Read {
         #[command(flatten)]
         place: Place,
     },
-    /// Leave the frames alone again
+    /// Stop changing frames
     Detach {
         #[command(flatten)]
         place: Place,
     },
-    /// Forward frames between two interfaces, each after a known time, until SIGTERM or SIGINT
+    /// Forward frames between two interfaces with a known delay, until SIGTERM or SIGINT
     Hold(hold::Hold),
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far from its due time each frame was really sent.
+//! Distribution of the delays between due times and sending times.
 
 use serde::Serialize;
 
 /// Width of a class, in nanoseconds.
 const WIDTH: u64 = 100;
-/// Classes; what is beyond the last (10 ms) counts as in it.
+/// Number of classes; larger errors (over 10 ms) are counted in the last.
 const CLASSES: usize = 100_000;
 
-/// Collects the error (sent - due, never negative: nothing is sent before it is due) of each frame.
+/// Errors of frames: sent - due, which is never negative.
 pub struct TimerErrors {
     frames: u64,
     sum: u64,
@@ -24,13 +24,13 @@ pub struct Summary {
     mean: f64,
     /// Nearest rank, rounded up to a class of 100 ns.
     p50: u64,
-    /// As `p50`.
+    /// Rounded as `p50`.
     p99: u64,
     max: u64,
 }
 
 impl TimerErrors {
-    /// No frame yet.
+    /// Without frames.
     pub fn new() -> Self {
         Self { frames: 0, sum: 0, minimum: u64::MAX, maximum: 0, classes: vec![0; CLASSES] }
     }
@@ -45,7 +45,7 @@ impl TimerErrors {
         self.classes[class] += 1;
     }
 
-    /// What was collected; nothing when no frame was sent.
+    /// Summary of the errors; None when no frame was sent.
     pub fn summary(&self) -> Option<Summary> {
         (self.frames > 0).then(|| Summary {
             min: self.minimum,
@@ -56,7 +56,7 @@ impl TimerErrors {
         })
     }
 
-    /// The upper edge of the class that holds the frame of this rank (from 1), at most the maximum.
+    /// Upper end of the class that contains the frame of this rank (from 1), at most the maximum.
     fn rank(&self, rank: u64) -> u64 {
         let mut passed = 0;
         for (upper, count) in (1..).zip(&self.classes) {

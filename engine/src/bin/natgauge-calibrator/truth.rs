@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts `bpf/calibrator.bpf.c` at the egress of an interface (tcx), reads its tally, takes it away. It is attached
-//! without a link and without a pin, so it lives exactly as long as the interface.
+//! Attaches `bpf/calibrator.bpf.c` to the egress of an interface (tcx), reads its counts, detaches it. It is attached
+//! without a pin and without a link, so it exists as long as the interface.
 
 use std::mem::{offset_of, MaybeUninit};
 use std::net::IpAddr;
@@ -25,41 +25,41 @@ use skeleton::{CalibratorSkel, CalibratorSkelBuilder};
 /// The name of the program, as the kernel shows it (at most 15 characters).
 const NAME: &str = "natgauge_truth";
 
-/// Programs that may hang at one egress before ours (the kernel allows 63).
+/// Most programs at one egress; the kernel allows 63.
 const MOST_PROGRAMS: usize = 64;
 
-/// What is done to a chosen frame.
+/// What happens to a chosen frame.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
-    /// It vanishes
+    /// It is dropped
     Drop,
-    /// It leaves twice
+    /// It is sent twice
     Duplicate,
-    /// It leaves after its successor
+    /// It is sent after its successor
     Swap,
-    /// Bits of one octet are flipped, checksums stay
+    /// Bits of one octet are flipped; checksums are unchanged
     Damage,
-    /// It leaves with its private source, checksums right
+    /// It is sent with its private source and correct checksums
     Untranslated,
-    /// It leaves for the neighbouring destination port, checksums right
+    /// It is sent to a neighbouring destination port with correct checksums
     Mistranslate,
-    /// It vanishes as all after it do (--every says how many leave before)
+    /// It is dropped, and all frames after it (--every: number of frames before it)
     StopAfter,
 }
 
-/// What to do, and to which frames.
+/// What to do to which frames.
 #[derive(clap::Args)]
 pub struct Truth {
     /// What happens to a chosen frame
     #[arg(long)]
     mode: Mode,
-    /// Choose the K-th, 2K-th ... test frame
+    /// Choose test frames K, 2K, ...
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Leave the first J test frames alone and begin to count K after them
+    /// Leave the first J test frames unchanged and count K after them
     #[arg(long, value_name = "J", default_value_t = 0)]
     offset: u64,
-    /// damage: which octet, from the start of the UDP payload; negative ones are in the headers
+    /// damage: which octet, from the start of the UDP payload; negative numbers are in the headers
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
           value_parser = clap::value_parser!(i32).range(-62..=4095))]
     octet: i32,
@@ -81,7 +81,7 @@ struct Tally {
     acted: u64,
 }
 
-/// Hang the program at the interface's egress.
+/// Attach the program to the interface's egress.
 pub fn attach(place: &Place, truth: &Truth) -> Outcome<()> {
     if truth.mode == Mode::Swap && truth.every < 2 {
         return Err(Failure::Request(
@@ -100,10 +100,11 @@ pub fn attach(place: &Place, truth: &Truth) -> Outcome<()> {
         Failure::Host(format!("the calibrator's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"))
     })?;
     let program = skeleton.progs.natgauge_truth.as_fd().as_raw_fd();
-    // SAFETY: `program` is open as long as `skeleton` lives; a null pointer stands for no options.
+    // SAFETY: `program` is open as long as `skeleton` lives; a null pointer means no options.
     let outcome =
         unsafe { libbpf_sys::bpf_prog_attach_opts(program, index, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null()) };
-    checked(outcome, &format!("interface {}: takes no program at its egress", place.interface)).map_err(Failure::Host)
+    checked(outcome, &format!("interface {}: does not accept a program at its egress", place.interface))
+        .map_err(Failure::Host)
 }
 
 /// The message of a failed libbpf call, which returns a negative error number.
@@ -152,7 +153,7 @@ fn set_constants(constants: &mut rodata, truth: &Truth) {
     }
 }
 
-/// Our program at the interface's egress.
+/// The calibrator's program at the interface's egress.
 fn find(index: i32) -> Outcome<Option<ProgramInfo>> {
     let mut ids = [0; MOST_PROGRAMS];
     let mut query = libbpf_sys::bpf_prog_query_opts {
@@ -163,7 +164,7 @@ fn find(index: i32) -> Outcome<Option<ProgramInfo>> {
     query.__bindgen_anon_1.count = MOST_PROGRAMS as u32;
     // SAFETY: `query` states its own size and that of `ids`, which it points to; both outlive the call.
     let outcome = unsafe { libbpf_sys::bpf_prog_query_opts(index, libbpf_sys::BPF_TCX_EGRESS, &mut query) };
-    checked(outcome, &format!("interface {index}: its egress programs cannot be asked for")).map_err(Failure::Host)?;
+    checked(outcome, &format!("interface {index}: its egress programs cannot be queried")).map_err(Failure::Host)?;
     for id in ids.into_iter().take_while(|&id| id != 0) {
         let found = program(id)?;
         if found.name == NAME {
@@ -178,28 +179,28 @@ fn found(place: &Place, index: i32) -> Outcome<ProgramInfo> {
         .ok_or_else(|| Failure::Request(format!("interface {}: has no calibrator; attach one first", place.interface)))
 }
 
-/// Print the tally.
+/// Print the counts.
 pub fn read(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
     let map = map_of(&found(place, index)?, "tally")?;
     let value = map
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(unreadable)?
-        .ok_or_else(|| unreadable("the tally is gone"))?;
+        .ok_or_else(|| unreadable("the map has no value"))?;
     let counts =
         Tally { seen: u64_at(&value, offset_of!(tally, seen))?, acted: u64_at(&value, offset_of!(tally, acted))? };
     println!("{}", serde_json::to_string(&counts).map_err(unreadable)?);
     Ok(())
 }
 
-/// Take the program away.
+/// Detach the program.
 pub fn detach(place: &Place) -> Outcome<()> {
     let index = place.enter()?;
-    let ours = found(place, index)?;
+    let calibrator = found(place, index)?;
     let what = format!("interface {}: its calibrator cannot be detached", place.interface);
     let program =
-        libbpf_rs::Program::fd_from_id(ours.id).map_err(|error| Failure::Broke(format!("{what} ({error:#})")))?;
-    // SAFETY: `program` is open until the end of this function; a null pointer stands for no options.
+        libbpf_rs::Program::fd_from_id(calibrator.id).map_err(|error| Failure::Broke(format!("{what} ({error:#})")))?;
+    // SAFETY: `program` is open until the end of this function; a null pointer means no options.
     let outcome = unsafe {
         libbpf_sys::bpf_prog_detach_opts(program.as_raw_fd(), index, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null())
     };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks by the rules that no JSON schema can say, mostly sums over several fields; their texts are in `beyond_texts`.
+//! Rules that a JSON schema cannot express, mostly sums over several fields. Their texts are in `engine_rule_texts`.
 
 use std::net::IpAddr;
 
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
-use super::beyond_texts::{
+use super::engine_rule_texts::{
     AFTER_STEP, AS_MANY, CONNECTIONS, FAMILY, FOREGROUND, FRAME, NAME, NUMBERED, ONCE, ONE_PREFIX, OWN_ADDRESS, PACED,
     RANGE, RISING, SAMPLES, SPACE, STEP, TWO_PORTS, UNICAST,
 };
@@ -18,10 +18,10 @@ const MOST_SPACE: u64 = 1 << 62;
 /// `with-replacement` draws 32-bit positions.
 const MOST_DRAWN_FROM: u64 = 1 << 32;
 const MOST_NUMBERED: u64 = 1 << 32;
-/// Sending times have 64 bits, `DUE_FRACTION` of them below 1 ns: 4.8 hours.
+/// Sending times have 64 bits, `DUE_FRACTION` of them for fractions of a ns: 4.8 hours.
 const LONGEST_PHASE_SECONDS: f64 = 17_000.0;
 
-/// Refuse what breaks one of the rules. Those that JSON schema can say have been checked.
+/// Refuse a request that breaks a rule. `schema_rules` have been checked before.
 pub fn check(request: &Request) -> Outcome<()> {
     check_sides(request)?;
     check_connections(request)?;
@@ -210,7 +210,7 @@ fn check_background(request: &Request, background: &Background) -> Outcome<()> {
     Ok(())
 }
 
-/// Where single frames count, each has a number of its own.
+/// Where single frames are recorded, each needs a different 32-bit sequence number.
 fn check_numbered(request: &Request) -> Outcome<()> {
     let phase2 = request.phase2.as_ref();
     let streams = phase2.into_iter().flat_map(|phase2| {

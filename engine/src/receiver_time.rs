@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long the receivers' programs run, told by the kernel, which times every BPF program while that is switched on.
+//! Run time of the receivers' programs, measured by the kernel, which then times all BPF programs.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -9,10 +9,10 @@ use crate::report::ReceiverTime;
 
 /// Runs of the empty program: a few milliseconds.
 const EMPTY_RUNS: i32 = 100_000;
-/// The shortest frame XDP programs are run for.
+/// The shortest Ethernet frame, with FCS.
 const EMPTY_FRAME: [u8; 64] = [0; 64];
 
-/// Runs so far and their time.
+/// Number of runs and their total time.
 #[derive(Clone, Copy, Default)]
 struct Runs {
     runs: u64,
@@ -24,7 +24,7 @@ impl Runs {
         programs
             .iter()
             .map(|&program| info(program))
-            .fold(Self::default(), |sum, one| Self { runs: sum.runs + one.run_cnt, ns: sum.ns + one.run_time_ns })
+            .fold(Self::default(), |sum, info| Self { runs: sum.runs + info.run_cnt, ns: sum.ns + info.run_time_ns })
     }
 
     fn since(self, before: Self) -> Self {
@@ -32,14 +32,14 @@ impl Runs {
     }
 }
 
-/// The kernel's timing, switched on until this is dropped, whatever ends the process.
+/// Enables the kernel's timing until it is dropped or the process ends.
 pub struct Timing {
     _on: OwnedFd,
     before: Runs,
 }
 
 impl Timing {
-    /// Switch it on.
+    /// Enable timing.
     pub fn start(programs: &Programs) -> Outcome<Self> {
         // SAFETY: the call takes a number and returns a descriptor or a negative error.
         let on = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
@@ -49,11 +49,11 @@ impl Timing {
                 "record_receiver_time: the kernel does not time BPF programs ({error}): CAP_SYS_ADMIN is needed"
             )));
         }
-        // SAFETY: the descriptor is new, valid and ours alone.
+        // SAFETY: the descriptor is new, valid and has no other owner.
         Ok(Self { _on: unsafe { OwnedFd::from_raw_fd(on) }, before: Runs::of(&programs.receivers()) })
     }
 
-    /// What the receivers ran since, and what an empty program takes by the same clock.
+    /// Run time of the receivers since `start`, and of a program that does nothing.
     pub fn finish(self, programs: &Programs) -> Outcome<ReceiverTime> {
         let received = Runs::of(&programs.receivers()).since(self.before);
         let nothing = programs.empty_receiver();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The texts of the rules that no JSON schema can say, in one table, which the schema names and every refusal by such a
-//! rule quotes: what the engine refuses for any other reason, the schema refuses too.
+//! Texts of the rules that a JSON schema cannot express. The published schema lists them, and each refusal by such a rule
+//! contains its text. Any other request that the engine refuses is refused by the schema, too.
 
-/// A constant for each text, and the table of all.
+/// Defines a constant for each text, and a list of all.
 macro_rules! beyond_schema {
     ($($name:ident = $text:literal,)*) => {
         $(pub(super) const $name: &str = $text;)*
-        /// All of them.
-        pub const BEYOND_SCHEMA: &[&str] = &[$($name,)*];
+        /// All texts.
+        pub const ENGINE_RULES: &[&str] = &[$($name,)*];
     };
 }
 
@@ -31,5 +31,5 @@ beyond_schema! {
     ONCE = "reading order once sends one frame a connection",
     SAMPLES = "too few frames of the stream are due from then on",
     FOREGROUND = "must be less than n: m of n frames are under test",
-    NUMBERED = "too many frames in one stream to be told apart in time",
+    NUMBERED = "too many frames in one stream to be distinguished",
 }

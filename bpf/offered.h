@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * What the ports really did with the frames: a full ring, a port without a listener or a queue too few never reach the
- * sender as an error, so its own count is not what was offered.
+ * Counts frames that the ports accept. The generator gets no error for a full ring, a missing queue or a peer that does
+ * not receive, so its own count is not the number of offered frames.
  */
-#ifndef NATGAUGE_WATCH_H
-#define NATGAUGE_WATCH_H
+#ifndef NATGAUGE_OFFERED_H
+#define NATGAUGE_OFFERED_H
 
-struct ns_common___watch {
+struct ns_common___offered {
 	unsigned int inum;
 } __attribute__((preserve_access_index));
 
-struct net___watch {
-	struct ns_common___watch ns;
+struct net___offered {
+	struct ns_common___offered ns;
 } __attribute__((preserve_access_index));
 
 typedef struct {
-	struct net___watch *net;
-} possible_net_t___watch;
+	struct net___offered *net;
+} possible_net_t___offered;
 
-struct net_device___watch {
+struct net_device___offered {
 	int ifindex;
-	possible_net_t___watch nd_net;
+	possible_net_t___offered nd_net;
 } __attribute__((preserve_access_index));
 
-struct bpf_prog_aux___watch {
+struct bpf_prog_aux___offered {
 	__u32 id;
 } __attribute__((preserve_access_index));
 
-struct bpf_prog___watch {
-	struct bpf_prog_aux___watch *aux;
+struct bpf_prog___offered {
+	struct bpf_prog_aux___offered *aux;
 } __attribute__((preserve_access_index));
 
-/* Where our ports lie in the memory of the kernel, once found: three reads of it less for each bulk. */
+/* Kernel addresses of the ports' devices, once found; they save three reads of kernel memory per bulk. */
 __u64 devices[SIDES];
 
-static __always_inline int port_of(const struct net_device___watch *device)
+static __always_inline int port_of(const struct net_device___offered *device)
 {
 	__u32 ifindex, netns;
 
@@ -58,7 +58,7 @@ static __always_inline int port_of(const struct net_device___watch *device)
 SEC("raw_tp/xdp_devmap_xmit")
 int count_offered(struct bpf_raw_tracepoint_args *ctx)
 {
-	const struct net_device___watch *to = (void *)ctx->args[1];
+	const struct net_device___offered *to = (void *)ctx->args[1];
 	__u32 side = port_of(to);
 	struct port_tally *tally;
 
@@ -67,10 +67,10 @@ int count_offered(struct bpf_raw_tracepoint_args *ctx)
 	tally = bpf_map_lookup_elem(&port_tallies, &side);
 	if (!tally)
 		return 0;
-	/* An answer leaves by the port that the question came in by: it is nothing offered. One to a neighbour may be
-	 * lost; one to a query of the test is the tester's to deliver. */
+	/* Replies leave through the port they came in by and are not offered frames. Refused DNS responses count as
+	 * the tester's loss; refused replies to neighbours do not matter. */
 	if (ctx->args[0] == ctx->args[1]) {
-		if (asks())
+		if (sends_queries())
 			tally->refused += (int)ctx->args[3];
 		return 0;
 	}
@@ -79,11 +79,11 @@ int count_offered(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (device, program, target, err, map type, map id, index): no redirect at all. */
+/* (device, program, target, err, map type, map id, index): the redirect itself failed. */
 SEC("raw_tp/xdp_redirect_err")
 int count_redirect_errors(struct bpf_raw_tracepoint_args *ctx)
 {
-	const struct bpf_prog___watch *program = (void *)ctx->args[1];
+	const struct bpf_prog___offered *program = (void *)ctx->args[1];
 	__u32 side = (__u32)ctx->args[6];
 	struct port_tally *tally;
 

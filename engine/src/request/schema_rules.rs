@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules between fields that JSON schema can say, too: each stands here in both languages, side by side. What it cannot
-//! say is in `beyond`.
+//! Rules between fields that a JSON schema can express: each is written here both in Rust and as a schema. The others are
+//! in `engine_rules`.
 
 use serde_json::{json, Value};
 
@@ -9,18 +9,18 @@ use crate::failure::{Failure, Outcome};
 
 /// One rule: in words, in JSON schema, and in Rust.
 pub struct Rule {
-    /// The field that is named when the rule is broken, with dots between the names.
+    /// Field named in the refusal, with dots between names.
     pub field: &'static str,
-    /// What is said then.
+    /// Text of the refusal.
     pub text: &'static str,
-    /// For the whole request.
+    /// The rule as a schema of the whole request.
     pub schema: fn() -> Value,
-    /// The field's value where the rule is broken.
+    /// The field's value in the refusal; None where the request keeps the rule.
     broken: fn(&Request) -> Option<&'static str>,
 }
 
-/// All of them, in the order in which they are checked.
-pub const RULES: [Rule; 18] = [
+/// All rules, in the order in which they are checked.
+pub const SCHEMA_RULES: [Rule; 18] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -35,7 +35,7 @@ pub const RULES: [Rule; 18] = [
     },
     Rule {
         field: "phase2",
-        text: "it is all there is of a stateless trial",
+        text: "a stateless trial needs it",
         schema: || stateless(json!({"required": ["phase2"]})),
         broken: |request| (request.stateless && request.phase2.is_none()).then_some("missing"),
     },
@@ -68,7 +68,7 @@ pub const RULES: [Rule; 18] = [
     },
     Rule {
         field: "responder.destination_addresses",
-        text: "only for stateless trials: others learn them",
+        text: "only for stateless trials: otherwise they are learned",
         schema: || stateful(at("responder.destination_addresses", json!(false))),
         broken: |request| (!request.stateless && request.responder.destination_addresses.is_some()).then_some("{}"),
     },
@@ -121,7 +121,7 @@ pub const RULES: [Rule; 18] = [
     },
     Rule {
         field: "delay_samples",
-        text: "needs record_delays, and no record_variation: samples have no neighbours",
+        text: "needs record_delays, and no record_variation: samples are not consecutive",
         schema: || {
             let timed = json!({"record_delays": {"const": true}, "record_variation": {"const": false}});
             given("delay_samples", json!({"properties": timed, "required": ["record_delays"]}))
@@ -154,8 +154,8 @@ pub const RULES: [Rule; 18] = [
     },
     Rule {
         field: "phase2.responder",
-        text: "with frame.query it only answers: leave it out",
-        schema: || asking(at("phase2.responder", json!(false))),
+        text: "with frame.query it only responds: leave it out",
+        schema: || with_query(at("phase2.responder", json!(false))),
         broken: |request| {
             let responder = request.phase2.as_ref()?.responder.as_ref();
             (request.frame.query.is_some() && responder.is_some()).then_some("{}")
@@ -173,21 +173,21 @@ pub const RULES: [Rule; 18] = [
     Rule {
         field: "background",
         text: "is not possible with frame.query: leave it out",
-        schema: || asking(json!({"properties": {"background": false}})),
+        schema: || with_query(json!({"properties": {"background": false}})),
         broken: |request| (request.frame.query.is_some() && request.background.is_some()).then_some("{}"),
     },
 ];
 
-/// Refuse what breaks one of the rules.
+/// Refuse a request that breaks a rule.
 pub fn check(request: &Request) -> Outcome<()> {
-    let broken = RULES.iter().find_map(|rule| (rule.broken)(request).map(|value| (rule, value)));
+    let broken = SCHEMA_RULES.iter().find_map(|rule| (rule.broken)(request).map(|value| (rule, value)));
     match broken {
         Some((rule, value)) => Err(Failure::field(rule.field, value, rule.text)),
         None => Ok(()),
     }
 }
 
-/// The schema for a field inside of others, where it is given.
+/// Apply a schema to the field at `path`, where the request has it.
 fn at(path: &str, schema: Value) -> Value {
     path.rsplit('.').fold(schema, |inner, name| json!({"properties": {name: inner}}))
 }
@@ -212,7 +212,7 @@ fn is_stateless() -> Value {
     json!({"properties": {"stateless": {"const": true}}, "required": ["stateless"]})
 }
 
-fn asking(then: Value) -> Value {
+fn with_query(then: Value) -> Value {
     let frame = json!({"properties": {"frame": {"required": ["query"]}}, "required": ["frame"]});
     json!({"if": frame, "then": then})
 }

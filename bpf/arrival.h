@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* When frames came: duplicates and order by a window, delays and their differences, losses and silences. */
-#ifndef NATGAUGE_TIMES_H
-#define NATGAUGE_TIMES_H
+/* Arrival of frames: duplicates and reordering, missing frames, delays and their differences, gaps between arrivals. */
+#ifndef NATGAUGE_ARRIVAL_H
+#define NATGAUGE_ARRIVAL_H
 
 enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
 
@@ -30,7 +30,7 @@ static __always_inline void note_missing(struct window *window, __u32 number, __
 		window->missing[at] = (__u64)number << WORD_FRAMES | flags;
 }
 
-/* The place of word `number` is taken from the one a window earlier: what that one lacks will not come any more. */
+/* Word `number` replaces the word a window earlier: frames missing from that one can no longer arrive in time. */
 static __always_inline void note_lost(struct window *window, __u32 number, __u64 old)
 {
 	__u32 left = number - WINDOW_WORDS, held = old >> WORD_FRAMES;
@@ -39,7 +39,7 @@ static __always_inline void note_lost(struct window *window, __u32 number, __u64
 
 	if (number < WINDOW_WORDS || !missing)
 		return;
-	/* Nothing came of the word that should have taken the place before: it, too, leaves with this one. */
+	/* No frame of the word before this one at this place has arrived, so an older word is still stored here. */
 	if (old && held != left && ~(__u32)old)
 		note_missing(window, held, ~(__u32)old);
 	note_missing(window, left, missing);
@@ -49,8 +49,8 @@ static __always_inline void note_lost(struct window *window, __u32 number, __u64
 }
 
 /*
- * A window of the latest frames of a stream: each word holds its own number (sequence / WORD_FRAMES) above its frames'
- * flags, so nothing has to be cleared as the window moves on.
+ * Record a frame in the window of the latest frames of its stream. Each word holds its number (sequence / WORD_FRAMES)
+ * above the flags of its frames, so nothing has to be cleared as the window moves.
  */
 static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, bool *reordered)
 {
@@ -61,7 +61,8 @@ static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, 
 
 	if (!window)
 		return TOO_OLD;
-	/* Information only, so a race between two CPUs may cost one of it. */
+	/* Without synchronization: a race between CPUs may miscount one reordered frame, which no verdict depends on.
+	 */
 	*reordered = (__s32)(tag->sequence - window->next) < 0;
 	if (!*reordered)
 		window->next = tag->sequence + 1;
@@ -121,7 +122,7 @@ static __always_inline void record_delay(struct tally *tally, __s64 delay, const
 		count_in(&delays, side, delay);
 }
 
-/* ns; the sending time is known modulo 2^40 ns, 18 minutes. */
+/* One-way delay, ns; the tag contains the sending time modulo 2^40 ns, 18 minutes. */
 static __always_inline __s64 delay_of(const struct tag *tag)
 {
 	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
@@ -129,7 +130,7 @@ static __always_inline __s64 delay_of(const struct tag *tag)
 	return (__s64)((bpf_ktime_get_ns() - sent) << 24) >> 24;
 }
 
-/* One that was too old for the window was missing already when its word left. */
+/* Record a late frame as missing. A frame too old for the window was recorded when its word was replaced. */
 static __always_inline void note_late(__u32 stream, const struct tag *tag, enum arrival arrival)
 {
 	__u32 key = stream_key(stream, tag);
@@ -143,7 +144,7 @@ static __always_inline void note_late(__u32 stream, const struct tag *tag, enum 
 		note_missing(window, tag->sequence / WORD_FRAMES, 1U << (tag->sequence % WORD_FRAMES));
 }
 
-/* Two CPUs that receive one stream may each miss the other's last frame: no harm, a silence is one of all. */
+/* Update the longest time without an arrival. CPUs that receive the same stream share `last_ns` without locks. */
 static __always_inline void note_arrival(__u32 stream)
 {
 	struct silence *silence = &silences[stream];
@@ -169,8 +170,9 @@ static __always_inline bool is_sample(__u32 stream, const struct tag *tag)
 
 #define PAIRED (1ULL << 63)
 
-/* Count the difference to the frame before, once, when both have come; either may have come first. */
-static __always_inline void pair(struct tally *tally, struct recent *recent, __u32 sequence, const __u32 histogram)
+/* Count the delay difference of frames `sequence` - 1 and `sequence`, once, when both have arrived in any order. */
+static __always_inline void record_pair(struct tally *tally, struct recent *recent, __u32 sequence,
+					const __u32 histogram)
 {
 	struct recent_frame *one = &recent->frames[(sequence - 1) & (RECENT_FRAMES - 1)];
 	struct recent_frame *two = &recent->frames[sequence & (RECENT_FRAMES - 1)];
@@ -204,10 +206,10 @@ static __always_inline void record_variation(struct tally *tally, __u32 stream, 
 		return;
 	here = &recent->frames[tag->sequence & (RECENT_FRAMES - 1)];
 	here->delay = delay;
-	/* An exchange is a full barrier: of two neighbours that come at once, one sees the other. */
+	/* The exchange is a full barrier: of two neighbours that arrive at once on two CPUs, one sees the other. */
 	__sync_lock_test_and_set(&here->frame, 1 + (__u64)tag->sequence);
-	pair(tally, recent, tag->sequence, histogram);
-	pair(tally, recent, tag->sequence + 1, histogram);
+	record_pair(tally, recent, tag->sequence, histogram);
+	record_pair(tally, recent, tag->sequence + 1, histogram);
 }
 
 #endif

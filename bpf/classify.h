@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The receivers: classify frames as expected, duplicate, reordered, late, damaged, untranslated, mistranslated or
+ * foreign. All frames are dropped, except DNS queries for a real server, so none reach the host's network stack.
+ */
+#ifndef NATGAUGE_CLASSIFY_H
+#define NATGAUGE_CLASSIFY_H
+
+enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
+
+static __always_inline bool is_background(const struct received_frame *frame)
+{
+	return plan.mixed && frame->tag.connection & BACKGROUND_FRAME;
+}
+
+/* Not 0 if a part that marks do not cover is wrong: upper halves of addresses, or a source chosen by the device. */
+static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, const int side)
+{
+	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
+	__u64 wrong;
+
+	if (side == INITIATOR)
+		return (frame->source.high ^ in->other.high) | (frame->destination.high ^ in->own.high);
+	wrong = frame->destination.high ^ out->own.high;
+	/* Perhaps untranslated; outside_check() compares it with the connection's own source. */
+	if (plan.source_translated && in->family == out->family)
+		wrong |= in_range(&in->own, frame->source);
+	if (source_known())
+		wrong |= frame->source.high ^ known_sources()->high;
+	else if (plan.pool_checked)
+		wrong |= !in_range(&plan.pool, frame->source);
+	return wrong;
+}
+
+/* Whether the mark confirms the whole four tuple. */
+static __always_inline bool mark_confirms(const struct received_frame *frame, const int side)
+{
+	__u64 wrong;
+
+	if (!marks_tuples())
+		return false;
+	wrong = frame->tag.mark ^
+		mark_of(side, frame->source, frame->destination, frame->source_port, frame->destination_port);
+	wrong |= unmarked_wrong(frame, side);
+	/* One branch for all comparisons: the verifier follows both ways of each branch. */
+	barrier_var(wrong);
+	return !wrong;
+}
+
+/* Whether the mark is one that this trial sent. Sets t to the connection's four tuple where marks depend on it. */
+static __always_inline bool marked(const struct received_frame *frame, struct tuple *t)
+{
+	if (!marks_tuples() || is_background(frame))
+		return frame->tag.mark == plan.mark;
+	if (frame->tag.connection >= plan.connections)
+		return false;
+	tuple_of(frame->tag.connection, t);
+	return frame->tag.mark ==
+	       ((frame->tag.kind & STREAM_MASK) == PHASE2_RESPONDER ? mark_for(INITIATOR, t) : mark_for(RESPONDER, t));
+}
+
+/*
+ * At the Responder the destination must be the connection's. The source must be the device's, or unchanged where the
+ * device only routes.
+ */
+static __always_inline enum translation outside_check(const struct received_frame *frame, const struct tuple *t)
+{
+	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
+	struct address inside = address_at(&in->own, t->source_address);
+	bool kept = in->family == out->family && same(frame->source, inside);
+
+	if (plan.source_translated && kept)
+		return UNTRANSLATED;
+	if (!same(frame->destination, address_at(&out->own, t->destination_address)) ||
+	    frame->destination_port != t->destination_port)
+		return MISTRANSLATED;
+	if (plan.stateless)
+		return same(frame->source, address_at(&out->other, t->source_address)) &&
+				       frame->source_port == t->source_port
+			       ? RIGHT
+			       : MISTRANSLATED;
+	if (!plan.source_translated)
+		return kept && frame->source_port == t->source_port ? RIGHT
+		       : in->family != out->family && in_range(&plan.pool, frame->source) &&
+				       frame->source_port == t->source_port
+			       ? RIGHT
+			       : MISTRANSLATED;
+	return !plan.pool_checked || in_range(&plan.pool, frame->source) ? RIGHT : MISTRANSLATED;
+}
+
+/* At the Initiator addresses and ports must be those with which the connection was opened, swapped. */
+static __always_inline enum translation inside_check(const struct received_frame *frame, const struct tuple *t)
+{
+	const volatile struct side_plan *in = &plan.side[INITIATOR];
+	struct outside outside;
+
+	if (same(frame->source, address_at(&in->other, t->destination_address)) &&
+	    frame->source_port == t->destination_port &&
+	    same(frame->destination, address_at(&in->own, t->source_address)) &&
+	    frame->destination_port == t->source_port)
+		return RIGHT;
+	if (plan.source_translated && in->family == plan.side[RESPONDER].family &&
+	    learned(frame->tag.connection, &outside) && same(frame->destination, outside.address))
+		return UNTRANSLATED;
+	return MISTRANSLATED;
+}
+
+/* Background frames must arrive with addresses and ports unchanged. */
+static __always_inline enum translation background_check(const struct received_frame *frame, const int side)
+{
+	struct flow sent = {};
+
+	background_flow(&sent, !side, frame->tag.connection);
+	return same(frame->source, sent.source) && same(frame->destination, sent.destination) &&
+			       frame->source_port == sent.source_port &&
+			       frame->destination_port == sent.destination_port
+		       ? RIGHT
+		       : MISTRANSLATED;
+}
+
+static __always_inline void learn_source(struct receiver *r, const struct received_frame *frame)
+{
+	enum learning learning = learn(frame->tag.connection, frame->source, frame->source_port);
+
+	r->stored += learning == LEARNED_NEW;
+	r->remapped += learning == LEARNED_OTHER;
+}
+
+static __always_inline void count_expected(struct receiver *r, const struct received_frame *frame, __u32 stream,
+					   const int side)
+{
+	struct tally *tally = &r->tally[stream];
+	bool reordered = false;
+	enum arrival arrival;
+	__s64 delay = 0;
+
+	if (plan.stamped)
+		delay = delay_of(&frame->tag);
+	arrival = arrive(stream, &frame->tag, &reordered);
+	if (arrival == DUPLICATE) {
+		tally->duplicates++;
+		return;
+	}
+	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
+	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
+		tally->late++;
+		note_late(stream, &frame->tag, arrival);
+		return;
+	}
+	tally->received++;
+	tally->reordered += reordered;
+	if (plan.record_loss_times)
+		note_arrival(stream);
+	if (plan.record_delays & 1 << stream && (!plan.sampled || is_sample(stream, &frame->tag)))
+		record_delay(tally, delay, stream == PHASE2_RESPONDER);
+	if (plan.record_variation && plan.record_delays & 1 << stream)
+		record_variation(tally, stream, &frame->tag, delay);
+	if (is_background(frame))
+		tally->background++;
+	else if (side == RESPONDER && !plan.stateless)
+		learn_source(r, frame);
+}
+
+/* Not XDP_TX: on veth it wakes only peers that have an XDP program themselves. */
+static __always_inline int send_back(struct xdp_md *ctx)
+{
+	return bpf_redirect(ctx->ingress_ifindex, 0);
+}
+
+/* Form of the frames that arrive at `side`, in the family of side `as`. */
+static __always_inline const volatile struct side_plan *arriving(const int side, const int as)
+{
+	return side == INITIATOR && sends_queries() ? &plan.responses[as] : &plan.side[as];
+}
+
+/* Whether frames of this stream arrive at `side`. Responses to DNS queries belong to the Initiator's stream. */
+static __always_inline bool arrives_at(__u32 stream, const int side)
+{
+	return (stream == PHASE2_RESPONDER) == (side == INITIATOR && !sends_queries());
+}
+
+/*
+ * Turn a DNS query into its response at once; the Initiator checks whether it is late. The response is longer. It grows
+ * at its head, where XDP always has room; after its tail a driver may have left none. A real server gets the unchanged
+ * query through the network stack and sends its response itself.
+ */
+static __always_inline int respond(struct xdp_md *ctx, struct receiver *r, const struct received_frame *frame,
+				   __u32 stream)
+{
+	const volatile struct side_plan *here = &plan.responses[RESPONDER];
+	struct flow flow = { .source = frame->destination,
+			     .destination = frame->source,
+			     .source_port = frame->destination_port,
+			     .destination_port = frame->source_port,
+			     .tag = frame->tag };
+	int longer = here->octets - plan.side[RESPONDER].octets;
+
+	r->tally[stream].queries++;
+	if (!plan.stateless)
+		learn_source(r, frame);
+	if (plan.handed_on)
+		return XDP_PASS;
+	if (bpf_xdp_adjust_head(ctx, -longer) || put(ctx, here, &flow)) {
+		r->unanswered++;
+		return XDP_ABORTED;
+	}
+	return send_back(ctx);
+}
+
+/* `right`: the mark confirms the four tuple. Otherwise t is the connection's four tuple where marks depend on it. */
+static __always_inline int classify_marked(struct xdp_md *ctx, struct receiver *r, const struct received_frame *frame,
+					   const int side, bool right, struct tuple *t)
+{
+	__u32 stream = frame->tag.kind & STREAM_MASK;
+	enum translation translation;
+
+	if (frame->other && side == INITIATOR && stream < STREAMS) {
+		r->tally[stream].wrong_responses++;
+		return XDP_DROP;
+	}
+	if (!frame->intact || frame->other || stream >= STREAMS ||
+	    (frame->tag.connection >= plan.connections && !is_background(frame))) {
+		if (stream < STREAMS)
+			r->tally[stream].damaged++;
+		else
+			r->damaged_unmarked[side]++;
+		return XDP_DROP;
+	}
+	if (!arrives_at(stream, side)) {
+		translation = MISTRANSLATED; /* it returned to its sender */
+	} else if (is_background(frame)) {
+		translation = background_check(frame, side);
+	} else if (right) {
+		translation = RIGHT;
+	} else {
+		if (!marks_tuples())
+			tuple_of(frame->tag.connection, t);
+		translation = side == RESPONDER ? outside_check(frame, t) : inside_check(frame, t);
+	}
+	if (translation == UNTRANSLATED)
+		r->tally[stream].untranslated++;
+	else if (translation == MISTRANSLATED)
+		r->tally[stream].mistranslated++;
+	else if (side == RESPONDER && sends_queries())
+		return respond(ctx, r, frame, stream);
+	else
+		count_expected(r, frame, stream, side);
+	return XDP_DROP;
+}
+
+/* Other frames: neighbour solicitations and ARP requests, untranslated frames of the other family, foreign ones. */
+static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r, const int side)
+{
+	const volatile struct side_plan *here = &plan.side[side];
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	struct received_frame frame = {};
+	struct tuple t;
+	int answered = 0;
+
+	if ((void *)(eth + 1) > end)
+		return XDP_DROP;
+	if (eth->h_proto == bpf_htons(ETH_P_ARP))
+		answered = answer_arp(data, end, here);
+	else if (eth->h_proto == bpf_htons(ETH_P_IPV6))
+		answered = answer_solicitation(ctx, here);
+	if (!answered && plan.mixed)
+		answered = answer_solicitation(ctx, &plan.background[side]);
+	if (answered) {
+		r->neighbour_replies[side]++;
+		return send_back(ctx);
+	}
+	/* answer_solicitation() may have resized the frame. */
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
+	    (here->family == FAMILY_IPV4 ? parse6(data, end, arriving(side, !side), &frame)
+					 : parse4(data, end, arriving(side, !side), &frame)) &&
+	    (frame.tag.kind & STREAM_MASK) < STREAMS && marked(&frame, &t))
+		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
+	else
+		r->foreign[side]++;
+	return XDP_DROP;
+}
+
+/* A frame to the tester's own addresses with a wrong mark and a wrong checksum is taken for a damaged test frame. */
+static __always_inline bool broken_mark(const struct received_frame *frame, const int side)
+{
+	return !frame->intact && !frame->other && in_range(&plan.side[side].own, frame->destination);
+}
+
+static __always_inline int receive(struct xdp_md *ctx, const int side)
+{
+	const volatile struct side_plan *here = arriving(side, side);
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct received_frame frame = {};
+	struct receiver *r;
+	struct tuple t;
+	__u32 zero = 0;
+	bool udp, right;
+
+	r = bpf_map_lookup_elem(&receivers, &zero);
+	if (!r)
+		return XDP_DROP;
+	udp = here->family == FAMILY_IPV4 ? parse4(data, end, here, &frame) : parse6(data, end, here, &frame);
+	if (!udp && plan.mixed && here->family == FAMILY_IPV4) {
+		udp = parse6(data, end, &plan.background[side], &frame);
+		udp = udp && frame.tag.mark == plan.mark && is_background(&frame);
+	}
+	if (!udp)
+		return classify_other(ctx, r, side);
+	right = mark_confirms(&frame, side);
+	if (right || marked(&frame, &t))
+		return classify_marked(ctx, r, &frame, side, right, &t);
+	if (broken_mark(&frame, side))
+		r->damaged_unmarked[side]++;
+	else
+		r->foreign[side]++;
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int receive_initiator(struct xdp_md *ctx)
+{
+	return receive(ctx, INITIATOR);
+}
+
+SEC("xdp")
+int receive_responder(struct xdp_md *ctx)
+{
+	return receive(ctx, RESPONDER);
+}
+
+/* Does nothing: measures the overhead of the kernel's own timing of programs, and is the redirect floor's receiver. */
+SEC("xdp")
+int receive_nothing(struct xdp_md *ctx)
+{
+	return XDP_DROP;
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Parses received frames: addresses, ports, tag, checksums and content. */
+#ifndef NATGAUGE_PARSE_H
+#define NATGAUGE_PARSE_H
+
+/* A received test frame, both families. */
+struct received_frame {
+	struct address source, destination;
+	__u16 source_port, destination_port;
+	struct tag tag;
+	bool intact;
+	bool other; /* an intact message with other content */
+};
+
+/* Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. */
+static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
+{
+	int odd = octets & 3, at = 0;
+	__s64 sum = 0;
+
+	for (; at + 512 <= octets - odd; at += 512)
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), 512, sum);
+	if (at < octets - odd)
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), octets - odd - at, sum);
+	at = octets - odd;
+	if (odd >= 2) {
+		sum += *(__u16 *)(from + at);
+		at += 2;
+	}
+	if (odd & 1)
+		sum += from[at];
+	return sum;
+}
+
+static __always_inline void parse_transport(struct received_frame *frame, const struct transport *from,
+					    const volatile struct side_plan *as)
+{
+	frame->source_port = source_port_of(from);
+	frame->destination_port = destination_port_of(from);
+	if (as->payload)
+		parse_message(&frame->tag, from + 1);
+	else
+		copy_tag(&frame->tag, (void *)(from + 1));
+	frame->intact = false;
+	frame->other = false;
+}
+
+/* Whether the frame has a whole tag. For tags that are not in a DNS message, the caller has checked that. */
+static __always_inline bool has_tag(const struct transport *transport, void *end, const volatile struct side_plan *as)
+{
+	return !as->payload || (void *)(transport + 1) + UP_TO_LETTERS <= end;
+}
+
+/* Compare an intact message with the plan's. */
+static __always_inline void check_message(struct received_frame *frame, const struct transport *transport,
+					  const volatile struct side_plan *as, int octets)
+{
+	frame->other = as->payload && frame->intact && !message_matches(transport + 1, &frame->tag, as, octets);
+}
+
+/* Whether a frame has `octets` octets after its Ethernet header. */
+static __always_inline bool has_octets(void *data, void *end, int octets)
+{
+	return (long)end - (long)data >= ETH_HLEN + octets;
+}
+
+static __always_inline bool is_ipv4_test(const struct ethhdr *eth, const struct iphdr *ip)
+{
+	return eth->h_proto == bpf_htons(ETH_P_IP) && *(__u8 *)ip == 0x45 && ip->protocol == TRANSPORT_PROTOCOL;
+}
+
+/*
+ * Returns false for frames of another transport or family, and for frames too short for a tag. Octets after the IP
+ * packet are ignored. A checksum of 0 is legal over IPv4, so the device may have removed it (RFC 768).
+ */
+static __always_inline bool parse4(void *data, void *end, const volatile struct side_plan *as,
+				   struct received_frame *frame)
+{
+	struct iphdr *ip = data + ETH_HLEN;
+	struct transport *transport = (void *)(ip + 1);
+	int octets = as->octets;
+	__u64 sum;
+
+	if (data + UP_TO_TAG4 > end || !is_ipv4_test(data, ip) || !has_tag(transport, end, as))
+		return false;
+	parse_transport(frame, transport, as);
+	frame->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
+	frame->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
+	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
+	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip))) {
+		frame->other = as->payload && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
+			       has_octets(data, end, bpf_ntohs(ip->tot_len)) &&
+			       transport_fills(transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
+		return true;
+	}
+	sum = transport_sum(transport) + ip->saddr + ip->daddr +
+	      received_padding_sum(data + UP_TO_TAG4, octets - UP_TO_TAG4);
+	frame->intact =
+		fold(sum_words(ip, sizeof(*ip))) == 0xffff && (transport_unchecked(transport) || fold(sum) == 0xffff);
+	check_message(frame, transport, as, octets - UP_TO_PAYLOAD4);
+	return true;
+}
+
+/* The same for IPv6. */
+static __always_inline bool parse6(void *data, void *end, const volatile struct side_plan *as,
+				   struct received_frame *frame)
+{
+	struct ethhdr *eth = data;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+	struct transport *transport = (void *)(ip + 1);
+	int octets = as->octets;
+	__u64 sum;
+
+	if (data + UP_TO_TAG6 > end || eth->h_proto != bpf_htons(ETH_P_IPV6) || ip->nexthdr != TRANSPORT_PROTOCOL ||
+	    !has_tag(transport, end, as))
+		return false;
+	parse_transport(frame, transport, as);
+	frame->source = address6(&ip->saddr);
+	frame->destination = address6(&ip->daddr);
+	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
+	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip))) {
+		frame->other = as->payload && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
+			       transport_fills(transport, bpf_ntohs(ip->payload_len));
+		return true;
+	}
+	sum = transport_sum(transport) + sum_words(&ip->saddr, 32) +
+	      received_padding_sum(data + UP_TO_TAG6, octets - UP_TO_TAG6);
+	frame->intact = !transport_unchecked(transport) && fold(sum) == 0xffff;
+	check_message(frame, transport, as, octets - UP_TO_PAYLOAD6);
+	return true;
+}
+
+#endif
