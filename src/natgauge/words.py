@@ -39,6 +39,13 @@ LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time", "s
 #: Responder, from either in turn.
 Quantity = Literal["new", "up", "down", "both"]
 QUANTITIES: Final[tuple[Quantity, ...]] = ("new", "up", "down", "both")
+#: The same for people.
+FRAME_OF: Final[Mapping[Quantity, str]] = {
+    "new": "new connection",
+    "up": "frame up",
+    "down": "frame down",
+    "both": "frame, both ways",
+}
 
 #: N of RFC 9693 section 4: what an index of 31 bits counts.
 MAXIMUM_CONNECTIONS: Final = 2**31

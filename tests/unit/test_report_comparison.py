@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate
 from tests.unit.made_results import made
@@ -17,8 +20,10 @@ from natgauge.cli import run
 from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
-from natgauge.reports import comparison
-from natgauge.reports.stored import find
+from natgauge.reports import comparison, frames
+from natgauge.reports.html.forest import forests
+from natgauge.reports.html.page import page
+from natgauge.reports.stored import Found, StoredComparison, find
 
 NOTED = compared(
     [estimate(), estimate("third", 0.9, 0.88, 0.92, quantity="new")],
@@ -152,3 +157,104 @@ def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decid
     record = compared(fail_above=0.03, above=above, decided=decided)
     assert comparison.comment(record).startswith(f"### natgauge: {said}")
     assert f"Answer: {said}" in comparison.text(record)
+
+
+# The page
+
+
+def page_of(*records: ComparisonRecord) -> str:
+    stored = tuple(StoredComparison(Path(f"results/{at}"), one) for at, one in enumerate(records))
+    return page(Found((), (), stored))
+
+
+def text_of(shown: str) -> str:
+    """What a reader sees, marks taken away."""
+    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", shown, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters() -> None:
+    shown = page_of(NOTED)
+    assert re.findall(r"<h2>([^<]+)</h2>", shown) == ["Comparisons", "Figures"]
+    assert re.findall(r"<b>Figure \d+\. ([^<]+)\.</b>", shown) == [f"Comparison 1: costs compared with {BASELINE}"]
+    seen = text_of(shown)
+    for line in comparison.sheet(NOTED).lines:
+        assert all(cell in seen for cell in (line.heading, *line.cells))
+    for sentence in (*(one.text for one in NOTED.estimates), "the chains differ", "place: kernel 6.18"):
+        assert sentence in seen
+    assert "Repeat this" not in seen
+
+
+def test_a_page_has_measurements_and_comparisons(tmp_path: Path) -> None:
+    keep(tmp_path / "a", NOTED)
+    keep_result(tmp_path / "b")
+    (tmp_path / "b" / "trials.jsonl").write_text("")
+    path = tmp_path / "page.html"
+    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
+    titles = re.findall(r"<h2>([^<]+)</h2>", path.read_text())
+    assert titles[:3] == ["Verdict", "Comparisons", "Figures"]
+    assert titles[-1] == "Repeat this"
+
+
+def test_a_forest_plot_has_each_ratio_around_1_on_a_logarithmic_axis() -> None:
+    record = compared([estimate(), estimate("third", 0.5, 0.48, 0.52)], fail_above=0.03)
+    (figure,) = forests([record])
+    drawn = figure.draw(720)
+    low, high = next(
+        layer["encoding"]["x"]["scale"]["domain"] for layer in drawn["layer"] if layer["encoding"].get("x2")
+    )
+    assert low < 0.48
+    assert high > 1.11
+    assert drawn["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+    points = [row for layer in drawn["layer"] if layer["mark"]["type"] == "point" for row in layer["data"]["values"]]
+    assert [(row["value"], row["lower"], row["upper"]) for row in points] == [
+        (1.1, 1.09, 1.11), (0.5, 0.48, 0.52), (1.0, 0.995, 1.005),
+    ]  # fmt: skip
+    uprights = [row["x"] for layer in drawn["layer"] for row in layer["data"]["values"] if "x" in row]
+    assert set(uprights) == {1.0, 1.03}
+    assert [row[2] for row in figure.data] == ["1.1000", "0.5000", "1.0000"]
+
+
+def test_an_open_interval_ends_at_the_edge_with_an_arrow_and_no_interval_is_no_row() -> None:
+    every = [estimate("a", None, 0.97, None), estimate("b", None, 0, 1.2), estimate("c", None, None, None)]
+    (figure,) = forests([compared(every, control=[])])
+    layers = figure.draw(340)["layer"]
+    drawn = {row["label"].split("|")[0] for layer in layers for row in layer["data"]["values"] if row.get("label")}
+    assert drawn == {"a", "b"}
+    arrows = [
+        (layer["mark"]["text"], row["label"])
+        for layer in layers
+        if "text" in layer["mark"]
+        for row in layer["data"]["values"]
+    ]
+    assert arrows == [("←", "b|frame up"), ("→", "a|frame up")]
+    assert [row[0] for row in figure.data] == ["a", "b", "c"]
+
+
+def test_ratios_that_one_figure_cannot_show_are_spread_over_several() -> None:
+    every = [estimate(f"gateway {number}", 1 + number / 100, 1.0, 1.5) for number in range(30)]
+    found = list(forests([compared(every)]))
+    assert [len(one.data) for one in found] == [15, 16]
+
+
+# Data frames
+
+
+def test_estimates_of_comparisons_are_a_data_frame(tmp_path: Path) -> None:
+    keep(tmp_path / "a", NOTED)
+    keep(tmp_path / "b", compared_by_rates())
+    found = frames.load(tmp_path).estimates
+    assert found["gateway"].to_list() == ["other", "third", CONTROL, CONTROL, "nat", CONTROL]
+    assert found["ratio"].to_list()[:2] == [1.1, 0.9]
+    assert found["ratio"].to_list()[4] is None
+    assert found["rate"].to_list() == [None, None, None, None, 10.0, None]
+    assert json.loads(found["notes"][0])[0]["word"] == "ended early"
+    assert json.loads(found["parameters"][0])["device"]["dut"] == "other"
+    assert frames.load(tmp_path).measurements.height == 0
+
+
+def test_parquet_has_the_estimates_of_comparisons(tmp_path: Path) -> None:
+    keep(tmp_path / "a", NOTED)
+    assert run(["report", "--parquet", str(tmp_path / "frames"), str(tmp_path / "a")]) == 0
+    written = pl.read_parquet(tmp_path / "frames" / "estimates.parquet")
+    assert written.equals(frames.load(tmp_path / "a").estimates)

@@ -62,7 +62,7 @@ def test_kinds_of_columns_do_not_depend_on_what_is_there(folder: Path, tmp_path:
 def test_parquet_files_hold_the_same(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = tmp_path / "new" / "frames"
     assert run(["report", "--parquet", str(where), str(folder)]) == 0
-    names = ["trials", "measurements", "series"]
+    names = ["trials", "measurements", "series", "estimates"]
     assert capsys.readouterr().out.splitlines() == [str(where / f"{name}.parquet") for name in names]
     loaded = frames.load(folder)
     for name in names:

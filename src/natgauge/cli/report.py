@@ -59,7 +59,7 @@ _FORMS: Final[Mapping[str, str]] = {
     "--parquet",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Write trials.parquet and measurements.parquet instead, for notebooks.",
+    help="Write data frames as Parquet files instead, for notebooks: trials, measurements, series, estimates.",
 )
 def command(
     *,
@@ -85,7 +85,7 @@ def command(
     if against and form == "csv":
         raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
     found = stored.find(folders)
-    _refuse(found, form=form, against=against, published=published, html=html, parquet=parquet)
+    _refuse(found, form=form, against=against, published=published)
     for folder in found.unended:
         click.echo(f"natgauge: {folder}: left out, for its measurement did not end", err=True)
     if html is not None:
@@ -111,8 +111,6 @@ def _refuse(
     form: str | None,
     against: Against | Literal["metrics"] | None,
     published: tuple[str, ...],
-    html: Path | None,
-    parquet: Path | None,
 ) -> None:
     """Refuse what comparisons have no table for.
 
@@ -127,9 +125,6 @@ def _refuse(
             "report: --format csv: the folders hold measurements and comparisons, which have different columns; name "
             "folders of one kind"
         )
-    if not found.stored and (html or parquet):
-        option = "--html" if html else "--parquet"
-        raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")
     if not found.stored and (against or published):
         option = "--against" if against else "--published"
         raise UsageError(f"report: {option} is for results of measurements, the folders hold comparisons alone")

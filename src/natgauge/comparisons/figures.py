@@ -4,20 +4,13 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from natgauge.comparisons.asked import Goal
 from natgauge.paired.ratios import PairedRatios, Place
 from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
 from natgauge.statistics.interval import Estimate
-from natgauge.words import Quantity
-
-_FRAMES_OF: Final[dict[Quantity, str]] = {
-    "new": "new connection",
-    "up": "frame up",
-    "down": "frame down",
-    "both": "frame, both ways",
-}
+from natgauge.words import FRAME_OF, Quantity
 
 
 def estimates_of(ratios: PairedRatios, goal: Goal, alpha: float) -> list[RatioEstimate]:
@@ -101,7 +94,7 @@ def _open(subject: Subject, found: Estimate) -> tuple[CostVerdict, str]:
     else:
         known = "nothing is known of the ratio of costs"
     why = "; ".join(limit.text for limit in subject.limits)
-    return "undecided", f"{_FRAMES_OF[subject.quantity]}: {subject.gateway}: {known}: {why}"
+    return "undecided", f"{FRAME_OF[subject.quantity]}: {subject.gateway}: {known}: {why}"
 
 
 def judge(
@@ -117,7 +110,7 @@ def judge(
             beyond that.
         goal: how narrow "no difference" must be.
     """
-    what = _FRAMES_OF[quantity]
+    what = FRAME_OF[quantity]
     if found is None:
         return "undecided", f"{what}: {label}: too few rounds or blocks"
     margin = margin_of(bias)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results folders as data frames, for notebooks, and as Parquet files: trials, measurements, series.
+"""Results folders as data frames, for notebooks, and as Parquet files: trials, measurements, series, estimates.
 
 Needs polars, which `pip install 'natgauge[frames]'` brings along.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.reports.extras import need
-from natgauge.reports.stored import Found, Stored, each_trial, find
+from natgauge.reports.stored import Found, Stored, StoredComparison, each_trial, find
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,6 +70,31 @@ SERIES_COLUMNS: Final[Mapping[str, type]] = {
     "number": float,
     "text": str,
 }
+#: Of comparisons; costs in ns a frame, times in s.
+ESTIMATE_COLUMNS: Final[Mapping[str, type]] = {
+    "folder": str,
+    "by": str,
+    "baseline": str,
+    "gateway": str,
+    "role": str,
+    "dut": str,
+    "quantity": str,
+    "ratio": float,
+    "low": float,
+    "high": float,
+    "half_width": float,
+    "level": float,
+    "verdict": str,
+    "above": bool,
+    "nanoseconds": float,
+    "ratio_to_forwarding": float,
+    "blocks": int,
+    "rate": float,
+    "rounds": int,
+    "seconds": float,
+    "notes": str,
+    "parameters": str,
+}
 
 #: Columns that hold what they have as JSON.
 _WHOLE: Final = frozenset({"request", "result"})
@@ -84,11 +109,14 @@ class Frames:
         trials: one row per trial as it ended, also the INVALID ones; `request` and `result` are the whole JSON.
         measurements: one row per repetition; `figures` and `parameters` are JSON.
         series: one row per value of a series (loss at each load ...), a number or a text.
+        estimates: one row per ratio of a comparison, also those of the A/A control; `notes` and `parameters` (of the
+            gateway) are JSON.
     """
 
     trials: pl.DataFrame
     measurements: pl.DataFrame
     series: pl.DataFrame
+    estimates: pl.DataFrame
 
 
 def load(*folders: str | Path) -> Frames:
@@ -113,6 +141,7 @@ def frames_of(found: Found) -> Frames:
         trials=_frame(polars, TRIAL_COLUMNS, [row for one in found.stored for row in _trials(one)]),
         measurements=_frame(polars, MEASUREMENT_COLUMNS, [row for one in found.stored for row in _measurements(one)]),
         series=_frame(polars, SERIES_COLUMNS, [row for one in found.stored for row in _series(one)]),
+        estimates=_frame(polars, ESTIMATE_COLUMNS, [row for one in found.comparisons for row in _estimates(one)]),
     )
 
 
@@ -204,6 +233,28 @@ def _series(one: Stored) -> Iterator[_Row]:
             for name, value in row.items():
                 kind = "text" if isinstance(value, str) else "number"
                 yield {**_cell(one), "repetition": number, "row": at, "name": name, kind: value}
+
+
+def _estimates(one: StoredComparison) -> Iterator[_Row]:
+    record = one.record
+    common = {
+        "folder": str(one.folder),
+        "by": record.by,
+        "baseline": record.baseline.label,
+        "rounds": record.rounds,
+        "seconds": record.seconds,
+        "notes": _text([asdict(note) for note in record.notes]),
+    }
+    for estimate in (*record.estimates, *record.control):
+        gateway = record.gateway(estimate.gateway)
+        yield {
+            **common,
+            **estimate.model_dump(exclude={"text", "limits"}),
+            "role": gateway.role,
+            "dut": gateway.parameters.get("dut"),
+            "rate": gateway.rates.get(estimate.quantity),
+            "parameters": _text(gateway.parameters.model_dump(mode="json")),
+        }
 
 
 def _text(value: object) -> str | None:

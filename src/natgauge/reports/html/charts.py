@@ -7,6 +7,7 @@ and narrow, because text in a drawing that is made smaller becomes too small to 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Axis:
         ticks: values that are named; empty = chosen.
         lowest: where a log axis begins; None = at the lowest value.
         form: of its labels; SI prefixes where nothing else is said.
+        domain: first and last value that is drawn; None = chosen.
     """
 
     title: str
@@ -47,6 +49,7 @@ class Axis:
     ticks: tuple[float, ...] = ()
     lowest: float | None = None
     form: str = "~s"
+    domain: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +203,47 @@ def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: Axi
     return _rows_spec(layers, rows, width)
 
 
+def forest(rows: Sequence[Row], upright: Sequence[Line], axis: Axis, width: int) -> Row:
+    """A forest plot: a row for each ratio, its confidence interval as a stroke, its median as a point.
+
+    Args:
+        rows: `label`, `lower`, `upper`, `control` and `tip`; `value` where the ratio is known; `open_low` and
+            `open_high` where that end of the interval is not known and the stroke ends at the edge.
+        upright: values that ratios are compared with, such as 1.
+        axis: of the ratios, with its domain.
+        width: of the whole drawing.
+    """
+    y = _labelled(rows, width)
+    x = {"field": "value", "type": "quantitative", **_scale(axis, width)}
+    between = {"field": "lower", "type": "quantitative", **_scale(axis, width)}
+    upper = {"field": "upper", "type": "quantitative", **_scale(axis, width)}
+    mark = {"field": "x", "type": "quantitative", **_scale(axis, width)}
+    layers = [part for line in upright for part in _uprights([line], mark, _beside(line, axis))]
+    for control, colour in ((False, "var(--s1)"), (True, "var(--muted)")):
+        some = [row for row in rows if bool(row["control"]) is control]
+        known = [row for row in some if "value" in row]
+        stroke = {"type": "rule", "strokeWidth": 3, "color": colour}
+        layers += [
+            _layer(some, stroke, x=between, x2={"field": "upper"}, y=y),
+            _layer(known, {**_point(colour), "opacity": 1}, x=x, y=y),
+            _layer([row for row in some if row["open_low"]], _arrow("←", "left", colour), x=between, y=y),
+            _layer([row for row in some if row["open_high"]], _arrow("→", "right", colour), x=upper, y=y),
+        ]
+    return _rows_spec(layers, rows, width)
+
+
+def _beside(line: Line, axis: Axis) -> Row:
+    """Where the label of an upright line has room: towards the middle of the drawing."""
+    first, last = axis.domain or (line.value, line.value)
+    right = line.value > math.sqrt(first * last)
+    return {"align": "right" if right else "left", "dx": -4 if right else 4, "y": "height", "dy": -8}
+
+
+def _arrow(sign: str, align: str, colour: str) -> Row:
+    """An end of an interval that goes on beyond the edge."""
+    return {"type": "text", "text": sign, "fontSize": 16, "color": colour, "align": align, "dy": -8}
+
+
 def _labelled(rows: Sequence[Row], width: int) -> Row:
     """The axis that names each row; "|" begins a second line."""
     labels = list(dict.fromkeys(row["label"] for row in rows))
@@ -283,7 +327,9 @@ def _last(rows: Sequence[Row]) -> list[Row]:
 def _uprights(upright: Sequence[Line], x: Row, place: Row) -> list[Row]:
     if not upright:
         return []
-    values = [{"x": line.value, "label": line.label, "tip": f"{line.label}: {line.value:,.4g}"} for line in upright]
+    values = [
+        {"x": line.value, "label": line.label, "tip": f"{line.label or 'line'}: {line.value:,.4g}"} for line in upright
+    ]
     text = {"type": "text", "fontSize": 12, "color": "var(--limit)", **place}
     rule = {"type": "rule", "strokeDash": [5, 4], "color": "var(--limit)", "strokeWidth": 2}
     return [
@@ -305,7 +351,9 @@ def _legend(names: Sequence[str], width: int) -> Row | None:
 def _scale(axis: Axis, width: int = WIDE) -> dict[str, Any]:
     """How values are placed; on a narrow drawing the unit stands below the title."""
     scale: dict[str, Any] = {"type": "log", "nice": False} if axis.log else {"zero": True}
-    if axis.log and axis.ticks:
+    if axis.domain is not None:
+        scale = {"type": "log" if axis.log else "linear", "domain": list(axis.domain), "nice": False}
+    elif axis.log and axis.ticks:
         # Room for the points of the first and the last value.
         scale |= {"domainMin": axis.ticks[0] / _BESIDE, "domainMax": axis.ticks[-1] * _BESIDE}
     elif axis.log and axis.lowest is not None:

@@ -16,17 +16,18 @@ from typing import Any, Final
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import GROUPS, describe, shown
+from natgauge.records.parameters import GROUPS, Parameters, describe, shown
 from natgauge.records.store import TRIALS
-from natgauge.reports import text
+from natgauge.reports import comparison, text
 from natgauge.reports.extras import need
 from natgauge.reports.html import again, charts, evidence, glance
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figure import Figure
 from natgauge.reports.html.figures import figures
+from natgauge.reports.html.forest import forests
 from natgauge.reports.rows import number, unit_of
 from natgauge.reports.shown import Line, below, lines_of
-from natgauge.reports.stored import Found, Stored
+from natgauge.reports.stored import Found, Stored, StoredComparison
 
 #: Columns of a table beside each other; more would leave paper and phone.
 _COLUMNS: Final = 6
@@ -75,24 +76,26 @@ def page(found: Found) -> str:
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
     results = found.results
-    most = evidence.listed_of_each(len(results))
+    most = evidence.listed_of_each(len(results) or 1)
     trials = [evidence.trials_of(one, most) for one in found.stored]
+    shown_figures = [*figures(results, [each.timed for each in trials]), *forests(found.records)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(_resource("page.html.j2"))
     made: str = template.render(
-        title=_title(results),
-        version=_versions(results),
+        title=_title(found),
+        version=_versions(found),
         style=_resource("page.css"),
         script=_resource("page.js"),
         glances=glance.glances(results),
         verdicts=[_verdict(number, one) for number, one in enumerate(found.stored, start=1)],
-        figures=[_figure(at, one) for at, one in enumerate(figures(results, [each.timed for each in trials]), start=1)],
-        tables=_parts(_numbered(lines_of(results))),
-        below=below(results),
+        comparisons=[_comparison(at, one) for at, one in enumerate(found.comparisons, start=1)],
+        figures=[_figure(at, one) for at, one in enumerate(shown_figures, start=1)],
+        tables=_parts(_numbered(lines_of(results))) if results else (),
+        below=below(results) if results else (),
         series=[series for at, one in enumerate(results, start=1) for series in _series(at, one)],
-        parameters=_parts(_parameters(results)),
+        parameters=_parts(_parameters([(one.dut, one.parameters) for one in results])),
         trials=[_trials(number, *pair) for number, pair in enumerate(zip(found.stored, trials, strict=True), start=1)],
         unended=[str(folder) for folder in found.unended],
         environments=evidence.environments_of(found.stored),
@@ -106,7 +109,12 @@ def _resource(name: str) -> str:
     return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
 
 
-def _title(results: Sequence[Result]) -> str:
+def _title(found: Found) -> str:
+    results = found.results
+    if not results:
+        labels = [gateway.label for gateway in found.records[0].gateways[:-1]]
+        more = f", and {len(found.records) - 1} more" if len(found.records) > 1 else ""
+        return f"Costs of {', '.join(labels)} compared{more}"
     duts = list(dict.fromkeys(one.dut for one in results))
     metrics = list(dict.fromkeys(one.metric for one in results))
     more = f" and {len(duts) - 3} more" if len(duts) > 3 else ""
@@ -114,9 +122,26 @@ def _title(results: Sequence[Result]) -> str:
     return f"{', '.join(duts[:3])}{more}: {what}"
 
 
-def _versions(results: Sequence[Result]) -> str:
+def _versions(found: Found) -> str:
     """Of natgauge, as it measured: this one may be another."""
-    return " and ".join(dict.fromkeys(str(one.parameter("natgauge") or "of unknown version") for one in results))
+    every = [*(one.parameters for one in found.results), *(one.baseline.parameters for one in found.records)]
+    return " and ".join(dict.fromkeys(str(one.get("natgauge") or "of unknown version") for one in every))
+
+
+def _comparison(at: int, one: StoredComparison) -> dict[str, Any]:
+    record, shown_as = one.record, comparison.sheet(one.record)
+    head, *rows = [(line.heading, *line.cells) for line in shown_as.lines]
+    return {
+        "at": at,
+        "title": f"{', '.join(each.label for each in record.compared)} compared with {record.baseline.label}",
+        "sentences": [f"{each.text}." for each in record.estimates],
+        "answer": "" if record.fail_above is None else f"{comparison.answer(record)}.",
+        "head": head,
+        "rows": rows,
+        "below": shown_as.below,
+        "parameters": _parts(_parameters([(each.label, each.parameters) for each in record.gateways])),
+        "folder": str(one.folder),
+    }
 
 
 def _verdict(column: int, one: Stored) -> dict[str, Any]:
@@ -151,9 +176,11 @@ def _numbered(lines: Sequence[Line]) -> list[Line]:
 
 
 def _parts(lines: Sequence[Line]) -> list[_Part]:
-    """Tables of a few columns each; rows that say nothing for these are left out."""
-    parts = []
+    """Tables of a few columns each, none where there are no columns; rows that say nothing for these are left out."""
+    parts: list[_Part] = []
     number_of = len(lines[0].cells)
+    if not number_of:
+        return parts
     # Equally many in each, as far as that goes.
     width = math.ceil(number_of / math.ceil(number_of / _COLUMNS))
     for first in range(0, number_of, width):
@@ -164,13 +191,13 @@ def _parts(lines: Sequence[Line]) -> list[_Part]:
     return parts
 
 
-def _parameters(results: Sequence[Result]) -> list[Line]:
-    """Every parameter, group by group."""
-    lines = [Line("column", tuple(f"{at}. {one.dut}" for at, one in enumerate(results, start=1)))]
+def _parameters(columns: Sequence[tuple[str, Parameters]]) -> list[Line]:
+    """Every parameter, group by group, with a column for each device."""
+    lines = [Line("column", tuple(f"{at}. {name}" for at, (name, _) in enumerate(columns, start=1)))]
     for group in GROUPS:
-        names = dict.fromkeys(name for one in results for name in getattr(one.parameters, group))
+        values = [getattr(parameters, group) for _, parameters in columns]
+        names = dict.fromkeys(name for each in values for name in each)
         for name in names:
-            values = [getattr(one.parameters, group) for one in results]
             cells = tuple(shown(each[name]) if name in each else "-" for each in values)
             lines.append(Line(f"{group}: {describe(name).heading}", cells))
     return lines

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forest plots of comparisons: each ratio of costs with its confidence interval, around 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.reports.comparison import interval, number
+from natgauge.reports.html import charts
+from natgauge.reports.html.charts import Axis, Line
+from natgauge.reports.html.figure import Figure
+from natgauge.words import FRAME_OF
+
+#: Room beyond the farthest ends, as a share of what is drawn, and the least width of what is drawn, as a ratio.
+_BEYOND: Final = 0.08
+_LEAST_SPAN: Final = 1.02
+_HEAD: Final = ("gateway", "of", "ratio", "interval", "verdict")
+
+
+def forests(records: Sequence[ComparisonRecord]) -> Iterator[Figure]:
+    """Yield the figures of comparisons: one for each, more where one has too many ratios for one."""
+    for number_of, found in enumerate(records, start=1):
+        every = _in_order(found)
+        parts = math.ceil(len(every) / charts.MOST_ROWS)
+        for at in range(parts):
+            yield _forest(number_of, found, every[at * len(every) // parts : (at + 1) * len(every) // parts])
+
+
+def _in_order(found: ComparisonRecord) -> list[RatioEstimate]:
+    """All estimates, quantity by quantity, in each the A/A control last."""
+    every = (*found.estimates, *found.control)
+    quantities = dict.fromkeys(one.quantity for one in every)
+    return [one for quantity in quantities for one in every if one.quantity == quantity]
+
+
+def _forest(at: int, found: ComparisonRecord, estimates: Sequence[RatioEstimate]) -> Figure:
+    upright = [Line(1.0, "")]
+    if found.fail_above is not None:
+        upright.append(Line(1 + found.fail_above, f"--fail-above {100 * found.fail_above:g}%"))
+    domain = _domain(estimates, [line.value for line in upright])
+    control = {one.label for one in found.gateways if one.role == "control"}
+    rows = [_row(one, domain, control=one.gateway in control) for one in estimates if one.low or one.high is not None]
+    data = tuple(
+        (one.gateway, FRAME_OF[one.quantity], number(one.ratio, 4), interval(one), one.verdict) for one in estimates
+    )
+    level = estimates[0].level
+    axis = Axis("cost / cost of the baseline (logarithmic)", log=True, form=".4~g", domain=domain)
+    return Figure(
+        title=f"Comparison {at}: costs compared with {found.baseline.label}",
+        alternative=" ".join(f"{one.text}." for one in estimates),
+        caption=(
+            f"The point is the median ratio of costs, the stroke its confidence interval ({level:.0%}). The dashed "
+            "line at 1 is the baseline: left of it a gateway costs less, right of it a gateway costs more. Grey is the "
+            "A/A control: the baseline compared with itself. An arrow marks an end of an interval that is not known."
+        ),
+        head=_HEAD,
+        data=data,
+        draw=partial(charts.forest, rows, upright, axis),
+    )
+
+
+def _row(one: RatioEstimate, domain: tuple[float, float], *, control: bool) -> dict[str, Any]:
+    known = {} if one.ratio is None else {"value": one.ratio}
+    return {
+        "label": f"{one.gateway}|{FRAME_OF[one.quantity]}",
+        **known,
+        "lower": one.low or domain[0],
+        "upper": domain[1] if one.high is None else one.high,
+        "open_low": not one.low,
+        "open_high": one.high is None,
+        "control": control,
+        "tip": f"{one.gateway}, {FRAME_OF[one.quantity]}: {number(one.ratio, 4)} ({interval(one)}), {one.verdict}",
+    }
+
+
+def _domain(estimates: Sequence[RatioEstimate], marks: Sequence[float]) -> tuple[float, float]:
+    """The first and the last ratio that is drawn; 1 lies between them."""
+    ends = [end for one in estimates for end in (one.low, one.high) if end]
+    first, last = min(*ends, *marks, 1.0), max(*ends, *marks, 1.0)
+    room = max((last / first) ** _BEYOND, math.sqrt(_LEAST_SPAN))
+    return first / room, last * room
