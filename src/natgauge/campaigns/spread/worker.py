@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypedDict
 
 from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
@@ -28,7 +28,7 @@ from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread.resources import Offer, Resources, likeness, machine_digest, needs
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.duts.recipe import digest
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event
@@ -99,40 +99,25 @@ def _plugin(worker: DaskWorker) -> NatgaugeWorker:
     return found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerView:
-    """A plan as one worker sees it.
+class PlanView(NamedTuple):
+    """A plan as one worker sees it: facts of its machine, each cell or its faults, and the needs of each cell."""
 
-    Attributes:
-        name: of the worker.
-        facts: of its machine.
-        tried: each cell, or the reasons why this worker cannot measure it.
-        needs: resources of each cell, by the cell's name.
-        wrong: reason why this worker cannot measure anything; empty = it can.
-    """
-
-    name: str
     facts: Mapping[str, Any]
-    tried: Sequence[PlannedOrFaults] = ()
+    tried: Sequence[PlannedOrFaults]
     needs: Mapping[str, Resources]
-    wrong: str = ""
 
 
-def view_plan(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> WorkerView:
+def view_plan(plan: Plan, where: str, *, host_name: bool, dask_worker: DaskWorker) -> PlanView:
     """Plan every cell on the cores of this worker; nothing is touched.
 
     Raises:
+        HostError: this host cannot measure.
         PlanError: there are too many cells.
     """
-    plugin = _plugin(dask_worker)
-    facts = machine.facts(host_name=host_name)
-    try:
-        plugin.check()
-    except HostError as error:
-        return WorkerView(name=plugin.offer.name, facts=facts, needs={}, wrong=str(error))
+    _plugin(dask_worker).check()
     tried = tuple(each(plan, where))
     found = {name: needs(plan, cell) for name, cell in tried if isinstance(cell, PlannedCell)}
-    return WorkerView(name=plugin.offer.name, facts=facts, tried=tried, needs=found)
+    return PlanView(machine.facts(host_name=host_name), tried, found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,6 +158,11 @@ def run_cell(task: CellTask) -> list[str]:
     run.send("begin", "")
     plugin, offer = run.plugin, run.plugin.offer
     plugin.check()
+    ((_, point),) = each(task.plan, only=task.cell)
+    if not isinstance(point, PlannedCell):
+        raise UsageError(point[0])
+    if digest(point.recipe) != task.recipe:
+        raise UsageError(f"the recipe {point.device} is another one than where the campaign was begun; copy that one")
     facts = machine.facts(host_name=task.host_name)
     state, lines = CampaignState(measurements=task.measurements), list[str]()
 
@@ -187,13 +177,13 @@ def run_cell(task: CellTask) -> list[str]:
             lines.append(line)
 
     CellRun(
-        point=_planned(task),
+        point=point,
         round_number=task.round_number,
         state=state,
         append_line=append,
         make_bench=plugin.bench,
         facts=facts,
-        watch=_ProgressWatch(run),
+        watch=run,
         worker={
             "name": offer.name,
             "cores": list(offer.cores),
@@ -204,22 +194,8 @@ def run_cell(task: CellTask) -> list[str]:
     return lines
 
 
-def _planned(task: CellTask) -> PlannedCell:
-    """Plan the cell on the cores of this worker.
-
-    Raises:
-        UsageError: the cell cannot be measured here, or the recipe differs here.
-    """
-    ((_, found),) = each(task.plan, only=task.cell)
-    if not isinstance(found, PlannedCell):
-        raise UsageError(found[0])
-    if digest(found.recipe) != task.recipe:
-        raise UsageError(f"the recipe {found.device} is another one than where the campaign was begun; copy that one")
-    return found
-
-
-class _Run:
-    """The Dask task that the present thread runs."""
+class _Run(Silent):
+    """The Dask task that the present thread runs, and its `Watch`: progress inside of a trial is not sent."""
 
     def __init__(self, worker: DaskWorker) -> None:
         self.plugin = _plugin(worker)
@@ -231,6 +207,15 @@ class _Run:
         message = RunProgress(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
         self._worker.log_event(TOPIC, message)
 
+    def stage(self, text: str) -> None:
+        """Send the text."""
+        self.send("stage", text)
+
+    def event(self, event: Event) -> None:
+        """Send an ended trial, without its delays: these may be 100,000 numbers, and nobody shows them."""
+        if event.outcome is not None:
+            self.send("event", plain(replace(event, outcome=replace(event.outcome, delays={}))))
+
     def check_wanted(self) -> None:
         """End a run whose result would be dropped, so that its lab is undone.
 
@@ -238,25 +223,8 @@ class _Run:
         the worker when the worker or its scheduler is to end.
 
         Raises:
-            Reschedule: the task is cancelled, or the worker is closing; where Dask still wants the task, another worker
-                runs it.
+            Reschedule: the task is cancelled, or the worker is closing. Another worker runs it if it is still wanted.
         """
         task = self._worker.state.tasks.get(self._key)
         if self._worker.status != Status.running or task is None or task.state != "executing":
             raise Reschedule
-
-
-class _ProgressWatch(Silent):
-    """A `Watch` that sends stages and ended trials to the coordinator; progress inside of a trial stays here."""
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-
-    def stage(self, text: str) -> None:
-        """Send the text."""
-        self._run.send("stage", text)
-
-    def event(self, event: Event) -> None:
-        """Send an ended trial, without its delays: these may be 100,000 numbers, and nobody shows them."""
-        if event.outcome is not None:
-            self._run.send("event", plain(replace(event, outcome=replace(event.outcome, delays={}))))

@@ -17,7 +17,7 @@ from natgauge.campaigns.cells import PlannedCell, each, whole
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread import resources
 from natgauge.campaigns.spread.resources import Resources
-from natgauge.campaigns.spread.worker import WorkerView, view_plan
+from natgauge.campaigns.spread.worker import PlanView, view_plan
 from natgauge.errors import HostError, NatgaugeError, in_a_line
 from natgauge.version import VERSION
 
@@ -175,8 +175,6 @@ class Workers:
         list(each(plan, where, only=""))
         views = self._views(plan, where)
         for view in views:
-            if view.wrong:
-                raise HostError(f"workers: {view.name} at {self.text} cannot measure: {view.wrong}")
             if all(resources.likeness(view.facts, 0) != resources.likeness(other, 0) for other in self.machines):
                 self.machines.append(view.facts)
         self.needs = {name: needs for view in reversed(views) for name, needs in view.needs.items()}
@@ -189,18 +187,18 @@ class Workers:
             self.refuse_lacking(cell, self.needs[cell.name], offered)
         return cells
 
-    def _views(self, plan: Plan, where: str) -> list[WorkerView]:
+    def _views(self, plan: Plan, where: str) -> list[PlanView]:
         """The plan as each worker sees it; a worker that dies meanwhile is left out."""
-        workers = list(self._every())
+        workers = self._every()
         run: Any = self.client.run
-        said: dict[str, WorkerView | Exception] = self._ask(
-            lambda: run(view_plan, plan, where, host_name=self.host_name, workers=workers, on_error="return"),
-            _VIEW_SECONDS,
-        )
-        for one in said.values():
+        options = {"host_name": self.host_name, "workers": list(workers), "on_error": "return"}
+        said = self._ask(lambda: run(view_plan, plan, where, **options), _VIEW_SECONDS)
+        for address, one in said.items():
+            if isinstance(one, HostError):
+                raise HostError(f"workers: {workers[address]['name']} at {self.text} cannot measure: {one}")
             if isinstance(one, Exception) and not isinstance(one, OSError):
                 raise one
-        if views := [one for one in said.values() if isinstance(one, WorkerView)]:
+        if views := [one for one in said.values() if isinstance(one, PlanView)]:
             return views
         raise HostError(f"workers: all at {self.text} died while they looked at the plan; start them, and try again")
 
