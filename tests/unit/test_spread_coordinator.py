@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The coordinator of workers, with a Dask whose tasks run in this process or end in every way that Dask's may."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from distributed import KilledWorker, Reschedule, Status
+from tests.unit.campaigning import PLAN, Benches, campaign, quick_disk, results
+from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
+
+from natgauge.bench.watch import Watch
+from natgauge.campaigns.journal import entries, line_of
+from natgauge.campaigns.spread import cluster, worker
+from natgauge.campaigns.spread.coordinator import Coordinator
+from natgauge.campaigns.spread.resources import Offer
+from natgauge.campaigns.spread.worker import NatgaugeWorker
+from natgauge.campaigns.spread.workers import Workers
+from natgauge.campaigns.status import status
+from natgauge.errors import BrokenError, HostError
+from natgauge.host import machine
+from natgauge.inputs.question import Cell
+
+__all__ = ["alone", "own_run", "quick_disk"]
+
+#: Dask's default: a task that lost its worker four times is given up.
+TRIES = 4
+
+
+class Future:
+    """The future of a task that the worker runs when nothing else is to do.
+
+    Attributes:
+        cell: that the task runs.
+        priority: of the task.
+        released: whether the coordinator no longer wants it.
+    """
+
+    def __init__(self, cell: str, priority: int, run: Callable[[], Any], errors: Sequence[BaseException]) -> None:
+        self.cell = cell
+        self.priority = priority
+        self.released = False
+        self._run = run
+        self._errors = list(errors)
+        self._callbacks: list[Callable[[Any], None]] = []
+        self._lines: Any = None
+
+    def end(self) -> None:
+        """Run the task, unless it fails, and tell that it has ended."""
+        if self._lines is None:
+            self._lines = self._run()
+        while self._callbacks:
+            self._callbacks.pop()(self)
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Call back when the task has ended."""
+        self._callbacks.append(callback)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether the coordinator waits for its end."""
+        return bool(self._callbacks) and not self.released
+
+    def result(self, timeout: float) -> Any:
+        """Raise the next error, or return the result."""
+        assert timeout > 0
+        if self._errors:
+            raise self._errors.pop(0)
+        return self._lines
+
+    def release(self) -> None:
+        """Drop it."""
+        self.released = True
+
+
+class Dask:
+    """A client, its scheduler and its only worker.
+
+    Attributes:
+        errors: of the futures, in the order in which tasks are submitted; a future without an error ends well.
+        begins: whether a worker begins a task that fails.
+        futures: in order.
+        task_state: of each task, as the worker has it.
+    """
+
+    def __init__(self, make_bench: Callable[[Cell, Watch], Any]) -> None:
+        self.errors: list[Sequence[BaseException]] = []
+        self.begins = True
+        self.futures: list[Future] = []
+        self.task_state = "executing"
+        self.offer = Offer(name="w0", cores=(0,), labs=("default",), machine_wide=True)
+        self.scheduler = self
+        self.plugins = {"natgauge": NatgaugeWorker(self.offer, make_bench)}
+        self.status = Status.running
+        self.key = ""
+        self.messages: list[Any] = []
+
+    # The client
+
+    def sync(self, request: Callable[[], Coroutine[Any, Any, Any]], *, callback_timeout: float) -> Any:
+        """Run a coroutine."""
+        return asyncio.run(asyncio.wait_for(request(), callback_timeout))
+
+    async def identity(self, *, n_workers: int) -> Any:
+        """Tell the workers."""
+        assert n_workers == -1
+        return {"workers": {"tcp://w": {"name": "w0", "resources": self.offer.resources(machine.facts())}}}
+
+    async def get_versions(self) -> Any:
+        """Tell the versions."""
+        here = {"packages": {"dask": "1", "distributed": "1", "python": "3.11"}}
+        return {"client": here, "scheduler": here, "workers": {"tcp://w": here}}
+
+    async def run(self, function: Callable[..., Any], *given: Any, host_name: bool, **_: Any) -> Any:
+        """Run a function on the worker."""
+        return {"tcp://w": function(*given, host_name=host_name, dask_worker=self)}
+
+    def subscribe_topic(self, topic: str, handler: Callable[[Any], None]) -> None:
+        """Hand on messages, after one of another campaign."""
+        assert topic == worker.TOPIC
+        self._handler = handler
+        handler((0.0, {"run": "another", "name": "w9", "kind": "trial", "content": "{}", "worker": "tcp://w9"}))
+
+    def submit(self, function: Callable[..., Any], task: Any, *, key: str, priority: int, **_: Any) -> Future:
+        """Take a task; one that fails is begun at most."""
+        sent, errors = pickle.dumps(task), self.errors.pop(0) if self.errors else ()
+        fails = bool(errors) and not isinstance(errors[0], TimeoutError)
+
+        def run() -> Any:
+            self.key = key
+            if not fails:
+                return function(pickle.loads(sent))  # noqa: S301 - as Dask does
+            if self.begins:
+                worker._Run(self).send("begin", "")  # type: ignore[arg-type]
+            return []
+
+        self.futures.append(Future(task.cell, priority, run, errors))
+        return self.futures[-1]
+
+    def put(self, message: Any) -> None:
+        """Keep a message for the coordinator, whose inbox this is, too."""
+        self.messages.append(message)
+
+    def get(self, timeout: float) -> Any:
+        """The next message; where there is none, the worker runs a task."""
+        assert timeout > 0
+        if not self.messages:
+            max((one for one in self.futures if one.awaited), key=lambda one: one.priority).end()
+        return self.messages.pop(0)
+
+    # The worker
+
+    def get_current_task(self) -> str:
+        """The task that runs."""
+        return self.key
+
+    def log_event(self, _topic: str, message: Any) -> None:
+        """Send a message, with the worker's address as Dask does."""
+        self._handler((0.0, {**message, "worker": "tcp://w"}))
+
+    @property
+    def state(self) -> Any:
+        """Tasks of the worker."""
+        return SimpleNamespace(tasks={self.key: SimpleNamespace(state=self.task_state)})
+
+
+@pytest.fixture
+def dask(monkeypatch: pytest.MonkeyPatch) -> Dask:
+    """A Dask in place of `--on`."""
+    found = Dask(Benches())
+    client: Any = found
+
+    @contextmanager
+    def coordinator(*_: Any, **__: Any) -> Iterator[Coordinator]:
+        made = Coordinator(Workers(client, "dask://a", host_name=False))
+        made._most_starts = TRIES
+        made._inbox = client
+        yield made
+
+    monkeypatch.setattr(cluster, "coordinator", coordinator)
+    monkeypatch.setattr(worker, "get_worker", lambda: found)
+    return found
+
+
+def killed() -> KilledWorker:
+    last: Any = SimpleNamespace(name="w0")
+    return KilledWorker("task", last, TRIES - 1)
+
+
+def events(folder: Path) -> list[str]:
+    return [one["event"] for one in entries(folder / "out")]
+
+
+def same(folder: Path, reference: Path) -> bool:
+    """Whether results are the same, but for the notes, which speak of the worker's lab."""
+    return {name: one[:3] for name, one in results(folder).items()} == {
+        name: one[:3] for name, one in results(reference).items()
+    }
+
+
+def test_what_workers_measure_is_what_one_machine_measures(dask: Dask, alone: Path, tmp_path: Path) -> None:
+    spread_out(tmp_path)
+    assert same(tmp_path, alone)
+    counted_once(tmp_path)
+    assert len(dask.futures) == events(tmp_path).count("visit") == 4
+
+
+@pytest.mark.usefixtures("dask")
+def test_a_line_has_the_time_at_which_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "line_of", lambda event, fields: line_of(event, {**fields, "at": 1000.0}))
+    spread_out(tmp_path)
+    assert {one["at"] for one in entries(tmp_path / "out") if one["event"] == "repetition"} == {1000.0}
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_lost_worker_costs_one_cell_run(*, begins: bool, dask: Dask, alone: Path, tmp_path: Path) -> None:
+    dask.begins = begins
+    dask.errors = [(), (killed(),), (), (killed(),)]
+    spread_out(tmp_path)
+    assert same(tmp_path, alone)
+    counted_once(tmp_path)
+    assert len(dask.futures) == 6
+    assert events(tmp_path).count("repetition") == 8
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_cell_that_loses_its_worker_again_and_again_is_broken(*, begins: bool, dask: Dask, tmp_path: Path) -> None:
+    """Each error stands for one try here, because no message of the other tries comes."""
+    dask.begins = begins
+    dask.errors = [(), *[(killed(),)] * TRIES]
+    spread_out(tmp_path, plan=SMALL.replace("repetitions = 2", "repetitions = 1"))
+    broken = {one.broken for one in status(tmp_path / "out").measurements} - {""}
+    assert broken == {f"the worker died in {TRIES} tries, the last one was w0"}
+    assert events(tmp_path).count("repetition-ended") == 2
+
+
+def test_a_result_that_is_lost_with_its_worker_is_awaited_again(dask: Dask, alone: Path, tmp_path: Path) -> None:
+    dask.errors = [(TimeoutError(), TimeoutError())]
+    spread_out(tmp_path)
+    assert same(tmp_path, alone)
+    assert len(dask.futures) == 4
+
+
+def test_a_lost_connection_ends_the_session_and_the_next_one_goes_on(dask: Dask, alone: Path, tmp_path: Path) -> None:
+    dask.errors = [(), (CancelledError(),)]
+    with pytest.raises(HostError, match=r"scheduler at dask://a is gone \(CancelledError\); .* --resume"):
+        spread_out(tmp_path)
+    before = events(tmp_path).count("repetition-ended")
+    assert before > 0
+    campaign(tmp_path, Benches(), plan=SMALL)
+    assert same(tmp_path, alone)
+    counted_once(tmp_path)
+
+
+def test_a_worker_that_cannot_measure_ends_the_session(dask: Dask, tmp_path: Path) -> None:
+    dask.errors = [(HostError("no memory"),)]
+    with pytest.raises(HostError, match=r"^worker w0: no memory$"):
+        spread_out(tmp_path)
+    assert all(future.released for future in dask.futures[1:])
+
+
+def test_a_device_that_breaks_in_one_cell_is_not_tried_in_others(
+    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Benches(breaks={"linux-ipv4": BrokenError("linux-ipv4: does not come up")})
+    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, broken)})
+    spread_out(tmp_path, plan=PLAN)
+    assert [device for device, _ in broken.cells].count("linux-ipv4") == 2
+    found = status(tmp_path / "out").measurements
+    assert {one.cell[:3] for one in found if one.broken} == {"lin"}
+    assert sum(one.left for one in found) == 0
+
+
+@pytest.mark.parametrize("why", ["cancelled", "closing"])
+def test_a_run_that_is_no_longer_wanted_ends_at_its_next_line(why: str, dask: Dask) -> None:
+    if why == "cancelled":
+        dask.task_state = "cancelled"
+    else:
+        dask.status = Status.closing
+    with pytest.raises(Reschedule):
+        worker._Run(dask).check_wanted()  # type: ignore[arg-type]
+    dask.task_state, dask.status = "executing", Status.running
+    worker._Run(dask).check_wanted()  # type: ignore[arg-type]
