@@ -151,12 +151,12 @@ def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
     monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(Path(__file__).parent / "kinds")])
     assert list(kinds.kinds()) == ["netns", "plain", "ssh", "vm", "wire"]
     asked = {**QUICK, "lab": "plain", "results": tmp_path}
-    answer = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, hops=30, **asked)
+    answer = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, hops=30, **asked)  # type: ignore[call-arg]
     assert answer.document["median"] > 0
     assert answer.document["parameters"]["place"]["placement"] == "external"
     assert answer.document["parameters"]["place"]["hops"] == 30
     assert answer.document["doubts"][0]["word"] != "functional"
-    emulated = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, emulated=True, **asked)
+    emulated = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, emulated=True, **asked)  # type: ignore[call-arg]
     assert emulated.document["parameters"]["place"]["emulated"] is True
     assert emulated.document["doubts"][0]["word"] == "functional"
     with pytest.raises(UsageError, match="ring: lab plain has no such option, lab netns has"):

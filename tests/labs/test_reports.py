@@ -14,7 +14,6 @@ from natgauge.analysis.comparing import comparable
 from natgauge.cli import run
 from natgauge.procedures.kit import delay_metrics
 from natgauge.reports import frames
-from natgauge.reports.html import again
 from natgauge.reports.html.page import page
 from natgauge.reports.stored import find
 
@@ -52,7 +51,7 @@ def test_a_real_result_is_drawn_and_framed_whole(results: Path) -> None:
 @pytest.mark.slow("measures twice, each time in two labs, and each delay with the tester's own")
 def test_the_command_on_the_page_measures_the_same_again(results: Path, tmp_path: Path) -> None:
     (first,) = find([results]).results
-    words = shlex.split(again.command(first))
+    words = shlex.split(str(first.parameter("command")))
     assert run([*words[1:], "--lab-name", "reports", "--results", str(tmp_path)]) == 0
     (second,) = find([tmp_path]).results
     assert comparable(first, second) == []

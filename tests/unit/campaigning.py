@@ -16,13 +16,14 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.planned import Planned
+from natgauge.bench.question import command
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
-from natgauge.inputs.question import Cell
+from natgauge.inputs.question import Cell, Question
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
@@ -115,8 +116,11 @@ class Simulated:
             raise self.benches.breaks[str(self.cell.dut)]
         if planned.procedure.metric == self.benches.refuses:
             raise UsageError("UDP time-out: too short for it")
+        question = Question(metric=planned.procedure.metric, cell=self.cell, settings=planned.chosen)
         parameters = Parameters.grouped(
-            settings=plain(planned.settings.parameters()), device={"dut": str(self.cell.dut)}
+            settings=plain(planned.settings.parameters()),
+            place={"command": command(question)},
+            device={"dut": str(self.cell.dut)},
         )
         return Prepared(Recorded(self, recorder), parameters, {"gateway": str(self.cell.dut)}, self.own_part)
 

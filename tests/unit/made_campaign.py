@@ -33,6 +33,7 @@ def rate(dut: str, middle: float, cores: int, connections: int, metric: str = "c
         unit="connections/s" if metric == "connection-rate" else "frames/s",
         doubts=DOUBT,
         parameters={
+            "command": f"natgauge measure connection-rate --dut {dut} --empty-command 'x > y'",
             "dut": dut, "kind": kind, "device_cores": cores, "sender_cores": 1, "placement": "isolated",
             "connections": connections, "directions": "both", "table_size": 2 * connections, "hash_size": connections,
             "seed": 7, "repeat": 5, "error": "1%", "most_seconds": 600.0, "source_ports": "1024-65535",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import DESCRIPTIONS, Parameters
+from natgauge.records.parameters import Parameters, descriptions
 
 PLACE = {"placement": "shared", "lab_kind": "netns", "ring": None, "sender_cores": 1, "natgauge": "1", "kernel": "6.18"}
 DEVICE = {"dut": "x", "kind": "nat44", "version": ["x 1"]}
@@ -17,7 +17,7 @@ TRAFFIC = {"connections": 1000, "frame_size": 64, "frame_side": "initiator", "or
 def grouped(parameters: Mapping[str, Any]) -> Parameters:
     """Parameters by name, put into their groups; those of `PLACE`, `DEVICE` and `TRAFFIC` where they are not given."""
     common: dict[str, Any] = {**TRAFFIC, **PLACE, **DEVICE}
-    assert set(common) <= set(DESCRIPTIONS)
+    assert set(common) <= set(descriptions())
     return Parameters.grouped(settings={**common, **parameters})
 
 

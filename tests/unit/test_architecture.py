@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "facts": {"measurer", "words"},
     "verdicts": {"facts", "measurer"},
     "procedures": {"errors", "inputs", "measurer", "notes", "paired", "statistics", "words"},
-    "records": {"errors", "files", "measurer", "notes", "procedures", "statistics", "words"},
+    "records": {"errors", "files", "inputs", "labs", "measurer", "notes", "procedures", "statistics", "words"},
     "analysis": {"procedures", "records", "statistics"},
     "published": {"analysis", "errors", "toml_text"},
     "trials": {"errors", "host", "words"},

@@ -20,7 +20,7 @@ from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import DESCRIPTIONS, Parameters, describe
+from natgauge.records.parameters import Parameters, describe, descriptions
 from natgauge.tester.highest import HighestRates
 
 CPU: Any = machine.facts()["cpu"]
@@ -79,7 +79,7 @@ def test_all_that_is_recorded_of_any_metric_is_described() -> None:
         own = {setting.name for setting in procedure.inputs()}
         run = procedure.settings(connections=1000, placement="isolated")
         for _, name, _ in record(replace(CONDITIONS, settings=run)).items():
-            assert name in own or name in DESCRIPTIONS
+            assert name in own or name in descriptions()
             assert describe(name).label
 
 

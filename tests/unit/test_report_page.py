@@ -5,21 +5,18 @@ from __future__ import annotations
 
 import html
 import re
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-import click
 import pytest
 from tests.unit.browser import CHROMIUM, Browser
 from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
-from natgauge.bench.question import ask
-from natgauge.cli import measure, run
+from natgauge.cli import run
 from natgauge.errors import HostError
 from natgauge.measurer import Ability, Delays, Direction, TrialPlan
 from natgauge.procedures import latency
@@ -27,7 +24,7 @@ from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.reports.html import again, charts
+from natgauge.reports.html import charts
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.page import page
@@ -238,19 +235,10 @@ def test_percentiles_of_delays_are_by_nearest_rank_and_spoiled_trials_left_out()
     assert list(timed_of(trial())) == []
 
 
-def test_the_command_is_one_that_natgauge_takes_and_asks_the_same(folder: Path) -> None:
-    for one in find([folder]).results[:1]:
-        words = shlex.split(again.command(one))
-        assert words[:3] == ["natgauge", "measure", one.metric]
-        metric = measure.command.get_command(click.Context(measure.command), words[2])
-        assert metric is not None
-        with metric.make_context(words[2], words[3:]) as context:
-            given = dict(context.params)
-        assert (given["connections"], given["seed"]) == (100_000, 7)
-        for name in ("results", "as_json", "host_name", "dut"):
-            given.pop(name)
-        question = ask("connection-rate", "nftables-nat44", given)
-        assert question.settings["repeat"] == 5
+def test_the_page_has_the_command_that_each_result_was_measured_with(folder: Path) -> None:
+    section = page(find([folder])).partition('<section id="again">')[2]
+    assert "<code>natgauge measure connection-rate --dut nat-a --empty-command &#39;x &gt; y&#39;</code>" in section
+    assert "<code>not stored</code>" in section
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from natgauge.procedures.kit.results import Attempt, Measurement, make_result, v
 from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import DESCRIPTIONS, GROUPS, Parameters, describe
+from natgauge.records.parameters import GROUPS, Parameters, describe, descriptions
 from natgauge.records.store import Store
 from natgauge.reports import csv_table
 from natgauge.reports.text import read_summary, table, verdict
@@ -151,7 +151,7 @@ def test_every_setting_of_every_procedure_is_described_with_its_unit() -> None:
     for procedure in procedures().values():
         for setting in procedure.inputs():
             described = describe(setting.name)
-            assert described.name in DESCRIPTIONS or described.unit == setting.unit
+            assert described.name in descriptions() or described.unit == setting.unit
             assert described.group in GROUPS
 
 

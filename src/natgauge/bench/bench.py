@@ -182,7 +182,7 @@ class Bench:
             far_side.refuse(settings.far_side, self.lab, self.traffic)
         if settings.fills_table and not self.recipe.stateful:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
-        planned = Planned(procedure, settings, self._facts(settings))
+        planned = Planned(procedure, settings, self._facts(settings), procedure.taken(asked))
         if self.lab.devices:
             # As far as the device's limits were chosen; what it has of itself is checked when it can be asked.
             choose(self.recipe, planned.facts, self.cell.wishes, {})

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from natgauge.duts.fitness import PlanFacts
@@ -19,8 +20,10 @@ class Planned:
         procedure: what is run.
         settings: its own.
         facts: what the device must be fit for.
+        chosen: the settings that the user chose, by name.
     """
 
     procedure: Procedure[Any]
     settings: TrialSettings
     facts: PlanFacts
+    chosen: Mapping[str, Any] = field(default_factory=dict)

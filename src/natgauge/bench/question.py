@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ from natgauge import procedures
 from natgauge.errors import UsageError
 from natgauge.inputs.input import Group, Input, inputs_of
 from natgauge.inputs.question import RANGES, Cell, CellOptions, Question, TrafficOptions, Wishes
+from natgauge.inputs.types import Flag
 from natgauge.labs import kinds
 
 #: The fields of `Cell` whose inputs every question has: their dataclass, and the group of their parameters.
@@ -64,9 +66,29 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
         )
     chosen = {name: left.pop(name) for name in place_inputs() if name in left}
     place = _of_lab(parts["options"].lab, chosen)
-    settings = procedures.get(metric).taken(left)
+    procedure = procedures.get(metric)
+    settings = _without_off(procedure.taken(left), {one.name: one for one in procedure.own_inputs()})
     background = settings.get("foreground_share", 1.0) != 1.0
     return Question(metric=metric, cell=Cell(dut=dut, place=place, background=background, **parts), settings=settings)
+
+
+def command(question: Question) -> str:
+    """The command line that asks the question."""
+    return shlex.join(["natgauge", "measure", question.metric, *words(question)])
+
+
+def words(question: Question) -> list[str]:
+    """The words behind `natgauge measure METRIC`: every input that was chosen, as its option."""
+    cell = question.cell
+    values: list[tuple[Input, Any]] = []
+    for part in PARTS:
+        chosen = getattr(cell, part)
+        values += [(one, getattr(chosen, one.name)) for one in inputs_of_part(part)]
+    values = [(one, value) for one, value in values if value != one.default]
+    values += [(one, cell.place[one.name]) for one in inputs_of_lab(cell.options.lab) if one.name in cell.place]
+    settings = procedures.get(question.metric).own_inputs()
+    values += [(one, question.settings[one.name]) for one in settings if one.name in question.settings]
+    return ["--dut", str(cell.dut), *(word for one, value in values for word in one.words(value))]
 
 
 def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
@@ -96,4 +118,13 @@ def _of_lab(lab: str, chosen: Mapping[str, object]) -> dict[str, Any]:
                 f"{name.replace('_', ' ')}: lab {lab} has no such option, lab {others} has; leave it out, or choose "
                 "another --lab"
             )
-    return {name: own[name].take(value) for name, value in chosen.items()}
+    return _without_off({name: own[name].take(value) for name, value in chosen.items()}, own)
+
+
+def _without_off(values: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
+    """The values but those of flags that are off by default and stay off: nobody chose them."""
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not False or known[name].default is not False or not isinstance(known[name].type, Flag)
+    }

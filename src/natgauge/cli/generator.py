@@ -71,16 +71,13 @@ class InputType(click.ParamType[Any]):
         return known_names(lambda: words, incomplete)
 
 
-#: One switch turns a flag on; one that is on by default has a second switch, which turns it off.
-_OFF: Final = "--no-"
-
-
 def option(described: Input) -> cloup.Option:
     """The option of an input; its value is None where it was not given."""
     text = described.help[:1].upper() + described.help[1:]
     help_text = f"{text}." + (f"  [default: {described.default_shown}]" if described.default_shown else "")
     if isinstance(described.type, Flag):
-        both = f"{described.option}/{described.option.replace('--', _OFF, 1)}"
+        # A flag that is on by default has a second switch, which turns it off.
+        both = f"{described.option}/{described.option_off}"
         names = [both if described.default else described.option, described.name]
         return cloup.Option(names, is_flag=True, default=None, help=help_text)
     return cloup.Option(
@@ -89,15 +86,6 @@ def option(described: Input) -> cloup.Option:
         metavar=described.type.metavar,
         help=help_text,
     )
-
-
-def words(described: Input, value: Any) -> list[str]:
-    """The words of a command line that give the input this value; none for a flag that is off by default."""
-    if isinstance(described.type, Flag):
-        if value:
-            return [described.option]
-        return [described.option.replace("--", _OFF, 1)] if described.default else []
-    return [described.option, described.type.write(value)]
 
 
 def only_in(described: Input, kinds: Iterable[str]) -> Input:

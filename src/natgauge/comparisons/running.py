@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
@@ -24,6 +24,7 @@ from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
 from natgauge.inputs.input import inputs_of
+from natgauge.inputs.keywords import CompareKeywords
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
@@ -63,7 +64,7 @@ def compare(
     results: str | Path = RESULTS,
     observe: Watch | None = None,
     look: Look | None = None,
-    **choices: object,
+    **choices: Unpack[CompareKeywords],
 ) -> Compared:
     """Compare gateways that are up at once, by slices or by rates; everything made on the way is undone.
 
@@ -83,7 +84,7 @@ def compare(
         BrokenError: something broke on the way, or a gateway does not forward all frames.
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
-    given = {name: value for name, value in choices.items() if value is not None}
+    given: dict[str, object] = {name: value for name, value in choices.items() if value is not None}
     own = {one.name: one.take(given.pop(one.name)) for one in inputs_of(CompareOptions) if one.name in given}
     known = asked.settings()
     if unknown := next((name for name in given if name not in known), None):

@@ -81,6 +81,19 @@ class Input:
             return self.default_text
         return "" if isinstance(self.type, Flag) else self.type.write(self.default)
 
+    def words(self, value: Any) -> list[str]:
+        """The words of a command line that give it this value; none for a flag that is off by default and stays off."""
+        if isinstance(self.type, Flag):
+            if value:
+                return [self.option]
+            return [self.option_off] if self.default else []
+        return [self.option, self.type.write(value)]
+
+    @property
+    def option_off(self) -> str:
+        """The option that turns a flag off."""
+        return self.option.replace("--", "--no-", 1)
+
     def take(self, value: object) -> Any:
         """A value of a plan or of Python.
 

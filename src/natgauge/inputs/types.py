@@ -186,25 +186,6 @@ class Seconds(Number):
 
 
 @dataclass(frozen=True)
-class SecondsOrNoEnd(Seconds):
-    """A time in seconds, where 0 stands for no end, which is None."""
-
-    annotation: str = "float | None"
-
-    def read(self, name: str, text: str) -> float | None:  # type: ignore[override]
-        """The time, or None."""
-        return self.take(name, super().read(name, text))
-
-    def take(self, name: str, value: object) -> float | None:  # type: ignore[override]
-        """The time, or None."""
-        return None if value in (0, None) and value is not False else super().take(name, value)
-
-    def write(self, value: Any) -> str:
-        """The time, or 0."""
-        return "0" if value is None else super().write(value)
-
-
-@dataclass(frozen=True)
 class WholeSeconds(Whole):
     """A time in whole seconds."""
 

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from natgauge.bench.bench import Bench, Ready, check_host
 from natgauge.bench.far_side import rate_alone
-from natgauge.bench.question import ask
+from natgauge.bench.question import ask, command
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.renewal import NextBench, Renewed
 from natgauge.bench.seeds import in_repetition
@@ -18,6 +18,7 @@ from natgauge.bench.watch import Watch
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
 from natgauge.host.knobs import reliance_kept
+from natgauge.inputs.keywords import MeasureKeywords
 from natgauge.inputs.question import Question
 from natgauge.measurements.conditions import Conditions, record, with_conduct, with_receiver, with_server
 from natgauge.procedures.kit.results import MeasurementResult
@@ -48,7 +49,7 @@ def measure(
     results: str | Path = RESULTS,
     observe: Watch | None = None,
     host_name: bool = False,
-    **choices: object,
+    **choices: Unpack[MeasureKeywords],
 ) -> Answer:
     """Measure one metric of one gateway; everything made on the way is undone.
 
@@ -67,7 +68,7 @@ def measure(
         BrokenError: something broke on the way.
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
-    return answer(ask(metric, dut, choices), observe, results=Path(results), host_name=host_name)
+    return answer(ask(metric, dut, {**choices}), observe, results=Path(results), host_name=host_name)
 
 
 def answer(
@@ -123,6 +124,8 @@ def _following(question: Question, first: Bench, watch: Watch | None) -> NextBen
 def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
     """All that decides the figures."""
     lab, around, query = bench.lab, bench.around, ready.planned.settings.query
+    cell = replace(bench.cell, options=replace(bench.cell.options, seed=bench.seed))
+    question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
     return record(
         Conditions(
             settings=ready.planned.settings,
@@ -135,6 +138,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             lab_kind=bench.cell.options.lab,
             lab=lab.name,
             chosen={
+                "command": command(question),
                 **lab.parameters(),
                 **_server(ready),
                 **({} if lab.devices else bench.cell.wishes.named()),

@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Literal, Self, get_args
+from typing import Final, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from natgauge import procedures
+from natgauge.inputs.input import Group, inputs_of
+from natgauge.inputs.question import CellOptions, TrafficOptions, Wishes
+from natgauge.labs import kinds
 
-#: The procedure's own settings; the frames and four tuples; lab, cores, machine and tester; the device under test.
-Group = Literal["settings", "traffic", "place", "device"]
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
 
@@ -64,48 +65,24 @@ def _told(name: str, label: str, group: Group, unit: str = "") -> Description:
     return Description(name, label, unit, group, moves=False)
 
 
-_DESCRIPTIONS: Final = (
-    # A profile's defaults are compared one by one; repetitions make a figure surer, not larger.
-    _told("profile", "profile", "settings"),
-    _told("repeat", "repetitions asked for", "settings"),
-    # Where it was used up the result says so.
-    _told("most_seconds", "longest time", "settings", "s"),
-    # It only makes phase 1 slow enough.
-    _told("connection_rate", "connection rate", "settings", "connections/s"),
+#: Parameters that nobody chooses: what follows from the inputs, what was found, and what was measured.
+_FACTS: Final = (
     Description(
         "connection_rate_timeout_seconds", "frame time limit of the connection rate", "s",
         moves=False, but=frozenset({"enumeration-orders"}),
     ),
     # Goals and the length of trials, which are compared, in words.
     _told("goal_criteria", "criteria of the goals", "settings"),
-    Description("frame_timeout_seconds", "frame time limit", "s"),
-    Description("connections", "connections", group="traffic"),
-    Description("order", "order of four tuples", group="traffic"),
-    Description("four_tuples", "four tuples", group="traffic"),
-    Description("reading_order", "reading order", group="traffic"),
-    Description("directions", "directions", group="traffic"),
-    Description("stateless", "stateless", group="traffic"),
-    Description("foreground_share", "foreground share", "share", "traffic"),
-    Description("query", "DNS queries of type", group="traffic"),
     Description("initiator_family", "Initiator's family", group="traffic"),
-    # Of ranges only the number of values counts: labs have addresses of their own.
-    _told("source_addresses", "source address range", "traffic"),
     Description("source_address_count", "source addresses", group="traffic"),
-    _told("source_ports", "source port range", "traffic"),
     Description("source_port_count", "source ports", group="traffic"),
-    _told("destination_addresses", "destination address range", "traffic"),
     Description("destination_address_count", "destination addresses", group="traffic"),
-    _told("destination_ports", "destination port range", "traffic"),
     Description("destination_port_count", "destination ports", group="traffic"),
-    Description("frame_size", "frame size", "octets", "traffic"),
-    Description("frame_side", "side of the frame size", group="traffic"),
     # Follow from size, side and what the device translates to.
     _told("frame_octets", "frame sizes of both sides", "traffic", "octets"),
-    Description("grace_seconds", "grace", "s", "traffic"),
-    _told("seed", "seed", "traffic"),
     _told("seeds", "seed of each repetition", "traffic"),
-    Description("lab_kind", "lab", group="place"),
-    _told("lab", "lab name", "place"),
+    # The options that were chosen, in the words of the command line.
+    _told("command", "command that measures this again", "place"),
     _told("lab_stays", "one lab for all repetitions", "place"),
     # They make a figure surer, not larger.
     _told("labs", "labs of all repetitions", "place"),
@@ -118,24 +95,13 @@ _DESCRIPTIONS: Final = (
     Description("flow_control", "flow control of the ports", group="place"),
     # Follows from the speeds of the links and the frame sizes.
     _told("theoretical_maximum", "theoretical maximum of the link", "place", "frames/s"),
-    Description("fresh_trials", "new connections of each trial", group="place"),
-    _told("device_timeout", "time-out told of the device", "place", "s"),
-    _told("empty_command", "command that empties the device", "place"),
-    _told("count_command", "command that counts its connections", "place"),
     Description("device_kernel", "kernel of the device's machine", group="place"),
     Description("device_cpu", "CPU of the device's machine", group="place"),
     Description("device_processors", "processors of the device's machine", group="place"),
-    Description("guest_cores", "processors of the guest", group="place"),
-    Description("guest_memory", "memory of the guest", "MiB", "place"),
-    Description("guest_accelerator", "accelerator of the guest", group="place"),
-    Description("placement", "placement", group="place"),
     Description("emulated", "emulated device", group="place"),
-    Description("ring", "ring", "frames", "place"),
     # Which cores is told; how many counts, for the idlest one is another every time.
     Description("sender_cores", "sender cores", group="place"),
-    _told("sender_cpus", "sender CPUs", "place"),
     Description("device_cores", "device cores", group="place"),
-    _told("device_cpus", "device CPUs", "place"),
     Description(
         "tester_highest_phase1_rate", "tester's highest rate of phase 1", "frames/s", "place", but=_BELOW_TESTER
     ),
@@ -149,7 +115,6 @@ _DESCRIPTIONS: Final = (
     _told("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
     # Whose name stands among the settings.
     Description("server_version", "server's version", group="place"),
-    _told("server_cpus", "server's cores", "place"),
     _told("server_alone", "the server alone, without a device", "place", "queries/s"),
     # Each on cores of its own, but memory and the last cache are shared.
     Description("beside", "workers beside it on the machine", group="place"),
@@ -172,26 +137,30 @@ _DESCRIPTIONS: Final = (
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),
     Description("responder_family", "Responder's family", group="device"),
-    Description("own_processes", "processes of its own", group="device"),
     Description("version", "device version", group="device"),
-    Description("table_size", "connection table limit", "connections", "device"),
-    Description("hash_size", "hash table size", "buckets", "device"),
-    Description("udp_timeout", "UDP timeout", "s", "device"),
     Description("cores", "cores the device is set to", group="device"),
 )  # fmt: skip
-DESCRIPTIONS: Final[Mapping[str, Description]] = {each.name: each for each in _DESCRIPTIONS}
-
-
-def describe(name: str) -> Description:
-    """What is known of a parameter; one that nobody described moves the figure."""
-    return DESCRIPTIONS.get(name) or _settings().get(name) or Description(name, name.replace("_", " "))
 
 
 @cache
-def _settings() -> dict[str, Description]:
-    """The procedures' own settings, as they describe themselves."""
-    every = [setting for procedure in procedures.procedures().values() for setting in procedure.inputs()]
-    return {one.name: Description(one.name, one.name.replace("_", " "), one.unit) for one in every}
+def descriptions() -> Mapping[str, Description]:
+    """Every parameter by name: the facts, and the inputs, which describe themselves."""
+    inputs = [
+        *inputs_of(TrafficOptions, "traffic"),
+        *inputs_of(CellOptions, "place"),
+        *(one for kind in kinds.kinds().values() for one in inputs_of(kind.options, "place")),
+        *inputs_of(Wishes, "device"),
+        *(one for procedure in procedures.procedures().values() for one in procedure.inputs()),
+    ]
+    found = {each.name: each for each in _FACTS}
+    for one in inputs:
+        found.setdefault(one.parameter, Description(one.parameter, one.label, one.unit, one.group, one.moves, one.but))
+    return found
+
+
+def describe(name: str) -> Description:
+    """The description of a parameter; a parameter without one moves the figure."""
+    return descriptions().get(name) or Description(name, name.replace("_", " "))
 
 
 #: The key of a value that was not the same for all repetitions.
@@ -265,7 +234,7 @@ class Parameters(BaseModel):
         found: dict[str, dict[str, JsonValue]] = {group: {} for group in GROUPS}
         for given, values in groups.items():
             for name, value in values.items():
-                known = DESCRIPTIONS.get(name)
+                known = descriptions().get(name)
                 found[given if known is None else known.group][name] = value
         return cls(**found)
 

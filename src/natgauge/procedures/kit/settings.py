@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Self
 
 from natgauge.inputs.checks import in_range, one_of, positive, share_in, whole
 from natgauge.inputs.input import check_all, described
-from natgauge.inputs.types import Repetitions, SearchError, SecondsOrNoEnd
+from natgauge.inputs.types import Repetitions, SearchError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.profiles import Profile
@@ -52,7 +52,7 @@ def _check_timeout(_name: str, seconds: float) -> None:
 
 
 def _check_most(name: str, seconds: float | None) -> None:
-    if seconds is not None:
+    if seconds is not None and seconds != 0:
         positive(name, seconds, "seconds")
 
 
@@ -91,7 +91,7 @@ class TrialSettings:
         invalid_repeats: how often an INVALID trial is repeated before its load is given up; 0 to 1000.
         settle_seconds: the device is left alone for so long before each trial, its table empty; 0 to 600. RFC 2544
             section 23 wants 5.
-        most_seconds: the measurement ends after so long with what it has, > 0; None = no end.
+        most_seconds: the measurement ends after so long with what it has, > 0; None = no end, which may be written 0.
     """
 
     connections: int = field(
@@ -151,7 +151,6 @@ class TrialSettings:
             "s",
             _check_most,
             # The result says so where the time was used up.
-            type=SecondsOrNoEnd(),
             label="longest time",
             moves=False,
         ),
@@ -160,6 +159,8 @@ class TrialSettings:
     def __post_init__(self) -> None:
         """Refuse every value that its field's check refuses; a metric adds what contradicts itself."""
         check_all(self)
+        if self.most_seconds == 0:
+            object.__setattr__(self, "most_seconds", None)
 
     @property
     def most_repetitions(self) -> int:

@@ -20,7 +20,7 @@ from natgauge.records.parameters import GROUPS, Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import comparison, text
 from natgauge.reports.extras import need
-from natgauge.reports.html import again, charts, evidence, glance
+from natgauge.reports.html import charts, evidence, glance
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figure import Figure
 from natgauge.reports.html.figures import figures
@@ -99,8 +99,7 @@ def page(found: Found) -> str:
         trials=[_trials(number, *pair) for number, pair in enumerate(zip(found.stored, trials, strict=True), start=1)],
         unended=[str(folder) for folder in found.unended],
         environments=evidence.environments_of(found.stored),
-        commands=[(at, one.dut, again.command(one)) for at, one in enumerate(results, start=1)],
-        on_wire=any(one.parameter("lab_kind") == "wire" for one in results),
+        commands=[(at, one.dut, str(one.parameter("command") or "")) for at, one in enumerate(results, start=1)],
     )
     return made
 

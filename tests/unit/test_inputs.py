@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One description for each input: what is made of it, and that each form of it gives the same value."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from tools import python_keywords
+
+from natgauge import procedures
+from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
+from natgauge.campaigns import keys
+from natgauge.cli import app, compare, measure
+from natgauge.cli.generator import InputType
+from natgauge.comparisons.asked import CompareOptions
+from natgauge.errors import EXIT_STATUSES, UsageError
+from natgauge.inputs import types
+from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs.question import Question
+from natgauge.labs.kinds import kinds
+from natgauge.records.parameters import Parameters, descriptions
+
+ROOT = Path(__file__).parents[2]
+#: Options of commands that choose nothing of the question but where it goes.
+OTHERS = {"dut", "results", "host_name", "as_json", "form", "gateways"}
+
+#: A question has so many parts that a smaller one that fails takes minutes to find.
+WITHOUT_SHRINKING = settings(
+    max_examples=20,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+
+
+def every_input() -> Iterator[Input]:
+    for part in ("traffic", "options", "wishes"):
+        yield from inputs_of_part(part)
+    for kind in kinds():
+        yield from inputs_of_lab(kind)
+    for procedure in procedures.procedures().values():
+        yield from procedure.own_inputs()
+    yield from inputs_of(CompareOptions)
+
+
+def metric_command(metric: str) -> click.Command:
+    found = measure.command.get_command(click.Context(app), metric)
+    assert found is not None
+    return found
+
+
+# Made of the descriptions
+
+
+@pytest.mark.parametrize("metric", procedures.procedures())
+def test_each_option_of_a_metric_is_an_input_and_each_input_an_option(metric: str) -> None:
+    options = {one.name: one for one in metric_command(metric).params}
+    cell = [one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)]
+    expected = [*procedures.get(metric).own_inputs(), *cell, *(one for one, _ in place_inputs().values())]
+    assert set(options) - OTHERS == {one.name for one in expected}
+    for one in expected:
+        option = options[one.name]
+        assert isinstance(option, click.Option)
+        assert one.option in option.opts
+        assert option.is_flag or isinstance(option.type, InputType)
+
+
+def test_each_option_of_compare_is_an_input() -> None:
+    known = {one.name for one in [*inputs_of(CompareOptions), *inputs_of_part("traffic"), *inputs_of_part("wishes")]}
+    assert {one.name for one in compare.command.params} - OTHERS == known
+
+
+def test_each_key_of_a_plan_is_an_input() -> None:
+    for name, key in {**keys.of_series(), **keys.of_cell()}.items():
+        assert isinstance(key, Input)
+        assert key.name == name
+
+
+def test_each_input_is_described_whole() -> None:
+    for one in every_input():
+        assert one.help.rstrip(".") == one.help, one.name
+        assert one.help, one.name
+        assert one.label, one.name
+        assert one.type.metavar or isinstance(one.type, types.Flag), one.name
+
+
+def test_each_input_describes_a_parameter_of_results_with_its_label_unit_and_group() -> None:
+    for one in every_input():
+        if one in inputs_of(CompareOptions):
+            continue
+        found = descriptions()[one.parameter]
+        assert found.group == one.group, one.name
+        assert found.moves == one.moves, one.name
+
+
+def test_an_input_of_several_metrics_has_one_type_unit_and_group() -> None:
+    first: dict[str, Input] = {}
+    for procedure in procedures.procedures().values():
+        for one in procedure.own_inputs():
+            other = first.setdefault(one.name, one)
+            told = (one.type, one.unit, one.group, one.moves, one.label, one.also)
+            assert told == (other.type, other.unit, other.group, other.moves, other.label, other.also), one.name
+
+
+def test_the_keywords_of_python_are_those_of_the_descriptions() -> None:
+    assert python_keywords.FILE.read_text(encoding="utf-8") == python_keywords.text()
+
+
+def test_the_docs_have_each_exit_status() -> None:
+    page = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    for status in EXIT_STATUSES:
+        commands = ", ".join(f"`natgauge {one}`" for one in status.commands) or "all"
+        assert f"| {status.number} | {status.meaning} | {commands} |" in page
+
+
+# One syntax for each type
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1%", 0.01), ("0.01", 0.01), ("99.9%", 0.999), (" 50 % ", 0.5), ("2", 2.0)]
+)
+def test_a_share_is_written_in_percent_or_as_a_number(text: str, value: float) -> None:
+    assert types.Share().read("x", text) == value
+    assert types.Share().take("x", value) == value
+
+
+@given(st.floats(min_value=0, max_value=100, allow_nan=False))
+def test_each_share_reads_as_it_was_written(value: float) -> None:
+    assert types.Share().read("x", types.Share().write(value)) == value
+
+
+@given(st.floats(min_value=1e-6, max_value=0.5) | st.floats(min_value=1, max_value=1e9).map(lambda rate: -rate))
+def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
+    error = types.SearchError(share=value) if value > 0 else types.SearchError(rate=-value)
+    assert types.SearchError.parse(str(error)) == error
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (types.Share(), "much", "x: 'much' is not a share; write it like 1% or 0.01"),
+        (types.Share(), True, "x: True is not a text"),
+        (types.Whole(), "5", "x: '5' is not a whole number"),
+        (types.Whole(), True, "x: True is not a whole number"),
+        (types.Number(), "5", "x: '5' is not a number"),
+        (types.Flag(), 1, "x: 1 is not true or false"),
+        (types.CoreList(), "0,0", 'x "0,0": a core is named twice; name each once'),
+        (types.CoreList(), [1, -2], '"-2" is neither a core nor a range of cores'),
+        (types.Repetitions(), "many", "x: 'many' is neither a number nor auto"),
+        (types.Words.of(("a", "b")), "c", "x: 'c' is unknown; choose one of a, b"),
+        (types.Shares(), [0.5, "x"], "is no list of shares"),
+        (types.ErrorOfSearch(), "nan", "neither a share such as 1% nor a rate such as 1000"),
+    ],
+    ids=str,
+)
+def test_a_value_of_another_type_is_refused_with_value_and_rule(
+    kind: types.InputType, value: object, words: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        kind.take("x", value)
+    assert words in str(refused.value)
+
+
+# A question, its command line, and the question again
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
+#: Values by type, the first that fits.
+VALUES: tuple[tuple[type[types.InputType], st.SearchStrategy[Any]], ...] = (
+    (types.Whole, st.integers(1, 70_000)),
+    (types.Number, st.floats(0.01, 1e6) | st.integers(0, 20)),
+    (types.Share, st.floats(0.01, 1)),
+    (types.Shares, st.lists(st.floats(0.001, 1), min_size=1, max_size=4, unique=True)),
+    (types.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
+    (types.Repetitions, st.integers(1, 1000) | st.just("auto")),
+    (types.ErrorOfSearch, st.floats(1e-6, 0.5) | st.floats(1, 1e6) | st.sampled_from(["1%", "1000"])),
+    (types.Text, TEXTS),
+)
+
+
+def values_of(one: Input) -> st.SearchStrategy[Any]:
+    """Values of an input that its check accepts; a flag that is off by default is on."""
+    if one.name == "quantities":
+        return st.sampled_from(["new", "up,down", "both"])
+    if one.type.words:
+        return st.sampled_from(one.type.words)
+    if isinstance(one.type, types.Flag):
+        return st.sampled_from([True, False] if one.default else [True])
+    found = next(values for kind, values in VALUES if isinstance(one.type, kind))
+    return found.filter(lambda value: accepted(one, value))
+
+
+def accepted(one: Input, value: object) -> bool:
+    try:
+        one.take(value)
+    except UsageError:
+        return False
+    return True
+
+
+def asked_by(line: str) -> Question:
+    """The question that a command line asks."""
+    program, subcommand, metric, *words = shlex.split(line)
+    assert (program, subcommand) == ("natgauge", "measure")
+    with metric_command(metric).make_context(metric, words) as context:
+        given = {name: value for name, value in context.params.items() if name not in OTHERS}
+        return ask(metric, context.params["dut"], given)
+
+
+@pytest.mark.parametrize("lab", kinds())
+@given(data=st.data())
+@WITHOUT_SHRINKING
+def test_the_command_line_of_a_question_with_every_option_asks_the_same(lab: str, data: st.DataObject) -> None:
+    metric = data.draw(st.sampled_from(sorted(procedures.procedures())))
+    inputs = {one.name: one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)}
+    inputs |= {one.name: one for one in inputs_of_lab(lab)}
+    inputs |= {one.name: one for one in procedures.get(metric).own_inputs()}
+    chosen: Mapping[str, Any] = {
+        **{name: data.draw(values_of(one), label=name) for name, one in inputs.items()},
+        "lab": lab,
+    }
+    question = ask(metric, "nftables-nat44", chosen)
+    assert set(question.cell.place) == {one.name for one in inputs_of_lab(lab)}
+    assert set(question.settings) == {one.name for one in procedures.get(metric).own_inputs()}
+    assert asked_by(command(question)) == question
+
+
+@given(data=st.data())
+@WITHOUT_SHRINKING
+def test_the_command_line_of_any_question_asks_the_same(data: st.DataObject) -> None:
+    metric = data.draw(st.sampled_from(sorted(procedures.procedures())))
+    lab = data.draw(st.sampled_from(list(kinds())))
+    inputs = [one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)]
+    every = {one.name: one for one in [*inputs, *inputs_of_lab(lab), *procedures.get(metric).own_inputs()]}
+    some = data.draw(st.sets(st.sampled_from(sorted(every))))
+    chosen = {**{name: data.draw(values_of(every[name]), label=name) for name in sorted(some)}, "lab": lab}
+    question = ask(metric, "nftables-nat44", chosen)
+    assert asked_by(command(question)) == question
+
+
+def test_a_flag_that_stays_off_is_not_chosen() -> None:
+    asked = {"stateless": False, "confirm": False, "lab": "wire", "allow_addresses": False}
+    question = ask("throughput", "linux-ipv4", asked)
+    assert (question.settings, question.cell.place) == ({"confirm": False}, {})
+    assert command(question) == "natgauge measure throughput --dut linux-ipv4 --lab wire --no-confirm"
+
+
+def test_the_command_of_a_result_decides_nothing() -> None:
+    assert not descriptions()["command"].moves
+    assert Parameters.grouped(settings={"command": "x"}).place == {"command": "x"}
