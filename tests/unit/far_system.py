@@ -18,7 +18,8 @@ from _pytest.mark import ParameterSet
 from tests.unit import far_commands
 
 from natgauge.errors import BrokenError
-from natgauge.labs.contract import CommandResult, Setting
+from natgauge.host.settings import MachineSetting
+from natgauge.labs.contract import CommandResult
 
 #: POSIX's own, which those systems have too; nothing else of this machine is in reach of a snippet.
 _TOOLS = (
@@ -69,7 +70,7 @@ class FarMachine:
         """Enough."""
         return 2**33
 
-    def setting(self, name: str, paths: Sequence[str], module: str | None) -> Setting:
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
         """There are none."""
         raise AssertionError(f"{name}: {paths}, {module}: no Linux is here")
 

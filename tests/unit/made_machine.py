@@ -97,3 +97,21 @@ class Made:
     def restore(self, **options: Any) -> dict[tuple[str, str], tuner.Step]:
         """Put everything back; what was done by knob and key."""
         return {(one.knob, one.key): one for one in tuner.restore(machine=self.machine, path=self.path, **options)}
+
+
+class Memory:
+    """Remembers settings of the machine as the register of a lab does."""
+
+    def __init__(self) -> None:
+        self.known: dict[Path, str] = {}
+
+    def remember_global(self, path: str | Path, value: str) -> None:
+        """As `natgauge.host.settings.Remembers`."""
+        assert Path(path).read_text().strip() == value, "remembered before it is changed"
+        self.known.setdefault(Path(path), value)
+
+    def undo(self) -> None:
+        """Put back what was found first."""
+        for path, value in self.known.items():
+            path.write_text(value)
+        self.known.clear()

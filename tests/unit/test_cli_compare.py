@@ -13,13 +13,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.made_machine import Memory
 
 from natgauge.cli import run
 from natgauge.comparisons import by_slices, running
 from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.duts.layers import BUILT_IN
 from natgauge.errors import HostError
-from natgauge.host.knobs import MachineKnob
+from natgauge.host.settings import LocalSetting
 from natgauge.trials import ComparisonRequest, ComparisonResult
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
@@ -228,22 +229,22 @@ def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
 ) -> None:
     setting = tmp_path / "nf_conntrack_max"
     setting.write_text("1000\n")
-    used: list[MachineKnob] = []
+    used: list[LocalSetting] = []
 
     def enter(_: Contestants) -> None:
-        used.append(MachineKnob("table_size", [setting]))
+        used.append(LocalSetting("table_size", [setting], memory=Memory()))
         used[-1].write(2000)
 
     def leave(*_: object) -> None:
-        used[-1].restore()
+        used[-1].release()
         with pytest.raises(HostError, match="relies on it"):
-            Context().run(MachineKnob("table_size", [setting]).write, 100)
+            Context().run(LocalSetting("table_size", [setting], memory=Memory()).write, 100)
 
     monkeypatch.setattr(Contestants, "__enter__", enter)
     monkeypatch.setattr(Contestants, "__exit__", leave)
     assert run([*ASKED, "--quantities", "up"]) == 0
     assert len(used) == len(engine.rounds) >= 3
-    MachineKnob("table_size", [setting]).write(100)
+    LocalSetting("table_size", [setting], memory=Memory()).write(100)
 
 
 def test_labs_of_the_first_round_that_cannot_be_made_are_an_error(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, lives
+from tests.unit.made_machine import Memory
 
 from natgauge.duts import gateway as driver
 from natgauge.duts.fitness import PlanFacts
@@ -17,6 +18,7 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.ingredients import Verbs
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.errors import BrokenError, HostError
+from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import Wishes
 from natgauge.labs.device import NamespaceDevice
 
@@ -200,7 +202,7 @@ def test_a_count_that_lags_is_waited_for_and_no_longer(tmp_path: Path, monkeypat
 
 
 def test_it_is_refused_on_another_system(recipe: Recipe, tmp_path: Path) -> None:
-    here = NamespaceDevice("dut", "ng-none", "a", "b", {})
+    here = NamespaceDevice("dut", "ng-none", "a", "b", {}, ThisMachine(Memory()))
     with pytest.raises(HostError, match=f"is a gateway of {recipe.system}, and device dut runs Linux; use --lab ssh"):
         Gateway(recipe, here).prepare(PLAN)
     there = far_device(tmp_path, recipe.system)

@@ -7,9 +7,10 @@ from contextvars import Context
 from pathlib import Path
 
 import pytest
+from tests.unit.made_machine import Memory
 
 from natgauge.errors import HostError
-from natgauge.host.knobs import MachineKnob, reliance_kept
+from natgauge.host.settings import LocalSetting, reliance_kept
 
 
 @pytest.fixture
@@ -20,9 +21,9 @@ def setting(tmp_path: Path) -> Path:
     return path
 
 
-def knob(path: Path) -> MachineKnob:
+def knob(path: Path) -> LocalSetting:
     """As each gateway has one of its own; a lock of one is in the way of all others."""
-    return MachineKnob("table_size", [path])
+    return LocalSetting("table_size", [path], memory=Memory())
 
 
 @pytest.mark.parametrize("value", [2000, 500])
@@ -31,8 +32,8 @@ def test_between_two_labs_nobody_else_lowers_what_the_next_one_relies_on(setting
     with reliance_kept():
         first = knob(setting)
         first.write(value)
-        first.restore()
-        assert setting.read_text() == "1000"
+        first.release()
+        setting.write_text("1000")
         other = knob(setting)
         # Another process has no part in what this one keeps.
         with pytest.raises(HostError, match="another natgauge on this machine relies on it"):
@@ -40,14 +41,14 @@ def test_between_two_labs_nobody_else_lowers_what_the_next_one_relies_on(setting
         second = knob(setting)
         second.write(value)
         assert second.read() == value
-        second.restore()
+        second.release()
     third = knob(setting)
     third.write(100)
-    third.restore()
-    assert setting.read_text() == "1000"
+    third.release()
+    assert setting.read_text() == "100"
 
 
-def elsewhere(other: MachineKnob, value: int) -> None:
+def elsewhere(other: LocalSetting, value: int) -> None:
     """Write in a context of its own, as another process would."""
     Context().run(other.write, value)
 
@@ -60,18 +61,18 @@ def test_several_gateways_rely_on_one_setting_in_round_after_round(setting: Path
             for gateway in gateways[1:]:
                 gateway.rely()
             for gateway in reversed(gateways):
-                gateway.restore()
+                gateway.release()
             with pytest.raises(HostError, match="relies on it"):
                 elsewhere(knob(setting), 100)
     lowered = knob(setting)
     lowered.write(100)
-    lowered.restore()
+    lowered.release()
 
 
 def test_without_labs_that_follow_the_lock_ends_with_the_gateway(setting: Path) -> None:
     first = knob(setting)
     first.write(2000)
-    first.restore()
+    first.release()
     second = knob(setting)
     second.write(100)
-    second.restore()
+    second.release()

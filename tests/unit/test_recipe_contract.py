@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.unit.made_machine import Memory
 
 from natgauge.duts import gateway as driver
 from natgauge.duts.fitness import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
@@ -17,7 +18,7 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.ingredients import VERBS, Knobs, Limits
 from natgauge.duts.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host.knobs import MachineKnob
+from natgauge.host.settings import LocalSetting
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import Wishes
 from natgauge.labs.contract import CommandResult
@@ -50,7 +51,7 @@ class FakeMachine(ThisMachine):
     """Ours, or so it says."""
 
     def __init__(self, system: str = "Linux") -> None:
-        super().__init__()
+        super().__init__(Memory())
         self.system = system
 
 
@@ -115,14 +116,20 @@ def said(stdout: str = "", stderr: str = "", status: int = 0) -> CommandResult:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def memory() -> Memory:
+    """What a lab found on its machine."""
+    return Memory()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Memory) -> Path:
     """Global settings in a folder instead of the kernel."""
     files = {"nf_conntrack_max": "65536\n", "hashsize": "16384\n"}
     for name, value in files.items():
         (tmp_path / name).write_text(value)
 
-    def elsewhere(_machine: ThisMachine, name: str, paths: tuple[str, ...], _module: str | None) -> MachineKnob:
-        return MachineKnob(name, [tmp_path / Path(path).name for path in paths])
+    def elsewhere(_machine: ThisMachine, name: str, paths: tuple[str, ...], _module: str | None) -> LocalSetting:
+        return LocalSetting(name, [tmp_path / Path(path).name for path in paths], memory=memory)
 
     monkeypatch.setattr(ThisMachine, "setting", elsewhere)
     return tmp_path
@@ -311,7 +318,7 @@ def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
         live(Gateway(load("nftables-nat44"), device))
 
 
-def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(machine: Path) -> None:
+def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(machine: Path, memory: Memory) -> None:
     recipe, device = load("nftables-nat44"), FakeDevice()
     plan = PlanFacts(connections=100_000, phase1_seconds=50, after_seconds=50, remote_endpoints=2)
     with Gateway(recipe, device) as gateway:
@@ -321,6 +328,7 @@ def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(
         assert int((machine / "hashsize").read_text()) == 131_072
         written = [environment["NG_VALUE"] for text, environment in device.asked if text.startswith('echo "$NG_V')]
         assert written == ["230", "230"]
+    memory.undo()
     with Gateway(recipe, device) as gateway:
         gateway.prepare(PlanFacts(connections=1, phase1_seconds=1))
         gateway.start()
@@ -517,56 +525,36 @@ def test_the_page_tells_every_verb_variable_and_knob(tmp_path: Path) -> None:
 # The global settings themselves.
 
 
-class Memory:
-    """Remembers as a register does."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, str] = {}
-
-    def remember_global(self, path: str | Path, value: str) -> None:
-        """As `natgauge.host.knobs.Remembers`."""
-        assert Path(path).read_text().strip() == value, "remembered before it is changed"
-        self.known[str(path)] = value
-
-
-def test_a_machine_knob_goes_back_to_what_was_found(tmp_path: Path) -> None:
-    path = tmp_path / "limit"
-    path.write_text("100\n")
-    knob = MachineKnob("table_size", [path])
-    knob.write(300)
-    knob.write(200)
-    assert knob.values() == {"limit": 200}
-    knob.restore()
-    assert path.read_text() == "100"
-
-
-def test_with_a_memory_the_memory_restores(tmp_path: Path) -> None:
+def test_a_machine_setting_goes_back_to_what_was_found_first(tmp_path: Path) -> None:
     path, memory = tmp_path / "limit", Memory()
     path.write_text("100\n")
-    knob = MachineKnob("table_size", [path], memory=memory)
-    knob.write(300)
-    knob.restore()
-    assert path.read_text() == "300"
-    assert memory.known == {str(path): "100"}
+    setting = LocalSetting("table_size", [path], memory=memory)
+    setting.write(300)
+    setting.write(200)
+    assert setting.values() == {"limit": 200}
+    setting.release()
+    assert path.read_text() == "200", "the lab restores it"
+    memory.undo()
+    assert path.read_text() == "100"
 
 
 def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path: Path) -> None:
     path = tmp_path / "limit"
     path.write_text("100\n")
-    one, other = MachineKnob("table_size", [path]), MachineKnob("table_size", [path])
+    one, other = (LocalSetting("table_size", [path], memory=Memory()) for _ in range(2))
     one.rely()
     other.write(150)
     with pytest.raises(HostError, match=r"table_size \(limit\): another natgauge on this machine relies on it"):
         other.write(50)
     assert path.read_text() == "150"
-    one.restore()
+    one.release()
     other.write(50)
     with pytest.raises(HostError, match="has lowered it"):
         one.rely()
 
 
 def test_a_setting_the_kernel_lacks_is_told_with_its_module(tmp_path: Path) -> None:
-    knob = MachineKnob("table_size", [tmp_path / "limit"], module="natgauge_has_no_such_module")
+    knob = LocalSetting("table_size", [tmp_path / "limit"], module="natgauge_has_no_such_module", memory=Memory())
     assert not knob.available()
     with pytest.raises(HostError, match="modprobe natgauge_has_no_such_module"):
         knob.read()

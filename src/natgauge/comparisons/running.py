@@ -22,7 +22,7 @@ from natgauge.comparisons.lengths import length_notes
 from natgauge.comparisons.way import Findings, NotMadeAgainError, Way
 from natgauge.errors import UsageError
 from natgauge.host import machine
-from natgauge.host.knobs import reliance_kept
+from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.keywords import CompareKeywords
 from natgauge.notes import Note

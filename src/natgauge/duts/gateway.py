@@ -269,7 +269,7 @@ class Gateway:
             tasks = [self._knobs.restore, *(self._stopper(piece) for piece in self._pieces("stop"))]
         else:
             tasks = []
-        for task in [*tasks, *(knob.restore for knob in self._machine.values())]:
+        for task in [*tasks, *(knob.release for knob in self._machine.values())]:
             try:
                 task()
             except NatgaugeError as error:

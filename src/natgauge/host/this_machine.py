@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 
 from natgauge.errors import HostError
-from natgauge.host.knobs import MachineKnob, Remembers
 from natgauge.host.machine import memory_octets
+from natgauge.host.settings import LocalSetting, Remembers
 
 
 class ThisMachine:
@@ -20,8 +20,8 @@ class ThisMachine:
 
     system: str = os.uname().sysname
 
-    def __init__(self, memory: Remembers | None = None) -> None:
-        """`memory` writes global settings down before they change, and restores them; None = each restores itself."""
+    def __init__(self, memory: Remembers) -> None:
+        """`memory` writes global settings down before they change, and restores them."""
         self._memory = memory
 
     def free_octets(self) -> int:
@@ -35,6 +35,6 @@ class ThisMachine:
             raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")
         return octets
 
-    def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineKnob:
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> LocalSetting:
         """A global setting; nothing is touched yet."""
-        return MachineKnob(name, paths, module=module, memory=self._memory)
+        return LocalSetting(name, paths, module=module, memory=self._memory)

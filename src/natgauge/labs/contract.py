@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Network
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
+from natgauge.host.settings import MachineSetting
 from natgauge.words import Address, Family, Network, Placement
 
 OptionsT = TypeVar("OptionsT")
@@ -52,48 +53,6 @@ class CommandResult:
         return lines[-1].strip() if lines else ""
 
 
-class Setting(Protocol):
-    """One global setting of a machine, a whole number held in one or more files."""
-
-    def available(self) -> bool:
-        """Whether that machine has it."""
-
-    def read(self) -> int:
-        """The present value, the smallest one of several files.
-
-        Raises:
-            HostError: the machine does not have it, or it is no number.
-        """
-
-    def values(self) -> dict[str, int]:
-        """The present values by name of their files.
-
-        Raises:
-            HostError: as `read`.
-        """
-
-    def rely(self) -> None:
-        """See that no other natgauge lowers it from now on.
-
-        Raises:
-            HostError: another one has lowered it and still runs.
-        """
-
-    def write(self, value: int) -> None:
-        """Set it, and rely on it; what was found is written down first and restored even after a kill.
-
-        Raises:
-            HostError: it is refused, or another natgauge relies on a higher value.
-        """
-
-    def restore(self) -> None:
-        """Put back what was found, and stop relying on it.
-
-        Raises:
-            HostError: it is refused.
-        """
-
-
 class Machine(Protocol):
     """The machine a device runs on, as far as it matters to the device: it need not be the tester's.
 
@@ -110,7 +69,7 @@ class Machine(Protocol):
             HostError: it cannot be told.
         """
 
-    def setting(self, name: str, paths: Sequence[str], module: str | None) -> Setting:
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
         """A global setting of it; nothing is touched yet.
 
         Args:

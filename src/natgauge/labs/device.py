@@ -40,7 +40,7 @@ class NamespaceDevice:
     inside: str
     outside: str
     environment: Mapping[str, str]
-    machine: ThisMachine = field(default_factory=ThisMachine, compare=False)
+    machine: ThisMachine = field(compare=False)
     nice: int = 0
     _running: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.machine import memory_octets
+from natgauge.host.settings import MachineSetting
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.remote import Remote
 
@@ -49,7 +50,7 @@ class RemoteMachine:
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
         """A global setting of it; nothing is touched yet."""
-        return RemoteSetting(self._remote, self._remember, name, tuple(paths), module)
+        return RemoteSetting(self._remote, self._remember, name, paths, module)
 
 
 def _of_pages(text: str) -> int | None:
@@ -62,30 +63,21 @@ def _of_pages(text: str) -> int | None:
     return found["bytes per page"] * (found["pages free"] + found.get("pages inactive", 0))
 
 
-@dataclass(slots=True)
-class RemoteSetting:
-    """One global setting of another machine (see `natgauge.labs.contract.Setting`)."""
+class RemoteSetting(MachineSetting):
+    """A global setting of another machine, which only one lab uses at a time."""
 
-    remote: Remote
-    remember: Remember
-    name: str
-    paths: tuple[str, ...]
-    module: str | None
-    _remembered: set[str] = field(default_factory=set)
+    def __init__(self, remote: Remote, remember: Remember, name: str, paths: Sequence[str], module: str | None) -> None:
+        """Name the setting; nothing is touched."""
+        super().__init__(name, paths, module, f" of ssh host {remote.host}")
+        self._remote = remote
+        self._remember_undo = remember
+        self._remembered: set[Path] = set()
 
     def available(self) -> bool:
         """Whether that machine has it; its module is loaded when that is what is missing."""
-        there = " && ".join(f"[ -e {shlex.quote(path)} ]" for path in self.paths)
+        there = " && ".join(f"[ -e {shlex.quote(str(path))} ]" for path in self.paths)
         load = f"modprobe {shlex.quote(self.module)} 2> /dev/null" if self.module else "false"
-        return self.remote.run(f"{{ {there}; }} || {{ {load} && {there}; }}", 30.0).status == 0
-
-    def read(self) -> int:
-        """The present value, the smallest one of several files.
-
-        Raises:
-            HostError: it does not have it, or it is no number.
-        """
-        return min(self.values().values())
+        return self._remote.run(f"{{ {there}; }} || {{ {load} && {there}; }}", 30.0).status == 0
 
     def values(self) -> dict[str, int]:
         """The present values by name of their files.
@@ -98,52 +90,42 @@ class RemoteSetting:
             result = self._cat()
         if result.status:
             hint = f'try "modprobe {self.module}" there' if self.module else "use another kernel there"
-            raise HostError(f"{self._said}: cannot be read ({result.said}); {hint}")
+            raise HostError(f"{self.name}: cannot be read ({result.said}); {hint}")
         try:
             found = [int(line) for line in result.stdout.split()]
-            return {Path(path).name: value for path, value in zip(self.paths, found, strict=True)}
+            return {path.name: value for path, value in zip(self.paths, found, strict=True)}
         except ValueError as error:
-            raise HostError(f"{self._said}: cannot be read ({error})") from error
+            raise HostError(f"{self.name}: cannot be read ({error})") from error
 
     def rely(self) -> None:
-        """Nobody else's natgauge works on that machine meanwhile."""
+        """No other natgauge works on that machine meanwhile."""
 
-    def write(self, value: int) -> None:
-        """Set it; what was found is written down first and restored even after a kill.
+    def release(self) -> None:
+        """No other natgauge waits for it."""
 
-        Raises:
-            HostError: it is refused.
-        """
-        # Reading loads the module where that is what is missing.
-        before = self.values()
-        for path in self.paths:
-            quoted = shlex.quote(path)
-            if path not in self._remembered:
-                found = before[Path(path).name]
-                self.remember(
-                    f'[ "$(cat {quoted})" = {found} ] || echo {found} > {quoted}',
-                    f"restored {path} of {self.remote.host} to {found}",
-                )
-                self._remembered.add(path)
-            result = self.remote.run(f"echo {value} > {quoted}", 60.0)
-            if result.status:
-                raise HostError(
-                    f"{self._said}: {path} cannot be set to {value} ({result.said}); log in as root there, outside of "
-                    "containers and network namespaces"
-                )
-        if (taken := self.read()) < value:
-            raise HostError(f"{self._said}: set to {value}, but that kernel made it {taken}; use a smaller value")
+    def _claim(self, value: int, present: int) -> None:
+        """No other natgauge works on that machine meanwhile."""
 
-    def restore(self) -> None:
-        """The lab restores it when it gives the machine back."""
+    def _remember(self, path: Path, value: int) -> None:
+        if path in self._remembered:
+            return
+        quoted = shlex.quote(str(path))
+        self._remember_undo(
+            f'[ "$(cat {quoted})" = {value} ] || echo {value} > {quoted}',
+            f"restored {path} of {self._remote.host} to {value}",
+        )
+        self._remembered.add(path)
 
-    @property
-    def _said(self) -> str:
-        files = ", ".join(Path(path).name for path in self.paths)
-        return f"{self.name} ({files}) of ssh host {self.remote.host}"
+    def _put(self, path: Path, value: int) -> None:
+        result = self._remote.run(f"echo {value} > {shlex.quote(str(path))}", 60.0)
+        if result.status:
+            raise HostError(
+                f"{self.name}: {path} cannot be set to {value} ({result.said}); log in as root there, outside of "
+                "containers and network namespaces"
+            )
 
     def _cat(self) -> CommandResult:
-        return self.remote.run(f"cat {shlex.join(self.paths)}", 30.0)
+        return self._remote.run(f"cat {shlex.join(map(str, self.paths))}", 30.0)
 
 
 @dataclass(slots=True)

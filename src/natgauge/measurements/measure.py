@@ -17,7 +17,7 @@ from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.duts.recipe import as_played, digest
 from natgauge.host import machine
-from natgauge.host.knobs import reliance_kept
+from natgauge.host.settings import reliance_kept
 from natgauge.inputs.keywords import MeasureKeywords
 from natgauge.inputs.question import Question
 from natgauge.measurements.conditions import Conditions, record, with_conduct, with_receiver, with_server
