@@ -38,7 +38,7 @@ from natgauge.tester.highest import cable_name
 
 NAME: Final = "kills"
 PLAN: Final = small_plan("kills", NAME, ["nftables-nat44", "linux-ipv4"], 2_000)
-#: A session is killed so many seconds after its beginning at the latest, or a worker after the kill before.
+#: Longest time from the beginning of a session, or from the last kill of a worker, to the next kill, seconds.
 LATEST_SECONDS: Final = 4.0
 #: Nobody waits longer for the end of a session that is killed no more.
 END_SECONDS: Final = 150.0
@@ -48,7 +48,7 @@ _NOT_UP: Final = 3
 _WORKER: Final = b"spawn_main"
 #: What the names of the tester's own cables begin with.
 CABLES: Final = cable_name().removesuffix(str(os.getpid()))
-#: Dask gives a task up after so many dead workers: they are killed on purpose here.
+#: Number of dead workers after which Dask gives a task up: they are killed on purpose here.
 _NEVER: Final = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000"}
 
 
@@ -58,7 +58,7 @@ class Killed:
 
     Attributes:
         moments: of each random choice.
-        most: so many kills.
+        most: number of kills.
         until: no kill after this moment of the monotonic clock.
         latest: seconds from the beginning of a session, or from one kill to the next, at most.
         workers: of this machine that are killed; 0 = the campaign itself is.
@@ -154,7 +154,7 @@ class _Campaign:
             return subprocess.Popen(arguments, cwd=self.folder, stdout=log, stderr=log, env=environment)
 
     def _kill(self, process: subprocess.Popen[bytes]) -> bool:
-        """Kill it once, or its workers again and again; whether it must be gone on with."""
+        """Kill it once, or its workers repeatedly; return whether it must be resumed."""
         while self.killed.goes_on:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(self.killed.moments.uniform(0.0, self.killed.latest))
@@ -318,12 +318,15 @@ def clean() -> None:
 def main() -> int:
     """Kill; 0 when nothing was lost, and nothing counts twice."""
     parser = argparse.ArgumentParser(description="Whether a campaign that is killed loses a trial or counts one twice.")
-    parser.add_argument("--kills", type=int, default=100, help="so many (default %(default)s)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="no kill after so many (default: no limit)")
+    parser.add_argument("--kills", type=int, default=100, help="number of kills (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="time of the last kill (default: no limit)")
     parser.add_argument("--latest", type=float, default=LATEST_SECONDS, help="from kill to kill (default %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="of the moments (default: another one each time)")
     parser.add_argument(
-        "--workers", type=int, default=0, help="spread over so many, and kill these (default: not spread)"
+        "--workers",
+        type=int,
+        default=0,
+        help="number of workers, which are killed instead (default: none)",
     )
     asked = parser.parse_args()
     if not begins("kills"):

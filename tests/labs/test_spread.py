@@ -25,7 +25,7 @@ from natgauge.procedures.kit.events import Event
 
 __all__ = ["alone", "own_run", "quick_disk"]
 
-pytestmark = [pytest.mark.calm, pytest.mark.slow("workers are processes that start anew after each kill")]
+pytestmark = [pytest.mark.calm, pytest.mark.slow("workers are processes that restart after each kill")]
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ class _Ends(BaseException):
 
 
 class _EndsAfter(Silent):
-    """Ends the campaign after so many trials."""
+    """Ends the campaign after `trials` trials."""
 
     def __init__(self, trials: int) -> None:
         self.left = trials

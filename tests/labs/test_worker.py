@@ -20,7 +20,7 @@ from natgauge.campaigns.status import status
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs import namespaces, upkeep
 
-pytestmark = pytest.mark.slow("a worker is killed and starts anew in the middle of a campaign")
+pytestmark = pytest.mark.slow("a worker is killed and restarts in the middle of a campaign")
 
 NAME = "e2e-worker"
 PLAN = small_plan("worker", NAME, ["linux-ipv4"], 2_000, throughput=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns on workers that are processes of their own, with simulated gateways: what they have to say goes home."""
+"""Campaigns on workers that are separate processes, with simulated gateways."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_bench(cell: Cell, watch: Watch) -> Simulated:
 
 
 def deadly(cell: Cell, watch: Watch) -> Simulated:
-    """The same, but one device ends whoever comes near."""
+    """The same, but one device kills the worker."""
     if cell.dut == "nftables-nat44":
         os.kill(os.getpid(), signal.SIGKILL)
     return make_bench(cell, watch)
@@ -81,7 +81,7 @@ def spread_out(
 
 
 def counted_once(folder: Path) -> None:
-    """Each repetition has ended once, and its folder has the trials of its last course, each once."""
+    """Each repetition has ended once, and its results folder has each of its trials once."""
     happened = list(entries(folder / "out", evidence=True))
     ended = Counter(
         (one["cell"], one["measurement"], one["repetition"]) for one in happened if one["event"] == "repetition-ended"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns spread over workers: as if one machine had done all, whoever dies on the way; and what is refused."""
+"""Campaigns on workers that are processes: their results are those of one machine, and faults are refused."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, number: int, siblings: int = 1) -> None:
-    """This machine has so many cores, of which so many neighbours are one physical core."""
+    """Make this machine one of `number` cores; each physical core has `siblings` of them."""
     there = tuple(range(number))
     monkeypatch.setattr(cpus, "online_cpus", lambda: there)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(there))
@@ -158,7 +158,7 @@ def test_workers_of_one_machine_have_as_many_whole_cores_each(monkeypatch: pytes
     assert resources.shares(1) == [tuple(range(8))]
     assert resources.shares(2) == [(0, 1, 2, 3), (4, 5, 6, 7)]
     assert resources.shares(3) == [(2, 3), (4, 5), (6, 7)]
-    with pytest.raises(UsageError, match=r"local:5 wants 5 cores, .* this machine has 4: write local:4"):
+    with pytest.raises(UsageError, match=r"local:5 needs 5 cores, .* this machine has 4: write local:4"):
         resources.shares(5)
 
 

@@ -223,7 +223,7 @@ def _begin(folder: Path, plan: plans.Plan, setup: _Setup, seed: int) -> None:
         raise UsageError(f"campaign: cannot make {folder}: {error.strerror}; name another: --out") from error
     others = {"other_machines": setup.machines[1:]} if len(setup.machines) > 1 else {}
     Store(folder).write_environment({"machine": setup.machines[0], **others})
-    # Last: a folder with this file holds a campaign that can be gone on with.
+    # Written last: a folder with this file has a campaign that can be resumed.
     write_document(
         folder / CAMPAIGN,
         {
@@ -264,14 +264,14 @@ def _refuse_other(plan: plans.Plan, begun: Mapping[str, Any], folder: Path) -> N
     if begun["natgauge"] != VERSION:
         raise UsageError(
             f"campaign: {folder} was begun by natgauge {begun['natgauge']}, this is {VERSION}, which may measure "
-            "otherwise; go on with that one, or begin anew: --out"
+            "otherwise; go on with that version, or begin a new campaign: --out"
         )
     if begun["sha256"] != plan.digest:
         now = plan.model_dump(mode="json", exclude_none=True)
         other = ", ".join(name for name in {**begun["plan"], **now} if begun["plan"].get(name) != now.get(name))
         raise UsageError(
             f"campaign: the plan is another one than when {folder} was begun ({other or 'its meaning'} changed); "
-            "take the old plan, or begin anew: --out"
+            "take the old plan, or begin a new campaign: --out"
         )
 
 
@@ -279,7 +279,8 @@ def _refuse_other_recipes(cells: Sequence[PlannedCell], begun: Mapping[str, Any]
     for device, now in _recipes(cells).items():
         if begun["recipes"].get(device) != now:
             raise UsageError(
-                f"campaign: the recipe {device} has changed since {folder} was begun; restore it, or begin anew: --out"
+                f"campaign: the recipe {device} has changed since {folder} was begun; restore it, or begin a new "
+                "campaign: --out"
             )
 
 
@@ -294,7 +295,7 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
         if was != now:
             raise UsageError(
                 f"campaign: {name} is {now!r} now, it was {was!r} when {folder} was begun: its "
-                "repetitions would not be of one machine; restore that, or begin anew: --out"
+                "repetitions would not be of one machine; restore that, or begin a new campaign: --out"
             )
 
 

@@ -142,7 +142,7 @@ class CellRun:
                 running.run(under_way)
             except ReplayError as error:
                 self.append_line("repetition-redone", **where, repetition=under_way.number, cause=str(error))
-                self.watch.stage(f"{measurement.name}: repetition {under_way.number} is begun anew: {error}")
+                self.watch.stage(f"{measurement.name}: repetition {under_way.number} begins again: {error}")
                 self._begin(measurement, given, ready)
                 continue
             except HostError:
@@ -172,7 +172,8 @@ class CellRun:
                 if was != now:
                     raise HostError(
                         f"campaign: {self.point.device} is of version {shown(now)} now, it was {shown(was)} in earlier "
-                        "repetitions, which would not be of one device; install that one again, or begin anew: --out"
+                        "repetitions, which would not be of one device; install that version again, or begin a new "
+                        "campaign: --out"
                     )
 
     def _cause(self, error: Exception) -> str:

@@ -200,7 +200,7 @@ def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, found: bool,
     try:
         measurement.planned.procedure.measure(device, single, clock=device.clock)
     except NatgaugeError:
-        # It wants a device that does what the made-up one does not; the trials until then are known.
+        # The procedure needs a device that does more than the simulated one; the trials until then count.
         seconds = max(device.seconds, single.most_seconds or PHASE_SECONDS)
         return Once(max(device.trials, 1), seconds, outlasts=device.outlasts)
     return Once(device.trials, device.seconds, outlasts=device.outlasts)

@@ -75,15 +75,15 @@ class RepetitionRun:
             ring=known.begun.get("ring"),
             keep=lambda answer: self._keep(known.number, answer),
         )
-        told = False
+        shown = False
 
         def observe(event: Event) -> None:
-            nonlocal told
+            nonlocal shown
             if event.outcome is None:
-                told = not measurer.replaying
-                if told:
+                shown = not measurer.replaying
+                if shown:
                     self.append_line("trial", sync=False, **self.where, **_standing(known.number, event))
-            if told:
+            if shown:
                 own = event.metric == procedure.metric
                 self.watch.event(replace(event, repetition=known.number, repetitions=self.most) if own else event)
 

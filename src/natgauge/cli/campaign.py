@@ -76,7 +76,7 @@ def _ended(found: CampaignStatus) -> str:
     from natgauge.cli.status import lines
 
     made = [one.folder for one in found.measurements if one.folder]
-    told = lines(found)
+    shown = lines(found)
     if made:
-        told.append(f"  Tables: natgauge report {found.folder}/results/*")
-    return "\n".join(told)
+        shown.append(f"  Tables: natgauge report {found.folder}/results/*")
+    return "\n".join(shown)

@@ -33,7 +33,7 @@ def command(folder: Path, as_json: bool) -> None:
 
 
 def lines(found: CampaignStatus) -> list[str]:
-    """How a campaign stands, in words."""
+    """The status of a campaign, in words."""
     from natgauge.cli.progress import duration
     from natgauge.tables import aligned
 
@@ -43,14 +43,14 @@ def lines(found: CampaignStatus) -> list[str]:
     how = "running" if found.runs else "not running" if left else "ended"
     time = f", about {duration(found.seconds_left)}" if left and found.seconds_left is not None else ""
     counted = f"{cells} cells, {done} repetitions done, {left} left at most{time}"
-    told = [f"{found.name}: {how}; {counted}; {found.trials} trials so far"]
+    text = [f"{found.name}: {how}; {counted}; {found.trials} trials so far"]
     if found.now is not None and left:
-        told.extend(f"  {'now' if found.runs else 'stopped in'}: {_now(one)}" for one in (*found.beside, found.now))
+        text.extend(f"  {'now' if found.runs else 'stopped in'}: {_now(one)}" for one in (*found.beside, found.now))
     rows = [(f"{one.cell} {one.measurement}", _measurement(one)) for one in found.measurements]
-    told.extend(f"  {line}" for line in aligned(rows))
+    text.extend(f"  {line}" for line in aligned(rows))
     causes = Counter(one.broken for one in found.measurements if one.broken)
-    told.extend(f"  broken ({count} measurements): {cause}" for cause, count in causes.items())
-    return told
+    text.extend(f"  broken ({count} measurements): {cause}" for cause, count in causes.items())
+    return text
 
 
 def _now(now: Any) -> str:
@@ -72,5 +72,5 @@ def _measurement(one: MeasurementStatus) -> str:
     values = ", ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in one.values)
     parts = [f"{values} {one.unit}"] if values else []
     parts += [f"{one.cut_off} cut off by their time"] if one.cut_off else []
-    told = f": {'; '.join(parts)}" if parts else ""
-    return f"{'broken, ' if one.broken else ''}{one.done} of {one.asked}{told}"
+    text = f": {'; '.join(parts)}" if parts else ""
+    return f"{'broken, ' if one.broken else ''}{one.done} of {one.asked}{text}"

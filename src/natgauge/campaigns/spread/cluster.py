@@ -132,7 +132,7 @@ def undo(offer: Offer) -> None:
     upkeep.clean(own & left)
 
 
-def serve(where: Where, offer: Offer, told: Callable[[str], None]) -> None:
+def serve(where: Where, offer: Offer, say: Callable[[str], None]) -> None:
     """Be a worker at a scheduler, restarted whenever it dies, until the scheduler ends.
 
     Raises:
@@ -143,7 +143,7 @@ def serve(where: Where, offer: Offer, told: Callable[[str], None]) -> None:
     facts = machine.facts()
     undo(offer)
     try:
-        asyncio.run(_serve(where, offer, facts, told))
+        asyncio.run(_serve(where, offer, facts, say))
     except (OSError, TimeoutError) as error:
         raise HostError(f"workers: {offer.name} cannot join {where.text}: {in_a_line(error)}") from error
     finally:
@@ -151,10 +151,10 @@ def serve(where: Where, offer: Offer, told: Callable[[str], None]) -> None:
     raise HostError(f"workers: the scheduler at {where.text} is gone; start it, then this worker again")
 
 
-async def _serve(where: Where, offer: Offer, facts: Any, told: Callable[[str], None]) -> None:
+async def _serve(where: Where, offer: Offer, facts: Any, say: Callable[[str], None]) -> None:
     security = Security()
     address = address_of(where.scheduler, security)
     with TemporaryDirectory(prefix="natgauge-dask-", ignore_cleanup_errors=True) as folder:
         async with Nanny(address, security=security, local_directory=folder, **_worker(offer, facts, None)) as nanny:
-            told(f"worker {offer.name} waits for work of {where.text}")
+            say(f"worker {offer.name} waits for work of {where.text}")
             await nanny.finished()

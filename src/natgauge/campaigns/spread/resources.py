@@ -210,7 +210,7 @@ def shares(workers: int) -> list[tuple[int, ...]]:
     each = len(groups) // workers
     if each == 0:
         raise UsageError(
-            f"workers: local:{workers} wants {workers} cores, each worker one of its own; this machine has "
+            f"workers: local:{workers} needs {workers} cores, one for each worker; this machine has "
             f"{len(groups)}: write local:{len(groups)}"
         )
     mine = groups[len(groups) - each * workers :]
