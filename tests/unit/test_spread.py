@@ -48,11 +48,11 @@ def test_a_lab_that_no_worker_has_is_refused_before_anything_is_made(tmp_path: P
     plan = read(path).model_copy(update={"seed": 1})
     with workers_of(spread.where("local:1"), ["attic"], make_bench=make_bench) as found:
         with pytest.raises(HostError, match=r'no worker has lab "rack", they have attic .* natgauge worker'):
-            found.plan_cells(plan, "plan")
-        assert found.plan_cells(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
+            found.workers.plan_cells(plan, "plan")
+        assert found.workers.plan_cells(read(path).model_copy(update={"seed": 1, "lab": {"lab_name": "attic"}}), "plan")
         several = plan.model_copy(update={"lab": {"lab_name": "attic", "placement": "isolated", "cores": "0,1"}})
         with pytest.raises(UsageError, match=r"plan: .*cores"):
-            found.plan_cells(several, "plan")
+            found.workers.plan_cells(several, "plan")
 
 
 def die(*_: Any, **__: Any) -> None:
@@ -70,7 +70,7 @@ def test_a_worker_that_dies_while_it_plans_the_cells_is_no_fault_of_natgauge(
     with workers_of(spread.where("local:1"), ["lab"], make_bench=make_bench) as found:
         monkeypatch.setattr(workers, "view_plan", die)
         with pytest.raises(HostError, match=r"all at local:1 died while they looked at the plan"):
-            found.plan_cells(plan, "plan")
+            found.workers.plan_cells(plan, "plan")
 
 
 def samples(*, dask_worker: distributed.Worker) -> bool:

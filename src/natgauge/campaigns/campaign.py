@@ -157,7 +157,7 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
 
     labs = [plan.lab.get("lab_name", CellOptions().lab_name)]
     with coordinator(where, labs, make_bench=make_bench, host_name=order.host_name) as found:
-        cells = found.plan_cells(plan, str(order.plan))
+        cells = found.workers.plan_cells(plan, str(order.plan))
         yield _Setup(cells, found, found.workers.machines)
 
 

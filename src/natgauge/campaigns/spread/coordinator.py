@@ -23,7 +23,6 @@ from pydantic import TypeAdapter
 
 from natgauge.campaigns.cell_run import pending
 from natgauge.campaigns.cells import MOST_CELLS, PlannedCell
-from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.run import Session, most_rounds
 from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
 from natgauge.campaigns.spread.worker import TOPIC, CellTask, RunProgress, run_cell
@@ -75,7 +74,6 @@ class Coordinator:
         """
         self.workers = workers
         self._revive = revive
-        self._plan: Plan | None = None
         self._offered = workers.offers()
         self._number = len(self._offered)
         self._places: dict[int, dict[str, int]] = {}
@@ -84,16 +82,6 @@ class Coordinator:
         self._looked = time.monotonic()
         # As often as Dask itself tries a task on workers that die.
         self._most_starts = 1 + int(dask.config.get("distributed.scheduler.allowed-failures"))
-
-    def plan_cells(self, plan: Plan, where: str) -> tuple[PlannedCell, ...]:
-        """Every cell of the plan, each planned by a worker that can measure it; nothing is touched.
-
-        Raises:
-            PlanError: no worker can measure a cell.
-            HostError: no worker has what a cell needs, or can measure at all.
-        """
-        self._plan = plan
-        return self.workers.plan_cells(plan, where)
 
     def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
         """Have every cell run made that is left.
@@ -134,13 +122,12 @@ class Coordinator:
         number = _next_round(session, point)
         if number is None:
             return
-        assert self._plan is not None  # noqa: S101 - cells come from `points`
         if number not in self._places:
             order = session.order(points, number)
             self._places[number] = {one.name: place for place, one in enumerate(order)}
         known = session.state.measurements
         task = CellTask(
-            plan=self._plan.model_copy(update={"seed": session.seed}),
+            plan=self.workers.plan,
             cell=point.name,
             recipe=digest(point.recipe),
             round_number=number,

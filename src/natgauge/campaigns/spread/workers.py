@@ -67,8 +67,11 @@ class Workers:
         text: name of the scheduler in messages.
         host_name: whether results contain the workers' host names.
         machines: facts of their machines, without those that are alike; empty until cells are planned.
+        plan: of the campaign; absent until cells are planned.
         needs: resources of each cell, by the cell's name; empty until cells are planned.
     """
+
+    plan: Plan
 
     def __init__(self, client: Client, text: str, *, host_name: bool) -> None:
         """Refuse workers that cannot take part.
@@ -177,6 +180,7 @@ class Workers:
         for view in views:
             if all(resources.likeness(view.facts, 0) != resources.likeness(other, 0) for other in self.machines):
                 self.machines.append(view.facts)
+        self.plan = plan
         self.needs = {name: needs for view in reversed(views) for name, needs in view.needs.items()}
         # The order of the cells, and the faults, are those of the worker that can measure most of them.
         best = max(views, key=lambda view: len(view.needs))
