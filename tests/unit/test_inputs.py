@@ -12,7 +12,7 @@ import click
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tools import python_keywords
+from tools import described
 
 from natgauge import procedures
 from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
@@ -109,8 +109,9 @@ def test_an_input_of_several_metrics_has_one_type_unit_and_group() -> None:
             assert told == (other.type, other.unit, other.group, other.moves, other.label, other.also), one.name
 
 
-def test_the_keywords_of_python_are_those_of_the_descriptions() -> None:
-    assert python_keywords.FILE.read_text(encoding="utf-8") == python_keywords.text()
+@pytest.mark.parametrize("path", described.FILES, ids=lambda path: path.name)
+def test_files_made_of_the_descriptions_are_up_to_date(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == described.FILES[path]()
 
 
 def test_the_docs_have_each_exit_status() -> None:

@@ -16,7 +16,7 @@ from click.shell_completion import get_completion_class
 _VARIABLE: Final = "_NATGAUGE_COMPLETE"
 
 
-@cloup.command("completion")
+@cloup.command("completion", short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:

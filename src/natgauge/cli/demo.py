@@ -18,7 +18,7 @@ _TRIAL_SECONDS: Final = 0.5
 _INVALID_REPEATS: Final = 4
 
 
-@cloup.command("demo")
+@cloup.command("demo", short_help="A first result, without hardware.")
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
 def command(results: Path) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""

@@ -17,7 +17,7 @@ _GATEWAY: Final = "gateway "
 _PACKAGES: Final = "gateway packages"
 
 
-@cloup.command("doctor")
+@cloup.command("doctor", short_help="Check whether this host can measure.")
 @click.option("-v", "--verbose", is_flag=True, help="Print what is in order, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from natgauge.duts.recipe import Recipe
 
 
-@cloup.group("duts", invoke_without_command=True, no_args_is_help=False)
+@cloup.group(
+    "duts", short_help="List the gateways that can be measured.", invoke_without_command=True, no_args_is_help=False
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print whole titles, and what ran when we last ran each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context

@@ -14,7 +14,7 @@ from natgauge.cli.help import epilog
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
 
-@cloup.group("host")
+@cloup.group("host", short_help="Check and change settings of this machine.")
 def command() -> None:
     """Look at settings of this machine that move figures, set them for measuring, put them back."""
 

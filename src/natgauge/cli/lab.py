@@ -14,7 +14,7 @@ from natgauge.cli.names import GATEWAY, LAB
 from natgauge.labs import kinds
 
 
-@cloup.group("lab")
+@cloup.group("lab", short_help="Keep labs up, take them down, clean up.")
 def command() -> None:
     """Keep a lab up, take it down, list labs, clean up after killed runs."""
 

@@ -161,6 +161,7 @@ class _Metrics(cloup.Group):
     "measure",
     cls=_Metrics,
     short_help="Measure one metric of one gateway.",
+    options_metavar="",
     subcommand_metavar="METRIC [OPTIONS]",
     no_args_is_help=False,
     epilog=epilog("measure", _EXAMPLE.format(metric="connection-rate"), "natgauge measure throughput --help"),

@@ -12,7 +12,7 @@ import cloup
 from natgauge.cli.names import PUBLISHED
 
 
-@cloup.command("published")
+@cloup.command("published", short_help="Tables that others have published.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=PUBLISHED)
 @click.option("--check", is_flag=True, help="Compute again whatever follows from other printed figures.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

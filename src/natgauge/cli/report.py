@@ -27,7 +27,7 @@ _FORMS: Final[Mapping[str, str]] = {
 }
 
 
-@cloup.command("report")
+@cloup.command("report", short_help="Tables, pages and data of results folders.")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path))
 @click.option(
     "--format",

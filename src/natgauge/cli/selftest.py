@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from natgauge.tester.selftest import SelfTest
 
 
-@cloup.command("selftest")
+@cloup.command("selftest", short_help="Measure the tester on a cable of its own.")
 @click.option("--frames-at-90", type=int, metavar="N", help="Frames of each loss check at 90 % of the highest rate.")
 @click.option(
     "--cores", type=CORES, metavar="CORES", help="The tester's sending cores, e.g. 0 or 0,1.  [default: the first]"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 
 
-@cloup.command("status", short_help="How far a campaign is.")
+@cloup.command("status", short_help="Show the progress of a campaign.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(folder: Path, as_json: bool) -> None:

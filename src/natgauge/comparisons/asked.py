@@ -65,7 +65,8 @@ class CompareOptions:
         metadata=described("Short slices, or rates searched in turn; auto: slices where they can be"),
     )
     placement: Literal["shared", "isolated"] | None = field(
-        default=None, metadata=described("Where devices work; isolated only by rates", default="as the way wants")
+        default=None,
+        metadata=described("Where devices work; isolated only by rates", default="shared by slices, isolated by rates"),
     )
     quantities: str | None = field(
         default=None,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keywords of `natgauge.measure` and `natgauge.compare`, for type checkers and editors.
 
-Made of the descriptions of inputs by `python -m tools.python_keywords`; a test holds that it is up to date.
+Made of the descriptions of inputs by `python -m tools.described`; a test holds that it is up to date.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes two files of the descriptions of inputs: `python -m tools.described` writes the keywords and docs/inputs.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from natgauge import procedures
+from natgauge.bench.question import inputs_of_part, place_inputs
+from natgauge.comparisons import asked
+from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs.types import Flag
+
+_ROOT: Final = Path(__file__).parents[1]
+_HEAD: Final = '''\
+# SPDX-License-Identifier: Apache-2.0
+"""Keywords of `natgauge.measure` and `natgauge.compare`, for type checkers and editors.
+
+Made of the descriptions of inputs by `python -m tools.described`; a test holds that it is up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+'''
+
+
+_PAGE: Final = """\
+# Inputs
+
+All inputs of `natgauge measure` and `natgauge compare`. The same names are options of the command line (with `-` for
+`_`), keys of plans and keywords of Python. `python -m tools.described` makes this page of the descriptions in the code.
+
+A share is written `1%` or `0.01`. A list of cores is written `0,2-3`. Times are in seconds. A flag has no value on the
+command line, and is true or false elsewhere. `natgauge measure METRIC --help` shows the defaults of a metric.
+"""
+
+
+def page() -> str:
+    """The page of all inputs."""
+    settings = dict[str, Input]()
+    having = dict[str, list[str]]()
+    for metric, procedure in procedures.procedures().items():
+        for one in procedure.own_inputs():
+            settings.setdefault(one.name, one)
+            having.setdefault(one.name, []).append(metric)
+    every = len(procedures.procedures())
+    metrics = {name: "all" if len(found) == every else ", ".join(found) for name, found in having.items()}
+    labs = {name: ", ".join(found) for name, (_, found) in place_inputs().items()}
+    tables = [
+        ("Settings of metrics", "Metrics", [(one, metrics[name]) for name, one in settings.items()]),
+        ("Traffic", "", [(one, "") for one in inputs_of_part("traffic")]),
+        ("Lab", "Labs", [(one, "all") for one in inputs_of_part("options")]
+         + [(one, labs[name]) for name, (one, _) in place_inputs().items()]),
+        ("Device", "", [(one, "") for one in inputs_of_part("wishes")]),
+        ("Comparison", "", [(one, "") for one in inputs_of(asked.CompareOptions)]),
+    ]  # fmt: skip
+    return "\n".join([_PAGE, *(_table(title, last, rows) for title, last, rows in tables)])
+
+
+def _table(title: str, last: str, rows: Iterable[tuple[Input, str]]) -> str:
+    columns = ["Name", "Value", "Unit", "Default", "Meaning", *([last] if last else [])]
+    lines = [f"## {title}", "", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    for one, of in rows:
+        value = (one.type.metavar or "flag").strip("[]").replace("|", " \\| ")
+        on = isinstance(one.type, Flag) and one.default
+        cells = [f"`{one.name}`", value, one.unit, "on" if on else one.default_shown, one.help, *([of] if last else [])]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def keywords() -> str:
+    """The whole module of the keywords."""
+    settings = [one for procedure in procedures.procedures().values() for one in procedure.own_inputs()]
+    place = [one for one, _ in place_inputs().values()]
+    cell = [one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)]
+    classes = [
+        _typed_dict("MeasureKeywords", "Options of `natgauge measure`; None = not chosen.", [*settings, *cell, *place]),
+        _typed_dict(
+            "CompareKeywords",
+            "Options of `natgauge compare`; None = not chosen.",
+            [*inputs_of(asked.CompareOptions), *asked.settings().values()],
+        ),
+    ]
+    return "\n\n".join([_HEAD, *classes])
+
+
+def _typed_dict(name: str, purpose: str, inputs: Iterable[Input]) -> str:
+    fields = dict[str, str]()
+    for one in inputs:
+        annotation = one.type.annotation.removesuffix(" | None")
+        fields.setdefault(one.name, f"    {one.name}: {annotation} | None")
+    return "\n".join([f"class {name}(TypedDict, total=False):", f'    """{purpose}"""', "", *fields.values(), ""])
+
+
+#: Each file and what makes it.
+FILES: Final = {
+    _ROOT / "src" / "natgauge" / "inputs" / "keywords.py": keywords,
+    _ROOT / "docs" / "inputs.md": page,
+}
+
+if __name__ == "__main__":
+    for path, text in FILES.items():
+        path.write_text(text(), encoding="utf-8")
