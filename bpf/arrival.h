@@ -22,7 +22,7 @@ static __always_inline __u32 stream_key(__u32 stream, const struct tag *tag)
 	return (tag->kind >> STREAM_BITS) * STREAMS + stream;
 }
 
-static __always_inline void note_missing(struct window *window, __u32 number, __u32 flags)
+static __always_inline void record_missing(struct window *window, __u32 number, __u32 flags)
 {
 	__u32 at = __sync_fetch_and_add(&window->losses, 1);
 
@@ -31,7 +31,7 @@ static __always_inline void note_missing(struct window *window, __u32 number, __
 }
 
 /* Word `number` replaces the word a window earlier: frames missing from that one can no longer arrive in time. */
-static __always_inline void note_lost(struct window *window, __u32 number, __u64 old)
+static __always_inline void record_replaced(struct window *window, __u32 number, __u64 old)
 {
 	__u32 left = number - WINDOW_WORDS, held = old >> WORD_FRAMES;
 	__u32 missing = old && held == left ? ~(__u32)old : ~0U;
@@ -41,8 +41,8 @@ static __always_inline void note_lost(struct window *window, __u32 number, __u64
 		return;
 	/* No frame of the word before this one at this place has arrived, so an older word is still stored here. */
 	if (old && held != left && ~(__u32)old)
-		note_missing(window, held, ~(__u32)old);
-	note_missing(window, left, missing);
+		record_missing(window, held, ~(__u32)old);
+	record_missing(window, left, missing);
 	lost = 1 + ((__u64)left * WORD_FRAMES | highest_bit(missing));
 	if (lost > window->lost)
 		window->lost = lost;
@@ -52,7 +52,7 @@ static __always_inline void note_lost(struct window *window, __u32 number, __u64
  * Record a frame in the window of the latest frames of its stream. Each word holds its number (sequence / WORD_FRAMES)
  * above the flags of its frames, so nothing has to be cleared as the window moves.
  */
-static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, bool *reordered)
+static __always_inline enum arrival record_in_window(__u32 stream, const struct tag *tag, bool *reordered)
 {
 	__u32 key = stream_key(stream, tag), number = tag->sequence / WORD_FRAMES;
 	__u64 flag = 1ULL << (tag->sequence % WORD_FRAMES), old, word;
@@ -81,7 +81,7 @@ static __always_inline enum arrival arrive(__u32 stream, const struct tag *tag, 
 		}
 		if (__sync_val_compare_and_swap(slot, old, word) == old) {
 			if (old >> WORD_FRAMES != number)
-				note_lost(window, number, old);
+				record_replaced(window, number, old);
 			return NEW;
 		}
 	}
@@ -99,7 +99,7 @@ static __always_inline __u32 bucket_of(__u64 ns)
 	return bucket < DELAY_BUCKETS ? bucket : DELAY_BUCKETS - 1;
 }
 
-static __always_inline void count_in(void *histograms, __u32 histogram, __u64 ns)
+static __always_inline void count_delay(void *histograms, __u32 histogram, __u64 ns)
 {
 	__u32 key = histogram * DELAY_BUCKETS + bucket_of(ns);
 	__u64 *count = bpf_map_lookup_elem(histograms, &key);
@@ -119,7 +119,7 @@ static __always_inline void record_delay(struct tally *tally, __s64 delay, const
 	if (delay < 0)
 		tally->negative++;
 	else
-		count_in(&delays, side, delay);
+		count_delay(&delays, side, delay);
 }
 
 /* One-way delay, ns; the tag contains the sending time modulo 2^40 ns, 18 minutes. */
@@ -131,7 +131,7 @@ static __always_inline __s64 delay_of(const struct tag *tag)
 }
 
 /* Record a late frame as missing. A frame too old for the window was recorded when its word was replaced. */
-static __always_inline void note_late(__u32 stream, const struct tag *tag, enum arrival arrival)
+static __always_inline void record_late(__u32 stream, const struct tag *tag, enum arrival arrival)
 {
 	__u32 key = stream_key(stream, tag);
 	struct window *window = bpf_map_lookup_elem(&windows, &key);
@@ -141,11 +141,11 @@ static __always_inline void note_late(__u32 stream, const struct tag *tag, enum 
 	if (window->lost < 1 + (__u64)tag->sequence)
 		window->lost = 1 + (__u64)tag->sequence;
 	if (arrival != TOO_OLD)
-		note_missing(window, tag->sequence / WORD_FRAMES, 1U << (tag->sequence % WORD_FRAMES));
+		record_missing(window, tag->sequence / WORD_FRAMES, 1U << (tag->sequence % WORD_FRAMES));
 }
 
 /* Update the longest time without an arrival. CPUs that receive the same stream share `last_ns` without locks. */
-static __always_inline void note_arrival(__u32 stream)
+static __always_inline void record_arrival(__u32 stream)
 {
 	struct silence *silence = &silences[stream];
 	__u64 now = bpf_ktime_get_ns(), last = silence->last_ns;
@@ -190,9 +190,9 @@ static __always_inline void record_pair(struct tally *tally, struct recent *rece
 		tally->variation_maximum = difference;
 	tally->pairs++;
 	if (difference < 0)
-		count_in(&variations, histogram + NEGATIVE, -difference);
+		count_delay(&variations, histogram + NEGATIVE, -difference);
 	else
-		count_in(&variations, histogram, difference);
+		count_delay(&variations, histogram, difference);
 }
 
 /* RFC 5481 section 4.1: D(i) - D(i-1) in the order of sending. */

@@ -48,7 +48,7 @@ static __always_inline bool mark_confirms(const struct received_frame *frame, co
 }
 
 /* Whether the mark is one that this trial sent. Sets t to the connection's four tuple where marks depend on it. */
-static __always_inline bool marked(const struct received_frame *frame, struct tuple *t)
+static __always_inline bool has_mark(const struct received_frame *frame, struct tuple *t)
 {
 	if (!marks_tuples() || is_background(frame))
 		return frame->tag.mark == plan.mark;
@@ -67,15 +67,15 @@ static __always_inline enum translation outside_check(const struct received_fram
 {
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
 	struct address inside = address_at(&in->own, t->source_address);
-	bool kept = in->family == out->family && same(frame->source, inside);
+	bool kept = in->family == out->family && same_address(frame->source, inside);
 
 	if (plan.source_translated && kept)
 		return UNTRANSLATED;
-	if (!same(frame->destination, address_at(&out->own, t->destination_address)) ||
+	if (!same_address(frame->destination, address_at(&out->own, t->destination_address)) ||
 	    frame->destination_port != t->destination_port)
 		return MISTRANSLATED;
 	if (plan.stateless)
-		return same(frame->source, address_at(&out->other, t->source_address)) &&
+		return same_address(frame->source, address_at(&out->other, t->source_address)) &&
 				       frame->source_port == t->source_port
 			       ? RIGHT
 			       : MISTRANSLATED;
@@ -94,13 +94,13 @@ static __always_inline enum translation inside_check(const struct received_frame
 	const volatile struct side_plan *in = &plan.side[INITIATOR];
 	struct outside outside;
 
-	if (same(frame->source, address_at(&in->other, t->destination_address)) &&
+	if (same_address(frame->source, address_at(&in->other, t->destination_address)) &&
 	    frame->source_port == t->destination_port &&
-	    same(frame->destination, address_at(&in->own, t->source_address)) &&
+	    same_address(frame->destination, address_at(&in->own, t->source_address)) &&
 	    frame->destination_port == t->source_port)
 		return RIGHT;
 	if (plan.source_translated && in->family == plan.side[RESPONDER].family &&
-	    learned(frame->tag.connection, &outside) && same(frame->destination, outside.address))
+	    learned(frame->tag.connection, &outside) && same_address(frame->destination, outside.address))
 		return UNTRANSLATED;
 	return MISTRANSLATED;
 }
@@ -111,7 +111,7 @@ static __always_inline enum translation background_check(const struct received_f
 	struct flow sent = {};
 
 	background_flow(&sent, !side, frame->tag.connection);
-	return same(frame->source, sent.source) && same(frame->destination, sent.destination) &&
+	return same_address(frame->source, sent.source) && same_address(frame->destination, sent.destination) &&
 			       frame->source_port == sent.source_port &&
 			       frame->destination_port == sent.destination_port
 		       ? RIGHT
@@ -136,7 +136,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 
 	if (plan.stamped)
 		delay = delay_of(&frame->tag);
-	arrival = arrive(stream, &frame->tag, &reordered);
+	arrival = record_in_window(stream, &frame->tag, &reordered);
 	if (arrival == DUPLICATE) {
 		tally->duplicates++;
 		return;
@@ -144,13 +144,13 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
 		tally->late++;
-		note_late(stream, &frame->tag, arrival);
+		record_late(stream, &frame->tag, arrival);
 		return;
 	}
 	tally->received++;
 	tally->reordered += reordered;
 	if (plan.record_loss_times)
-		note_arrival(stream);
+		record_arrival(stream);
 	if (plan.record_delays & 1 << stream && (!plan.sampled || is_sample(stream, &frame->tag)))
 		record_delay(tally, delay, stream == PHASE2_RESPONDER);
 	if (plan.record_variation && plan.record_delays & 1 << stream)
@@ -276,7 +276,7 @@ static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r
 	if (plan.side[INITIATOR].family != plan.side[RESPONDER].family &&
 	    (here->family == FAMILY_IPV4 ? parse6(data, end, arriving(side, !side), &frame)
 					 : parse4(data, end, arriving(side, !side), &frame)) &&
-	    (frame.tag.kind & STREAM_MASK) < STREAMS && marked(&frame, &t))
+	    (frame.tag.kind & STREAM_MASK) < STREAMS && has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else
 		r->foreign[side]++;
@@ -284,7 +284,7 @@ static __always_inline int classify_other(struct xdp_md *ctx, struct receiver *r
 }
 
 /* A frame to the tester's own addresses with a wrong mark and a wrong checksum is taken for a damaged test frame. */
-static __always_inline bool broken_mark(const struct received_frame *frame, const int side)
+static __always_inline bool looks_damaged(const struct received_frame *frame, const int side)
 {
 	return !frame->intact && !frame->other && in_range(&plan.side[side].own, frame->destination);
 }
@@ -310,9 +310,9 @@ static __always_inline int receive(struct xdp_md *ctx, const int side)
 	if (!udp)
 		return classify_other(ctx, r, side);
 	right = mark_confirms(&frame, side);
-	if (right || marked(&frame, &t))
+	if (right || has_mark(&frame, &t))
 		return classify_marked(ctx, r, &frame, side, right, &t);
-	if (broken_mark(&frame, side))
+	if (looks_damaged(&frame, side))
 		r->damaged_unmarked[side]++;
 	else
 		r->foreign[side]++;

@@ -172,7 +172,7 @@ static __always_inline int responder_flow(struct flow *flow, __u64 number)
 	return 1;
 }
 
-static __always_inline void note_stall(const struct sender *s, __u64 from, __u64 to)
+static __always_inline void record_stall(const struct sender *s, __u64 from, __u64 to)
 {
 	__u32 key = s->number;
 	struct stalls *stalls = bpf_map_lookup_elem(&sender_stalls, &key);
@@ -193,7 +193,7 @@ static __always_inline bool read_clock(struct sender *s)
 		return false;
 	/* At the first reading the gap is the thread's delay after the schedule's start. */
 	if ((__s64)gap > (__s64)plan.stall_ns) {
-		note_stall(s, s->now_ns, now);
+		record_stall(s, s->now_ns, now);
 		s->stalls++;
 		s->stalled_ns += gap;
 		if (gap > s->worst_stall_ns)
@@ -203,7 +203,7 @@ static __always_inline bool read_clock(struct sender *s)
 	return true;
 }
 
-static __always_inline void account_lag(struct sender *s, struct schedule *schedule, __u64 when, bool last)
+static __always_inline void record_lag(struct sender *s, struct schedule *schedule, __u64 when, bool last)
 {
 	__u64 lag = s->now_ns - when;
 
@@ -223,7 +223,7 @@ static __always_inline void account_lag(struct sender *s, struct schedule *sched
  * Whether sending now would exceed the highest rate after a stall; an unlimited burst could overflow the ring in front
  * of the device. A stall during catching up starts it again, so its frames are not sent at once either.
  */
-static __always_inline bool too_soon(struct sender *s, __u64 when)
+static __always_inline bool exceeds_catch_up(struct sender *s, __u64 when)
 {
 	__u64 allowed;
 
@@ -261,14 +261,14 @@ static __always_inline bool due(struct sender *s, struct schedule *schedule)
 	if (plan.batch == 1)
 		for (int i = 0; i < SPIN && when > s->now_ns; i++)
 			read_clock(s);
-	if (when > s->now_ns || too_soon(s, when))
+	if (when > s->now_ns || exceeds_catch_up(s, when))
 		return false;
 	s->credit = CREDIT - 1;
-	account_lag(s, schedule, when, last);
+	record_lag(s, schedule, when, last);
 	return true;
 }
 
-static __always_inline void plan_next(struct schedule *schedule, __u64 next)
+static __always_inline void schedule_next(struct schedule *schedule, __u64 next)
 {
 	if (!plan.stepped || next < schedule->step_at)
 		schedule->next_due += schedule->interval;
@@ -298,7 +298,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 
 	if (!due(s, schedule))
 		return XDP_DROP;
-	plan_next(schedule, taken + 1);
+	schedule_next(schedule, taken + 1);
 	number = taken * s->senders + s->number;
 	stamp = s->start_ns + s->now_ns;
 	flow.tag.sequence = schedule->made;

@@ -43,7 +43,7 @@ static __always_inline bool in_range(const volatile struct addresses *range, str
 	return a.low >= range->low && distance % range->step == 0 && distance / range->step < range->count;
 }
 
-static __always_inline bool same(struct address a, struct address b)
+static __always_inline bool same_address(struct address a, struct address b)
 {
 	return a.low == b.low && a.high == b.high;
 }

@@ -87,10 +87,10 @@ static __always_inline bool parse4(void *data, void *end, const volatile struct 
 	frame->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
 	frame->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
 	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
-	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip))) {
+	    !transport_length_is(transport, octets - ETH_HLEN - sizeof(*ip))) {
 		frame->other = as->payload && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			       has_octets(data, end, bpf_ntohs(ip->tot_len)) &&
-			       transport_fills(transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
+			       transport_length_is(transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
 		return true;
 	}
 	sum = transport_sum(transport) + ip->saddr + ip->daddr +
@@ -118,9 +118,9 @@ static __always_inline bool parse6(void *data, void *end, const volatile struct 
 	frame->source = address6(&ip->saddr);
 	frame->destination = address6(&ip->daddr);
 	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
-	    !transport_holds(transport, octets - ETH_HLEN - sizeof(*ip))) {
+	    !transport_length_is(transport, octets - ETH_HLEN - sizeof(*ip))) {
 		frame->other = as->payload && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
-			       transport_fills(transport, bpf_ntohs(ip->payload_len));
+			       transport_length_is(transport, bpf_ntohs(ip->payload_len));
 		return true;
 	}
 	sum = transport_sum(transport) + sum_words(&ip->saddr, 32) +

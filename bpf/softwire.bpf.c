@@ -382,7 +382,7 @@ static __always_inline int translate_back(struct __sk_buff *skb, const struct ip
 	struct flow flow = {};
 	int refused;
 
-	if (!behind_relay(&softwire, &far))
+	if (!in_relay_prefix(&softwire, &far))
 		return TC_ACT_OK;
 	if (ip6->nexthdr == NEXT_FRAGMENT)
 		return DROP(fragment);

@@ -100,7 +100,7 @@ static __always_inline __u32 extracted(const volatile struct softwire *s, const 
 }
 
 /* Whether it is an IPv4-embedded address in the BR's prefix. */
-static __always_inline bool behind_relay(const volatile struct softwire *s, const struct address6 *a)
+static __always_inline bool in_relay_prefix(const volatile struct softwire *s, const struct address6 *a)
 {
 	struct address6 again = embedded(s, extracted(s, a));
 

@@ -50,16 +50,10 @@ static __always_inline __u64 transport_sum(const struct transport *from)
 	return sum_words(from, sizeof(*from) + TAG_OCTETS) + from->header.len + bpf_htons(TRANSPORT_PROTOCOL);
 }
 
-/* Whether the header's length field is `octets`, a constant. */
-static __always_inline bool transport_holds(const struct transport *from, __u16 octets)
+/* Whether the header's length field is `octets`. */
+static __always_inline bool transport_length_is(const struct transport *from, __u16 octets)
 {
 	return from->header.len == bpf_htons(octets);
-}
-
-/* Whether the header's length field is `octets`, which come from the IP header. */
-static __always_inline bool transport_fills(const struct transport *from, __u16 octets)
-{
-	return bpf_ntohs(from->header.len) == octets;
 }
 
 /* Whether the frame has no checksum. */

@@ -73,14 +73,14 @@ fn load<'a>(
                 .join()
                 .unwrap_or_else(broke)
                 .map(|Sendable(loaded)| loaded)
-                .map_err(|failure| named(contestant, failure))
+                .map_err(|failure| with_name(contestant, failure))
         });
         // Wait for all threads, also after a failure.
         loaded.collect::<Vec<_>>().into_iter().collect()
     })
 }
 
-fn named(contestant: &Contestant, failure: Failure) -> Failure {
+fn with_name(contestant: &Contestant, failure: Failure) -> Failure {
     let text = |message: String| format!("{}: {message}", contestant.name);
     match failure {
         Failure::Request(message) => Failure::Request(text(message)),
@@ -163,7 +163,7 @@ impl Round<'_> {
             _ => {
                 let loaded = &mut all[at];
                 let sent = loaded.send(self.comparison, quantity, frames);
-                sent.map_err(|failure| named(loaded.contestant, failure))
+                sent.map_err(|failure| with_name(loaded.contestant, failure))
             }
         }
     }

@@ -4,11 +4,11 @@
 //! the reference softwire, a device.
 
 pub mod comparison;
+pub mod disturbance;
 pub mod dns;
 pub mod failure;
 pub mod flow;
 pub mod host;
-pub mod losses;
 pub mod neighbour;
 pub mod netns;
 pub mod plan;

@@ -17,13 +17,13 @@ use natgauge_engine::{comparison, host, request, schema, trial};
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
-    instead: Instead,
+    action: Action,
 }
 
 /// What to do instead of running a trial. Only a comparison accesses interfaces and needs privileges.
 #[derive(clap::Args)]
 #[group(multiple = false)]
-struct Instead {
+struct Action {
     /// Only check the request
     #[arg(long)]
     check: bool,
@@ -49,28 +49,28 @@ enum Published {
     ComparisonResult,
 }
 
-fn work(instead: &Instead, began: Instant) -> Outcome<()> {
+fn work(action: &Action, began: Instant) -> Outcome<()> {
     let began_ns = host::now_ns();
     libbpf_rs::set_print(None);
-    if let Some(published) = instead.schema {
+    if let Some(published) = action.schema {
         let schema = match published {
             Published::Request => schema::request(),
             Published::Result => schema::result(),
             Published::Comparison => schema::comparison(),
             Published::ComparisonResult => schema::comparison_result(),
         };
-        return put(&schema::text(&schema));
+        return print_text(&schema::text(&schema));
     }
-    if instead.check_lines {
+    if action.check_lines {
         return check_lines();
     }
     let mut text = Vec::new();
     io::stdin().take(request::LONGEST as u64 + 1).read_to_end(&mut text).map_err(|error| unreadable(&error))?;
-    if instead.compare || instead.check_comparison {
-        return compare(&text, instead.compare, began);
+    if action.compare || action.check_comparison {
+        return compare(&text, action.compare, began);
     }
     let request = request::parse(&text)?;
-    if instead.check {
+    if action.check {
         return Ok(());
     }
     let result = trial::run(&request, began, began_ns)?;
@@ -85,14 +85,14 @@ fn compare(text: &[u8], run: bool, began: Instant) -> Outcome<()> {
     }
     let result = comparison::run(&comparison, began)?;
     let line = serde_json::to_string(&result).map_err(|error| Failure::Broke(format!("result: {error}")))?;
-    put(&format!("{line}\n"))
+    print_text(&format!("{line}\n"))
 }
 
 fn check_lines() -> Outcome<()> {
     for line in io::stdin().lock().split(b'\n') {
         match request::parse(&line.map_err(|error| unreadable(&error))?) {
-            Ok(_) => put("accepted\n")?,
-            Err(refusal) => put(&format!("refused: {refusal}\n"))?,
+            Ok(_) => print_text("accepted\n")?,
+            Err(refusal) => print_text(&format!("refused: {refusal}\n"))?,
         }
     }
     Ok(())
@@ -102,13 +102,13 @@ fn unreadable(error: &io::Error) -> Failure {
     Failure::Request(format!("request: cannot be read: {error}"))
 }
 
-fn put(text: &str) -> Outcome<()> {
+fn print_text(text: &str) -> Outcome<()> {
     io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::Broke(format!("standard output: {error}")))
 }
 
 fn main() -> ExitCode {
     let began = Instant::now();
-    match work(&Arguments::parse().instead, began) {
+    match work(&Arguments::parse().action, began) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("natgauge-engine: {failure}");

@@ -12,7 +12,7 @@ use crate::request::{halves, ipv6, Mac};
 const ARP: u16 = 0x0806;
 const IPV6: u16 = 0x86dd;
 const ATTEMPTS: usize = 3;
-const PATIENCE: Duration = Duration::from_millis(500);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 struct Socket(OwnedFd);
 
@@ -119,7 +119,7 @@ pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAdd
     let socket = Socket::open(ifindex, protocol).map_err(failed)?;
     for _ in 0..ATTEMPTS {
         socket.send(&request(mac, source, target)).map_err(failed)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REPLY_TIMEOUT;
         while Instant::now() < until {
             if let Some(found) = socket.receive(until).and_then(|frame| reply(&frame, target)) {
                 return Ok(found);

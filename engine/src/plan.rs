@@ -202,7 +202,7 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
 fn prefetched(request: &Request) -> bool {
     !request.stateless
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM)
-        && request.connections * u64::from(table::entry(request)) > CACHED_OCTETS
+        && request.connections * u64::from(table::entry_octets(request)) > CACHED_OCTETS
 }
 
 /// Keys of the hashes in marks. They differ between trials, so that a wrong frame with a matching hash is found in the

@@ -94,7 +94,7 @@ pub struct Programs<'obj> {
     pub control: Control,
 }
 
-fn loading(error: &libbpf_rs::Error) -> Failure {
+fn load_failure(error: &libbpf_rs::Error) -> Failure {
     Failure::Host(format!(
         "the frame programs cannot be loaded ({error:#}): needs root and Linux 6.6 or newer with BTF"
     ))
@@ -127,23 +127,23 @@ impl<'obj> Programs<'obj> {
         senders: usize,
         table: Table,
     ) -> Outcome<Self> {
-        let mut open = TesterSkelBuilder::default().open(place).map_err(|error| loading(&error))?;
+        let mut open = TesterSkelBuilder::default().open(place).map_err(|error| load_failure(&error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.plan = *plan;
         }
         let windows = u32::try_from(senders * STREAMS).unwrap_or(u32::MAX);
-        open.maps.windows.set_max_entries(windows).map_err(|error| loading(&error))?;
-        open.maps.sender_stalls.set_max_entries(senders as u32).map_err(|error| loading(&error))?;
+        open.maps.windows.set_max_entries(windows).map_err(|error| load_failure(&error))?;
+        open.maps.sender_stalls.set_max_entries(senders as u32).map_err(|error| load_failure(&error))?;
         if plan.record_delays == 0 {
-            open.maps.delays.set_max_entries(1).map_err(|error| loading(&error))?;
+            open.maps.delays.set_max_entries(1).map_err(|error| load_failure(&error))?;
         }
         if plan.record_variation == 0 {
-            open.maps.variations.set_max_entries(1).map_err(|error| loading(&error))?;
+            open.maps.variations.set_max_entries(1).map_err(|error| load_failure(&error))?;
         }
         let recents = if plan.record_variation == 0 { 1 } else { windows };
-        open.maps.recents.set_max_entries(recents).map_err(|error| loading(&error))?;
-        open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| loading(&error))?;
-        let mut skel = open.load().map_err(|error| loading(&error))?;
+        open.maps.recents.set_max_entries(recents).map_err(|error| load_failure(&error))?;
+        open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| load_failure(&error))?;
+        let mut skel = open.load().map_err(|error| load_failure(&error))?;
         // In parallel, because both wait for all CPUs.
         let installing = table.install(&skel.maps.state_table)?;
         let (idle, links) = Self::attach_idle(&mut skel)?;
@@ -233,7 +233,7 @@ impl<'obj> Programs<'obj> {
     }
 
     /// For test runs without ports: give redirects a valid target, which receives nothing.
-    pub fn aim_at_loopback(&self, sides: &[usize]) -> Outcome<()> {
+    pub fn redirect_to_loopback(&self, sides: &[usize]) -> Outcome<()> {
         for side in sides.iter().map(|&side| side as u32) {
             self.skel
                 .maps

@@ -18,7 +18,7 @@ use crate::shared::SIDES;
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 const OCTETS: usize = 60;
 const ATTEMPTS: usize = 3;
-const PATIENCE: Duration = Duration::from_millis(500);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 /// More neighbours could overflow a device's neighbour table.
 const MOST_ANNOUNCED: u64 = 256;
 
@@ -70,7 +70,7 @@ fn check_receiving(programs: &Programs, side: usize, port: &Port) -> Outcome<()>
             }
             Ok(())
         })?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REPLY_TIMEOUT;
         while Instant::now() < until {
             if programs.received().foreign[side] > before {
                 return Ok(());

@@ -83,7 +83,7 @@ pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow], catch
 /// A running sender.
 pub struct Sender {
     cpu: usize,
-    over: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
     thread: JoinHandle<Outcome<u64>>,
 }
 
@@ -102,20 +102,20 @@ impl Sender {
             }
             Ok(host::waited_ns())
         };
-        let (over, starter) = (Arc::new(AtomicBool::new(false)), thread::current());
-        let seen = Arc::clone(&over);
+        let (ended, starter) = (Arc::new(AtomicBool::new(false)), thread::current());
+        let ending = Arc::clone(&ended);
         let thread = thread::spawn(move || {
             let outcome = work();
-            seen.store(true, Ordering::Release);
+            ending.store(true, Ordering::Release);
             starter.unpark();
             outcome
         });
-        Self { cpu, over, thread }
+        Self { cpu, ended, thread }
     }
 
     /// Whether its thread has ended or is ending.
     pub fn finished(&self) -> bool {
-        self.over.load(Ordering::Acquire) || self.thread.is_finished()
+        self.ended.load(Ordering::Acquire) || self.thread.is_finished()
     }
 
     /// Wait for its end; returns its CPU, and the time in which it was runnable but did not run, ns.
@@ -134,7 +134,7 @@ mod tests {
     const FLOW: Flow = Flow { side: INITIATOR, stream: PHASE1, frames: 1000, rate: 1e6, step: None };
     const STEP: Step = Step { frames: 500, rate: 5e5 };
 
-    /// Due time of each frame, in us, computed like `plan_next` in bpf/generate.h.
+    /// Due time of each frame, in us, computed like `schedule_next` in bpf/generate.h.
     fn schedule(number: usize, senders: usize, flow: Flow) -> Vec<u64> {
         let state = state(number, senders, 0, &[flow], CatchUp::default()).schedule[INITIATOR];
         let mut due = state.next_due;

@@ -17,18 +17,18 @@ use crate::shared::{ENTRY4_OCTETS, ENTRY6_OCTETS, MAX_PIECES};
 const LARGEST_PIECE: u64 = 1 << 22;
 /// Memory left for everything else, octets.
 const RESERVE: u64 = 256 << 20;
-const MAKERS: usize = 4;
+const ALLOCATING_THREADS: usize = 4;
 
 /// The pieces, all of one size. All but the first are allocated in parallel with other work.
 pub struct Table {
     first: MapHandle,
-    makers: Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>>,
+    allocators: Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>>,
     /// Size of all pieces, octets.
     pub octets: u64,
 }
 
 /// Octets per connection.
-pub fn entry(request: &Request) -> u32 {
+pub fn entry_octets(request: &Request) -> u32 {
     match request.responder.family {
         Family::Ipv4 => ENTRY4_OCTETS,
         Family::Ipv6 => ENTRY6_OCTETS,
@@ -50,15 +50,15 @@ fn available() -> u64 {
     kib.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).map_or(u64::MAX, |kib| kib * 1024)
 }
 
-fn piece(entry: u32, entries: u32) -> libbpf_rs::Result<MapHandle> {
+fn piece(entry_octets: u32, entries: u32) -> libbpf_rs::Result<MapHandle> {
     let options = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
         ..Default::default()
     };
-    MapHandle::create(MapType::Array, Some("state_piece"), 4, entry, entries, &options)
+    MapHandle::create(MapType::Array, Some("state_piece"), 4, entry_octets, entries, &options)
 }
 
-fn unmakeable(error: &libbpf_rs::Error) -> Failure {
+fn allocation_failed(error: &libbpf_rs::Error) -> Failure {
     Failure::Host(format!("state table: {error:#}: root and memory are needed"))
 }
 
@@ -69,7 +69,7 @@ fn shape_of(request: &Request) -> (u64, u64) {
 
 fn octets_of(request: &Request) -> u64 {
     let (count, entries) = shape_of(request);
-    count * entries * u64::from(entry(request))
+    count * entries * u64::from(entry_octets(request))
 }
 
 impl Table {
@@ -95,25 +95,25 @@ impl Table {
     /// Allocate the table for a request; refused where there is too little memory.
     pub fn make(request: &Request) -> Outcome<Self> {
         let octets = Self::check([request])?;
-        let (entry, (count, entries)) = (entry(request), shape_of(request));
-        let first = piece(entry, entries as u32).map_err(|error| unmakeable(&error))?;
-        Ok(Self { first, makers: Self::makers(entry, entries as u32, count as usize - 1), octets })
+        let (entry_octets, (count, entries)) = (entry_octets(request), shape_of(request));
+        let first = piece(entry_octets, entries as u32).map_err(|error| allocation_failed(&error))?;
+        Ok(Self { first, allocators: Self::allocators(entry_octets, entries as u32, count as usize - 1), octets })
     }
 
-    fn makers(entry: u32, entries: u32, count: usize) -> Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>> {
+    fn allocators(entry_octets: u32, entries: u32, count: usize) -> Vec<JoinHandle<libbpf_rs::Result<Vec<MapHandle>>>> {
         let next = Arc::new(AtomicUsize::new(0));
         let make = move |next: Arc<AtomicUsize>| {
             let mut made = Vec::new();
             while next.fetch_add(1, Ordering::Relaxed) < count {
-                made.push(piece(entry, entries)?);
+                made.push(piece(entry_octets, entries)?);
             }
             Ok(made)
         };
-        let maker = |_| {
+        let allocator = |_| {
             let next = Arc::clone(&next);
             thread::spawn(move || make(next))
         };
-        (0..MAKERS.min(count)).map(maker).collect()
+        (0..ALLOCATING_THREADS.min(count)).map(allocator).collect()
     }
 
     /// A piece, from which the frame programs' table of pieces takes its inner type.
@@ -123,15 +123,15 @@ impl Table {
 
     /// Start to put all pieces into the frame programs' map, in parallel with other work.
     pub fn install(self, map: &MapMut) -> Outcome<Installing> {
-        let map = MapHandle::try_from(map).map_err(|error| unmakeable(&error))?;
+        let map = MapHandle::try_from(map).map_err(|error| allocation_failed(&error))?;
         Ok(Installing(thread::spawn(move || self.put_into(&map))))
     }
 
     fn put_into(self, map: &MapHandle) -> Outcome<()> {
         let mut pieces = vec![self.first];
-        for maker in self.makers {
-            let made = maker.join().unwrap_or_else(|_| Err(libbpf_rs::Error::from_raw_os_error(libc::ENOMEM)));
-            pieces.extend(made.map_err(|error| unmakeable(&error))?);
+        for allocator in self.allocators {
+            let made = allocator.join().unwrap_or_else(|_| Err(libbpf_rs::Error::from_raw_os_error(libc::ENOMEM)));
+            pieces.extend(made.map_err(|error| allocation_failed(&error))?);
         }
         let count = pieces.len() as u32;
         let numbers: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();

@@ -8,10 +8,10 @@ use std::mem::MaybeUninit;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::disturbance;
 use crate::failure::{Failure, Outcome};
 use crate::flow::{Flow, Step};
 use crate::host::{self, ClockSteps, Stall, Stalls, Watcher};
-use crate::losses;
 use crate::plan;
 use crate::port;
 use crate::programs::{Offered, Programs};
@@ -228,8 +228,8 @@ impl Trial<'_> {
             let each = self.programs.stalls(number, state.stalls).into_iter();
             let absolute = |stall: types::stall| Stall { from_ns: start + stall.from_ns, to_ns: start + stall.to_ns };
             let each: Vec<Stall> = each.map(absolute).collect();
-            let burst = |stall: &&Stall| losses::makes_burst(stall, flows, senders, batch);
-            let until_over = |stall: &Stall| losses::until_caught_up(stall, catch_up.percent);
+            let burst = |stall: &&Stall| disturbance::makes_burst(stall, flows, senders, batch);
+            let until_over = |stall: &Stall| disturbance::until_caught_up(stall, catch_up.percent);
             record.bursts.extend(each.iter().filter(burst).map(until_over));
             record.stalls.each.extend(each);
         }

@@ -19,7 +19,7 @@ fn verdicts(there: usize, sides: [bool; SIDES]) -> [u32; 4] {
     let mut place = MaybeUninit::uninit();
     let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
     let mut programs = Programs::load(&mut place, &plan, 1, Table::make(&request).unwrap()).unwrap();
-    programs.aim_at_loopback(&[there]).unwrap();
+    programs.redirect_to_loopback(&[there]).unwrap();
     programs.switch_to_floor(sides).unwrap();
     [(); 4].map(|()| {
         let (verdict, frame, _) = run(programs.redirector(), &FRAME, 1);

@@ -86,7 +86,7 @@ impl<'a> Loaded<'a> {
         let programs = Programs::load(place, &plan, request.senders.cpus.len(), table)
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open((1 << STREAMS) - 1);
-        programs.aim_at_loopback(&BOTH).unwrap();
+        programs.redirect_to_loopback(&BOTH).unwrap();
         Self { programs, request, keys: plan.mark_keys.to_vec() }
     }
 

@@ -307,7 +307,9 @@ ENGINE_ALONE = {
     ),
     "reading order once sends one frame a connection": changed(EXAMPLE, ("phase2.responder", {**ONCE, "frames": 5})),
     "too few frames of the stream are due from then on": changed(TIMED, ("delay_samples.from_ms", 17_000_000)),
-    "must be less than n: m of n frames are under test": changed(EXAMPLE, ("background", {**BACKGROUND, "m": 10})),
+    "must be less than n: m of n frames are in the foreground": changed(
+        EXAMPLE, ("background", {**BACKGROUND, "m": 10})
+    ),
     "too many frames in one stream to be distinguished": changed(LONG, ("record_loss_times", True)),
 }
 

@@ -249,7 +249,7 @@ fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Outcome<Counts> {
     let mut sum = Counts { ring: 0, redirected: 0, processed: 0, dropped: 0, per_cpu: Vec::new() };
     for cpu in 0..rings.max_entries() {
         // CPUs without a ring have no entry.
-        let Some(ring) = looked_up(rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY))? else {
+        let Some(ring) = if_present(rings.lookup(&cpu.to_ne_bytes(), MapFlags::ANY))? else {
             continue;
         };
         let counts = cpu_counts(ring_counts, cpu)?;
@@ -262,7 +262,7 @@ fn counts(rings: &MapHandle, ring_counts: &MapHandle) -> Outcome<Counts> {
     Ok(sum)
 }
 
-fn looked_up<T>(outcome: libbpf_rs::Result<Option<T>>) -> Outcome<Option<T>> {
+fn if_present<T>(outcome: libbpf_rs::Result<Option<T>>) -> Outcome<Option<T>> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         other => other.map_err(unreadable),
@@ -271,7 +271,7 @@ fn looked_up<T>(outcome: libbpf_rs::Result<Option<T>>) -> Outcome<Option<T>> {
 
 fn cpu_counts(ring_counts: &MapHandle, cpu: u32) -> Outcome<CpuCounts> {
     let mut sum = CpuCounts { cpu, redirected: 0, processed: 0 };
-    let shares = looked_up(ring_counts.lookup_percpu(&cpu.to_ne_bytes(), MapFlags::ANY))?.unwrap_or_default();
+    let shares = if_present(ring_counts.lookup_percpu(&cpu.to_ne_bytes(), MapFlags::ANY))?.unwrap_or_default();
     for share in shares {
         sum.redirected += u64_at(&share, offset_of!(ring_counts, redirected))?;
         sum.processed += u64_at(&share, offset_of!(ring_counts, processed))?;

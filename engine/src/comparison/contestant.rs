@@ -20,7 +20,7 @@ use crate::table::Table;
 use crate::tester::types;
 
 /// Longest wait for the last frames of a slice. A device on the sender's core has processed all of them before.
-pub const PATIENCE: Duration = Duration::from_millis(20);
+pub const ARRIVAL_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A contestant with its programs and ports.
 pub struct LoadedContestant<'a> {
@@ -110,14 +110,14 @@ impl<'a> LoadedContestant<'a> {
             wanted += state.schedule[side].made - self.made[stream];
             (self.made[stream], self.skipped[stream]) = (state.schedule[side].made, state.schedule[side].skipped);
         }
-        let patience = Instant::now() + if self.lossy { Duration::ZERO } else { PATIENCE };
+        let give_up = Instant::now() + if self.lossy { Duration::ZERO } else { ARRIVAL_TIMEOUT };
         let mut waited = false;
         loop {
             self.received = self.programs.received().tally.iter().map(|tally| tally.received).sum();
             if self.received >= wanted {
                 break;
             }
-            if Instant::now() >= patience {
+            if Instant::now() >= give_up {
                 self.lossy = true;
                 break;
             }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::contestant::{check_sent, LoadedContestant, Slice, PATIENCE};
+use super::contestant::{check_sent, LoadedContestant, Slice, ARRIVAL_TIMEOUT};
 use crate::failure::Outcome;
 use crate::host;
 use crate::port::Port;
@@ -47,11 +47,11 @@ impl Floor {
         let sent = sender::run(contestant.programs.redirector(), &contestant.frame, frames as i32, comparison.batch);
         let mut to = host::now_ns();
         check_sent(comparison.cpu, sent)?;
-        let patience = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + ARRIVAL_TIMEOUT;
         let mut waited = false;
         let arrived = loop {
             let arrived = received(&contestant.ports)? - before;
-            if arrived >= u64::from(frames) || Instant::now() >= patience {
+            if arrived >= u64::from(frames) || Instant::now() >= give_up {
                 break arrived;
             }
             waited = true;

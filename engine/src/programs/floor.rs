@@ -44,7 +44,7 @@ impl Programs<'_> {
         }
         self.control.count_offered_on([0; SIDES]);
         for link in &mut self.receiving {
-            link.update_prog(&self.skel.progs.receive_nothing).map_err(|error| changing(&error))?;
+            link.update_prog(&self.skel.progs.receive_nothing).map_err(|error| change_failure(&error))?;
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Programs<'_> {
     pub fn switch_to_receivers(&mut self, ifindex: [u32; SIDES]) -> Outcome<()> {
         let receivers = [&self.skel.progs.receive_initiator, &self.skel.progs.receive_responder];
         for (link, receiver) in self.receiving.iter_mut().zip(receivers) {
-            link.update_prog(receiver).map_err(|error| changing(&error))?;
+            link.update_prog(receiver).map_err(|error| change_failure(&error))?;
         }
         self.control.count_offered_on(ifindex);
         Ok(())
@@ -65,6 +65,6 @@ impl Programs<'_> {
     }
 }
 
-fn changing(error: &libbpf_rs::Error) -> Failure {
+fn change_failure(error: &libbpf_rs::Error) -> Failure {
     Failure::Broke(format!("floor: receivers cannot be changed: {error:#}"))
 }

@@ -26,15 +26,15 @@ pub fn document(text: &[u8], what: &str, version: u64) -> Outcome<Value> {
 
 /// Fields with their types and bounds checked.
 pub fn typed<T: DeserializeOwned>(text: &[u8]) -> Outcome<T> {
-    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map_err(|error| wrong(&error))
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(text)).map_err(|error| explain(&error))
 }
 
 /// Refuse null, and lists in place of objects.
 pub fn check_shape(path: &str, value: &Value) -> Outcome<()> {
     match value {
-        Value::Null => Err(Failure::field(name(path), "null", "leave the field out instead")),
+        Value::Null => Err(Failure::field(field_name(path), "null", "leave the field out instead")),
         Value::Array(_) if !LISTS.contains(&path) => {
-            Err(Failure::field(name(path), "a list", "must be an object: give its fields by name"))
+            Err(Failure::field(field_name(path), "a list", "must be an object: give its fields by name"))
         }
         Value::Object(fields) => fields.iter().try_for_each(|(name, value)| match path {
             "" => check_shape(name, value),
@@ -45,15 +45,15 @@ pub fn check_shape(path: &str, value: &Value) -> Outcome<()> {
 }
 
 /// The field and serde's message, without line and column.
-fn wrong(error: &serde_path_to_error::Error<serde_json::Error>) -> Failure {
+fn explain(error: &serde_path_to_error::Error<serde_json::Error>) -> Failure {
     let (path, error) = (error.path().to_string(), error.inner());
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let message = message.strip_suffix(&place).unwrap_or(&message);
-    Failure::Request(format!("{}: {message}", name(path.trim_start_matches('.'))))
+    Failure::Request(format!("{}: {message}", field_name(path.trim_start_matches('.'))))
 }
 
-fn name(path: &str) -> &str {
+fn field_name(path: &str) -> &str {
     if path.is_empty() {
         "request"
     } else {

@@ -30,6 +30,6 @@ beyond_schema! {
     AFTER_STEP = "leads to a rate or a number of frames out of bounds after the step",
     ONCE = "reading order once sends one frame a connection",
     SAMPLES = "too few frames of the stream are due from then on",
-    FOREGROUND = "must be less than n: m of n frames are under test",
+    FOREGROUND = "must be less than n: m of n frames are in the foreground",
     NUMBERED = "too many frames in one stream to be distinguished",
 }

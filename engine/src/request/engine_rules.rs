@@ -33,7 +33,7 @@ pub fn check(request: &Request) -> Outcome<()> {
     check_numbered(request)
 }
 
-fn broken<T>(field: &str, value: impl std::fmt::Display, rule: &str, more: &str) -> Outcome<T> {
+fn refuse<T>(field: &str, value: impl std::fmt::Display, rule: &str, more: &str) -> Outcome<T> {
     Err(Failure::field(field, value, &[rule, more].concat()))
 }
 
@@ -55,11 +55,11 @@ fn check_sides(request: &Request) -> Outcome<()> {
     }
     for (field, interface) in [("initiator.interface", &i.interface), ("responder.interface", &r.interface)] {
         if interface.len() > LONGEST_NAME {
-            return broken(field, interface, NAME, "");
+            return refuse(field, interface, NAME, "");
         }
     }
     if (&i.interface, &i.netns) == (&r.interface, &r.netns) {
-        return broken("responder.interface", &r.interface, TWO_PORTS, "");
+        return refuse("responder.interface", &r.interface, TWO_PORTS, "");
     }
     check_gateway("initiator.gateway.address", &i.gateway, &i.source_addresses)?;
     check_gateway("responder.gateway.address", &r.gateway, &r.addresses)
@@ -67,7 +67,7 @@ fn check_sides(request: &Request) -> Outcome<()> {
 
 fn check_ports(field: &str, ports: &PortRange) -> Outcome<()> {
     if ports.first > ports.last {
-        return broken(field, format!("{}-{}", ports.first, ports.last), RISING, "");
+        return refuse(field, format!("{}-{}", ports.first, ports.last), RISING, "");
     }
     Ok(())
 }
@@ -79,26 +79,26 @@ fn check_range(field: &str, range: &AddressRange, family: Family) -> Outcome<()>
     let (first, last) = (halves(range.first), halves(range.last));
     let text = format!("{}-{}", range.first, range.last);
     if first.0 != last.0 {
-        return broken(field, text, ONE_PREFIX, "");
+        return refuse(field, text, ONE_PREFIX, "");
     }
     if first.1 > last.1 {
-        return broken(field, text, RISING, "");
+        return refuse(field, text, RISING, "");
     }
     if (last.1 - first.1) % range.step != 0 {
-        return broken(&format!("{field}.step"), range.step, STEP, "");
+        return refuse(&format!("{field}.step"), range.step, STEP, "");
     }
     if (last.1 - first.1) / range.step >= 1 << 32 {
-        return broken(field, text, RANGE, "");
+        return refuse(field, text, RANGE, "");
     }
     Ok(())
 }
 
 fn check_address(field: &str, address: IpAddr, family: Family) -> Outcome<()> {
     if address.is_ipv4() != (family == Family::Ipv4) {
-        return broken(field, address, FAMILY, "");
+        return refuse(field, address, FAMILY, "");
     }
     if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
-        return broken(field, address, UNICAST, "");
+        return refuse(field, address, UNICAST, "");
     }
     Ok(())
 }
@@ -106,15 +106,15 @@ fn check_address(field: &str, address: IpAddr, family: Family) -> Outcome<()> {
 fn check_as_many(field: &str, range: &AddressRange, other_field: &str, other: &AddressRange) -> Outcome<()> {
     let (here, there) = (range.count(), other.count());
     if here != there {
-        return broken(field, format!("{here} addresses"), AS_MANY, &format!(" {other_field}, {there}"));
+        return refuse(field, format!("{here} addresses"), AS_MANY, &format!(" {other_field}, {there}"));
     }
     Ok(())
 }
 
 fn check_gateway(field: &str, gateway: &Gateway, own: &AddressRange) -> Outcome<()> {
     match gateway.address {
-        Some(address) if own.holds(address) => broken(field, address, OWN_ADDRESS, ""),
-        Some(address) if address.is_ipv4() != own.first.is_ipv4() => broken(field, address, FAMILY, ""),
+        Some(address) if own.holds(address) => refuse(field, address, OWN_ADDRESS, ""),
+        Some(address) if address.is_ipv4() != own.first.is_ipv4() => refuse(field, address, FAMILY, ""),
         _ => Ok(()),
     }
 }
@@ -122,9 +122,9 @@ fn check_gateway(field: &str, gateway: &Gateway, own: &AddressRange) -> Outcome<
 fn check_connections(request: &Request) -> Outcome<()> {
     let most = if request.order == Order::WithReplacement { MOST_DRAWN_FROM } else { MOST_SPACE };
     match request.space().filter(|&space| space <= most) {
-        None => broken("initiator", "{}", SPACE, &format!(", more than {most}: narrow them")),
+        None => refuse("initiator", "{}", SPACE, &format!(", more than {most}: narrow them")),
         Some(space) if space < request.connections => {
-            broken("connections", request.connections, CONNECTIONS, &format!(", {space}: widen them or ask for fewer"))
+            refuse("connections", request.connections, CONNECTIONS, &format!(", {space}: widen them or ask for fewer"))
         }
         Some(_) => Ok(()),
     }
@@ -137,7 +137,7 @@ fn check_frame(request: &Request) -> Outcome<()> {
         if !possible.contains(&octets) {
             let (least, most) = (possible.start() + FCS, possible.end() + FCS);
             let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);
-            return broken("frame.size", request.frame.size, FRAME, &more);
+            return refuse("frame.size", request.frame.size, FRAME, &more);
         }
     }
     Ok(())
@@ -157,7 +157,7 @@ fn check_phases(request: &Request) -> Outcome<()> {
     if let Some(stream) = phase2.responder.as_ref().filter(|stream| stream.reading_order == Reading::Once) {
         if stream.frames != request.connections {
             let more = format!(": must be {}", request.connections);
-            return broken("phase2.responder.frames", stream.frames, ONCE, &more);
+            return refuse("phase2.responder.frames", stream.frames, ONCE, &more);
         }
     }
     match &request.delay_samples {
@@ -168,7 +168,7 @@ fn check_phases(request: &Request) -> Outcome<()> {
 
 fn check_paced(field: &str, value: f64, seconds: f64) -> Outcome<()> {
     if seconds > LONGEST_PHASE_SECONDS {
-        return broken(field, value, PACED, &format!(": {seconds:.0} s, at most {LONGEST_PHASE_SECONDS} s"));
+        return refuse(field, value, PACED, &format!(": {seconds:.0} s, at most {LONGEST_PHASE_SECONDS} s"));
     }
     Ok(())
 }
@@ -178,7 +178,7 @@ fn check_step(step: &Step, phase2: &Phase2) -> Outcome<()> {
         let (after, then) = (rate * step.share, step.frames(rate));
         if !Rate::holds(after) || !Frames::holds(then) {
             let more = format!(": {then} frames at {after} frames/s ({name})");
-            return broken("phase2.step.share", step.share, AFTER_STEP, &more);
+            return refuse("phase2.step.share", step.share, AFTER_STEP, &more);
         }
         let seconds = frames as f64 / rate + step.seconds;
         check_paced("phase2.step.seconds", step.seconds, seconds)?;
@@ -190,7 +190,7 @@ fn check_samples(samples: &DelaySamples, phase2: &Phase2) -> Outcome<()> {
     for Stream { name, rate, frames, .. } in phase2.streams() {
         let left = frames.saturating_sub(samples.first(rate));
         if samples.frames > left {
-            return broken("delay_samples.frames", samples.frames, SAMPLES, &format!(" ({name}): at most {left}"));
+            return refuse("delay_samples.frames", samples.frames, SAMPLES, &format!(" ({name}): at most {left}"));
         }
     }
     Ok(())
@@ -198,14 +198,14 @@ fn check_samples(samples: &DelaySamples, phase2: &Phase2) -> Outcome<()> {
 
 fn check_background(request: &Request, background: &Background) -> Outcome<()> {
     if background.m >= background.n {
-        return broken("background.m", background.m, FOREGROUND, "");
+        return refuse("background.m", background.m, FOREGROUND, "");
     }
     check_range("background.initiator_addresses", &background.initiator_addresses, Family::Ipv6)?;
     check_range("background.responder_addresses", &background.responder_addresses, Family::Ipv6)?;
     let octets = request.background_octets();
     if octets > LIVE_FRAME_OCTETS {
         let more = format!(": {} octets in the background, at most {}", octets + FCS, LIVE_FRAME_OCTETS + FCS);
-        return broken("frame.size", request.frame.size, FRAME, &more);
+        return refuse("frame.size", request.frame.size, FRAME, &more);
     }
     Ok(())
 }
@@ -220,7 +220,7 @@ fn check_numbered(request: &Request) -> Outcome<()> {
     let numbered = request.delay_samples.is_some() || request.record_loss_times || request.record_variation;
     if numbered && longest >= MOST_NUMBERED {
         let more = format!(": at most {}", MOST_NUMBERED - 1);
-        return broken("phase2", format!("{longest} frames"), NUMBERED, &more);
+        return refuse("phase2", format!("{longest} frames"), NUMBERED, &more);
     }
     Ok(())
 }

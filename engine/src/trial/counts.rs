@@ -3,9 +3,9 @@
 
 use std::cmp::Reverse;
 
+use crate::disturbance::DisturbedTimes;
 use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
-use crate::losses::DisturbedTimes;
 use crate::port::{Drops, Port};
 use crate::programs::{Offered, Received};
 use crate::report::{
@@ -94,7 +94,7 @@ impl Trial<'_> {
                 stalls: stalls.count,
                 stalled_ns: stalls.total_ns,
                 worst_stall_ns: stalls.worst_ns,
-                longest_stalls: longest(&stalls.each, starts),
+                longest_stalls: longest_stalls(&stalls.each, starts),
                 stolen_ns: stolen_of(cpu),
                 waited_ns,
             })
@@ -125,7 +125,7 @@ impl Trial<'_> {
             duplicates: tally.duplicates,
             reordered: tally.reordered,
             late: tally.late,
-            damaged: tally.damaged + self.unmarked(stream, received),
+            damaged: tally.damaged + self.damaged_without_stream(stream, received),
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
             questions_received: queries.then_some(tally.queries),
@@ -189,7 +189,7 @@ impl Trial<'_> {
     }
 
     /// Frames too damaged to read their stream: attributed to the last phase and, by port, to a direction.
-    fn unmarked(&self, stream: usize, received: &Received) -> u64 {
+    fn damaged_without_stream(&self, stream: usize, received: &Received) -> u64 {
         let phase2 = self.request.phase2.is_some();
         let queries = self.request.frame.query.is_some();
         let responses = if queries { received.damaged_unmarked[INITIATOR] } else { 0 };
@@ -225,7 +225,7 @@ impl Trial<'_> {
             minimum_ns: some(tally.delay_minimum),
             maximum_ns: some(tally.delay_maximum),
             sum_ns: some(tally.delay_sum),
-            buckets: Buckets(filled(&self.programs.delays(side)).collect()),
+            buckets: Buckets(filled_buckets(&self.programs.delays(side)).collect()),
             variation: self.request.record_variation.then(|| self.variation(side, tally)),
         })
     }
@@ -233,9 +233,9 @@ impl Trial<'_> {
     fn variation(&self, side: usize, tally: &types::tally) -> Variation {
         let above = self.programs.variations(side, NOT_NEGATIVE);
         let below = self.programs.variations(side, NEGATIVE);
-        let mut buckets: Vec<_> = filled(&below).map(|(lower, upper, pairs)| (-upper, -lower, pairs)).collect();
+        let mut buckets: Vec<_> = filled_buckets(&below).map(|(lower, upper, pairs)| (-upper, -lower, pairs)).collect();
         buckets.reverse();
-        buckets.extend(filled(&above));
+        buckets.extend(filled_buckets(&above));
         let some = |value| (tally.pairs > 0).then_some(value);
         Variation {
             pairs: tally.pairs,
@@ -254,7 +254,7 @@ fn settled_lag_ns(sender: &types::sender) -> u64 {
 }
 
 /// The longest stalls, in order of time. Only these are listed, so that a disturbed trial's result stays short.
-fn longest(stalls: &[Stall], starts: [Option<u64>; 2]) -> Vec<report::Stall> {
+fn longest_stalls(stalls: &[Stall], starts: [Option<u64>; 2]) -> Vec<report::Stall> {
     let mut longest = stalls.to_vec();
     longest.sort_by_key(|stall| Reverse(stall.to_ns - stall.from_ns));
     longest.truncate(LONGEST_STALLS);
@@ -270,16 +270,16 @@ fn longest(stalls: &[Stall], starts: [Option<u64>; 2]) -> Vec<report::Stall> {
 }
 
 /// Buckets that are not empty: lower end, upper end, frames.
-fn filled(counts: &[u64]) -> impl Iterator<Item = (i64, i64, u64)> + use<'_> {
+fn filled_buckets(counts: &[u64]) -> impl Iterator<Item = (i64, i64, u64)> + use<'_> {
     let some = (0..).zip(counts).filter(|&(_, &frames)| frames > 0);
     some.map(|(at, &frames)| {
-        let (lower, upper) = bucket(at);
+        let (lower, upper) = bucket_bounds(at);
         (lower, upper, frames)
     })
 }
 
 /// Lower and upper end of a bucket: 1 ns wide up to 2^DELAY_SUB_BITS ns, then 2^DELAY_SUB_BITS buckets per octave.
-fn bucket(at: u32) -> (i64, i64) {
+fn bucket_bounds(at: u32) -> (i64, i64) {
     let (octave, part) = (at >> DELAY_SUB_BITS, i64::from(at & ((1 << DELAY_SUB_BITS) - 1)));
     if octave == 0 {
         return (part, part + 1);
@@ -311,10 +311,10 @@ mod tests {
     #[test]
     fn buckets_meet_and_are_narrow() {
         for at in 1..DELAY_BUCKETS {
-            let (before, here) = (bucket(at - 1), bucket(at));
+            let (before, here) = (bucket_bounds(at - 1), bucket_bounds(at));
             assert_eq!(before.1, here.0);
             assert!(here.1 - here.0 <= here.0 / 100 + 1, "{here:?}");
         }
-        assert_eq!(bucket(DELAY_BUCKETS - 1).1, 1 << DELAY_BITS);
+        assert_eq!(bucket_bounds(DELAY_BUCKETS - 1).1, 1 << DELAY_BITS);
     }
 }

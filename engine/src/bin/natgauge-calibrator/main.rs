@@ -4,9 +4,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 mod hold;
 mod timer_error;
-mod truth;
 
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ enum Verb {
         #[command(flatten)]
         place: Place,
         #[command(flatten)]
-        truth: truth::Truth,
+        faults: faults::Faults,
     },
     /// Print the numbers of test frames and changed frames since it was attached, as one JSON object
     Read {
@@ -46,9 +46,9 @@ enum Verb {
 
 fn main() -> ExitCode {
     run(|arguments: Arguments| match arguments.verb {
-        Verb::Attach { place, truth } => truth::attach(&place, &truth),
-        Verb::Read { place } => truth::read(&place),
-        Verb::Detach { place } => truth::detach(&place),
+        Verb::Attach { place, faults } => faults::attach(&place, &faults),
+        Verb::Read { place } => faults::read(&place),
+        Verb::Detach { place } => faults::detach(&place),
         Verb::Hold(request) => hold::hold(&request),
     })
 }

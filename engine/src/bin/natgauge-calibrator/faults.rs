@@ -49,7 +49,7 @@ pub enum Mode {
 
 /// What to do to which frames.
 #[derive(clap::Args)]
-pub struct Truth {
+pub struct Faults {
     /// What happens to a chosen frame
     #[arg(long)]
     mode: Mode,
@@ -82,8 +82,8 @@ struct Tally {
 }
 
 /// Attach the program to the interface's egress.
-pub fn attach(place: &Place, truth: &Truth) -> Outcome<()> {
-    if truth.mode == Mode::Swap && truth.every < 2 {
+pub fn attach(place: &Place, faults: &Faults) -> Outcome<()> {
+    if faults.mode == Mode::Swap && faults.every < 2 {
         return Err(Failure::Request(
             "--every 1: with --mode swap it must be at least 2; a successor is needed".into(),
         ));
@@ -96,7 +96,7 @@ pub fn attach(place: &Place, truth: &Truth) -> Outcome<()> {
         )));
     }
     let mut storage = MaybeUninit::uninit();
-    let skeleton = load(&mut storage, truth).map_err(|error| {
+    let skeleton = load(&mut storage, faults).map_err(|error| {
         Failure::Host(format!("the calibrator's BPF program cannot be loaded ({error:#}); needs root and Linux 6.6"))
     })?;
     let program = skeleton.progs.natgauge_truth.as_fd().as_raw_fd();
@@ -117,17 +117,17 @@ fn checked(outcome: i32, what: &str) -> Result<(), String> {
 
 fn load<'a>(
     storage: &'a mut MaybeUninit<libbpf_rs::OpenObject>,
-    truth: &Truth,
+    faults: &Faults,
 ) -> Result<CalibratorSkel<'a>, libbpf_rs::Error> {
     let mut skeleton = CalibratorSkelBuilder::default().open(storage)?;
     let constants =
         skeleton.maps.rodata_data.as_deref_mut().ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::EINVAL))?;
-    set_constants(constants, truth);
+    set_constants(constants, faults);
     skeleton.load()
 }
 
-fn set_constants(constants: &mut rodata, truth: &Truth) {
-    constants.mode = match truth.mode {
+fn set_constants(constants: &mut rodata, faults: &Faults) {
+    constants.mode = match faults.mode {
         Mode::Drop => types::mode::MODE_DROP,
         Mode::Duplicate => types::mode::MODE_DUPLICATE,
         Mode::Swap => types::mode::MODE_SWAP,
@@ -136,12 +136,12 @@ fn set_constants(constants: &mut rodata, truth: &Truth) {
         Mode::Mistranslate => types::mode::MODE_MISTRANSLATE,
         Mode::StopAfter => types::mode::MODE_STOP,
     };
-    constants.every = truth.every;
-    constants.offset = truth.offset;
-    constants.damaged_octet = truth.octet;
-    constants.flipped_bits = truth.bits;
-    constants.source_port = truth.source_port.unwrap_or(0);
-    match truth.source {
+    constants.every = faults.every;
+    constants.offset = faults.offset;
+    constants.damaged_octet = faults.octet;
+    constants.flipped_bits = faults.bits;
+    constants.source_port = faults.source_port.unwrap_or(0);
+    match faults.source {
         Some(IpAddr::V4(address)) => constants.source[0] = u32::from_ne_bytes(address.octets()),
         Some(IpAddr::V6(address)) => {
             for (word, octets) in constants.source.iter_mut().zip(address.octets().chunks_exact(4)) {
