@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks import machine
-from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import judge
 from natgauge.procedures.cost import ALPHA
 from natgauge.statistics.interim import alpha_spent, rounds_before
-from natgauge.statistics.interval import Estimate
+from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.rounds import estimate_over_rounds
 
 #: Standard errors of a simulated share that pass for chance.
@@ -116,7 +116,7 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class _Compared:
     rounds: int
-    found: Estimate | None
+    found: MedianEstimate | None
     verdict: str
 
 
@@ -151,7 +151,7 @@ def _compare(case: Case, dice: random.Random) -> _Compared:
     if case.resolve is None:
         found = estimate_over_rounds([next(source) for _ in range(case.most_rounds)], ALPHA)
         return _Compared(case.most_rounds, found, "undecided")
-    goal = Goal(level=case.level, resolve=case.resolve, fail_above=None)
+    goal = ComparisonGoal(level=case.level, resolve=case.resolve, fail_above=None)
     rounds: list[list[float]] = []
     look = 1
     while True:

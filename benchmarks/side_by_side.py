@@ -24,7 +24,7 @@ from natgauge.labs.contract import Port
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.tester.cable import FrameKind
-from natgauge.tester.floor import SLICE_FRAMES, FloorTester, Pair
+from natgauge.tester.floor import SLICE_FRAMES, FloorPair, FloorTester
 from natgauge.words import Quantity
 
 ALPHA: Final = 0.05
@@ -93,7 +93,7 @@ def _cable(place: Place) -> _Cable:
     )
 
 
-def _line(own: Own, rounds: Sequence[Sequence[Pair]]) -> Line:
+def _line(own: Own, rounds: Sequence[Sequence[FloorPair]]) -> Line:
     shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
     found = estimate_over_rounds(shares, ALPHA)
     rate = 2 * SLICE_FRAMES * 1e9 / statistics.median(pair.tester for one in rounds for pair in one)
@@ -102,7 +102,7 @@ def _line(own: Own, rounds: Sequence[Sequence[Pair]]) -> Line:
     return Line(own.name, OURS, rate, found.value, found.lower, found.upper, own.target)
 
 
-def _floor_rate(pairs: Sequence[Pair]) -> float:
+def _floor_rate(pairs: Sequence[FloorPair]) -> float:
     return 2 * SLICE_FRAMES * 1e9 / statistics.median(pair.floor for pair in pairs)
 
 
@@ -132,7 +132,7 @@ def _lines(cpu: int, rounds: int, turns: int) -> Iterator[Line]:
     with TemporaryDirectory() as folder, Place(forwards=False) as place:
         sink, cable = compile_bpf("sink.bpf.c", Path(folder)), _cable(place)
         testers = {own: FloorTester(cable, cpu, connections=own.connections, quantity=own.quantity) for own in OWN}
-        seen: dict[Own, list[list[Pair]]] = {own: [] for own in OWN}
+        seen: dict[Own, list[list[FloorPair]]] = {own: [] for own in OWN}
         for _ in range(rounds):
             for own, tester in testers.items():
                 seen[own].append(tester.round(own.kind, BLOCKS))

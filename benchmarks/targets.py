@@ -21,12 +21,12 @@ from benchmarks import command, machine, tester
 from benchmarks.place import Place
 from benchmarks.tester import Load
 from natgauge import trials
-from natgauge.bench.rounds import Frames, fault_of, over_cable, work
+from natgauge.bench.rounds import TimedFrames, fault_of, over_cable, work
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.cable import CableLab
 from natgauge.labs.netns import GRACE_SECONDS
 from natgauge.paired.slices import LEAD_FRAMES
-from natgauge.statistics.interval import Estimate
+from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
 from natgauge.tester.cable import FrameKind
@@ -102,7 +102,7 @@ def _of_trials(name: str, bound: command.Bound, wanted: float, values: Sequence[
     return Target(name, wanted, bound, *_told(median_estimate(values, ALPHA), values), remark)
 
 
-def _told(found: Estimate | None, values: Sequence[float]) -> tuple[float, float | None, float | None, int]:
+def _told(found: MedianEstimate | None, values: Sequence[float]) -> tuple[float, float | None, float | None, int]:
     """Median, its interval's ends, and how many values."""
     if found is None:
         return statistics.median(values), None, None, len(values)
@@ -132,7 +132,7 @@ def large_table(settings: Settings) -> Iterator[Target]:
     with CableLab(_name("many")) as many, CableLab(_name("few")) as few:
         for _ in range(max(LEAST_ROUNDS, settings.rounds // 6)):
             contestants = [
-                over_cable(Frames("ipv4", 64, connections), lab, settings.cpu).model_copy(update={"name": name})
+                over_cable(TimedFrames("ipv4", 64, connections), lab, settings.cpu).model_copy(update={"name": name})
                 for name, lab, connections in (("many", many, MANY), ("few", few, FEW))
             ]
             blocks = _blocks(settings.cpu, contestants, MANY_BLOCKS)
@@ -148,7 +148,7 @@ def own_share(settings: Settings) -> Iterator[Target]:
         load = Load(connections=CONNECTIONS)
         contestants = [
             trials.Contestant(name="linux-ipv4", trial=tester.request(place, load, settings.cpu)),
-            over_cable(Frames("ipv4", 64, CONNECTIONS), cable, settings.cpu),
+            over_cable(TimedFrames("ipv4", 64, CONNECTIONS), cable, settings.cpu),
         ]
         rounds = [_blocks(settings.cpu, contestants, BLOCKS, floor=1) for _ in range(settings.rounds)]
     whole = statistics.median(cable / device for one in rounds for device, cable, _ in one)

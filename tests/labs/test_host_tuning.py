@@ -13,7 +13,7 @@ import pytest
 
 from natgauge.errors import HostError
 from natgauge.host.tuning import tuner
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs.irq_affinity import IrqAffinity
 from natgauge.host.tuning.knobs.queues import Queues
 
@@ -53,7 +53,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @with_a_port
 def test_queues_of_a_port_are_set_and_put_back(port: str, tmp_path: Path) -> None:
     path = tmp_path / "run" / "found.json"
-    knob, machine = Queues(), Machine()
+    knob, machine = Queues(), TunedMachine()
     if len(machine.cpus()) < 2:
         pytest.skip("one core needs one queue")
     (step,) = tuner.tune([port], path=path)
@@ -67,7 +67,7 @@ def test_queues_of_a_port_are_set_and_put_back(port: str, tmp_path: Path) -> Non
 @with_a_port
 def test_a_tuning_that_was_killed_is_put_back(port: str, tmp_path: Path) -> None:
     path = tmp_path / "run" / "found.json"
-    knob, machine = Queues(), Machine()
+    knob, machine = Queues(), TunedMachine()
     if len(machine.cpus()) < 2:
         pytest.skip("one core needs one queue")
     done = subprocess.run([sys.executable, "-c", KILLED, port, str(path)], check=False)
@@ -79,7 +79,7 @@ def test_a_tuning_that_was_killed_is_put_back(port: str, tmp_path: Path) -> None
 
 def test_a_real_interrupt_is_read_and_written() -> None:
     """With the value that it has."""
-    knob, machine = IrqAffinity(), Machine()
+    knob, machine = IrqAffinity(), TunedMachine()
     numbers = sorted(int(path.name) for path in Path("/proc/irq").glob("[0-9]*"))
     for number in numbers:
         key = f"x irq {number}"

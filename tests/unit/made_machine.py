@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from natgauge.host.tuning import tuner
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 
 PORT: dict[str, Any] = {
     "most": {"combined": 8},
@@ -66,7 +66,7 @@ class Made:
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         self.file = folder / "ethtool.json"
         self.ports = {name: copy.deepcopy(PORT) for name in ("eth0", "eth1")} | {"veth1": {}}
-        self.machine = Machine(self.root, str(program))
+        self.machine = TunedMachine(self.root, str(program))
         self.path = folder / "run" / "host" / "found.json"
 
     @property
@@ -90,11 +90,11 @@ class Made:
         files = {name: (self.root / name).read_text().strip() for name in FILES}
         return {**files, **self.ports}
 
-    def tune(self, *ports: str) -> dict[tuple[str, str], tuner.Step]:
+    def tune(self, *ports: str) -> dict[tuple[str, str], tuner.TuningStep]:
         """Set what can be better; what was done by knob and key."""
         return {(one.knob, one.key): one for one in tuner.tune(ports, machine=self.machine, path=self.path)}
 
-    def restore(self, **options: Any) -> dict[tuple[str, str], tuner.Step]:
+    def restore(self, **options: Any) -> dict[tuple[str, str], tuner.TuningStep]:
         """Put everything back; what was done by knob and key."""
         return {(one.knob, one.key): one for one in tuner.restore(machine=self.machine, path=self.path, **options)}
 

@@ -12,22 +12,26 @@ import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
 
 from natgauge.bench.rounds import work_of_blocks
-from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.figures import estimates_of, is_decided
-from natgauge.paired.ratios import BlockWork, PairedRatios, Place, ratio
+from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, ratio
 from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
-from natgauge.statistics.interval import ConfidenceInterval, Estimate
+from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import estimate_over_rounds, student_t
 from natgauge.trials import Block
 
-GOAL = Goal(level=0.95, resolve=0.01, fail_above=None)
+GOAL = ComparisonGoal(level=0.95, resolve=0.01, fail_above=None)
 TESTER, FORWARDING = 300.0, 800.0
 #: Positions in the simulated rounds.
 BASELINE, OTHER, TWIN, PLAIN, CABLE = range(5)
-PLACES = [Place("a", BASELINE, CABLE, PLAIN), Place("b", OTHER, CABLE, PLAIN), Place("a (again)", TWIN, CABLE, PLAIN)]
+PLACES = [
+    RoundPlace("a", BASELINE, CABLE, PLAIN),
+    RoundPlace("b", OTHER, CABLE, PLAIN),
+    RoundPlace("a (again)", TWIN, CABLE, PLAIN),
+]
 FRAMES = 512
 FIRST = BySlices.first_look
 
@@ -64,7 +68,7 @@ class Host:
         return round((self.costs[position] + TESTER) * FRAMES * self._speed * noise * warm + stolen)
 
 
-def looks(host: Host, goal: Goal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[RatioEstimate]:
+def looks(host: Host, goal: ComparisonGoal = GOAL, most_rounds: int = 12, blocks: int = 96) -> list[RatioEstimate]:
     """The figures of b and of the twin when all is decided, or after so many rounds."""
     ratios = PairedRatios(PLACES, ["up"])
     look = 1
@@ -325,11 +329,11 @@ def test_too_few_blocks_decide_nothing() -> None:
     assert (figure.verdict, figure.ratio, is_decided(figure, GOAL)) == ("undecided", None, False)
 
 
-def estimate(ratio: float, lower: float, upper: float) -> Estimate:
-    return Estimate(ratio, ConfidenceInterval(lower, upper, 0.95), 200)
+def estimate(ratio: float, lower: float, upper: float) -> MedianEstimate:
+    return MedianEstimate(ratio, ConfidenceInterval(lower, upper, 0.95), 200)
 
 
-def judged(found: Estimate | None, bias: Estimate | None, goal: Goal = GOAL) -> tuple[str, str]:
+def judged(found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal = GOAL) -> tuple[str, str]:
     from natgauge.comparisons.figures import judge  # noqa: PLC0415
 
     return judge("b", "up", found, bias, goal)
@@ -344,7 +348,7 @@ def judged(found: Estimate | None, bias: Estimate | None, goal: Goal = GOAL) -> 
         (estimate(1.0, 0.95, 1.06), "undecided", "between -5.0 % and +6.0 %"),
     ],
 )
-def test_verdicts_say_what_was_seen(found: Estimate, verdict: str, words: str) -> None:
+def test_verdicts_say_what_was_seen(found: MedianEstimate, verdict: str, words: str) -> None:
     said = judged(found, estimate(1.0, 0.99, 1.01))
     assert said[0] == verdict
     assert words in said[1]
@@ -377,7 +381,7 @@ def test_a_control_that_seems_to_cost_less_makes_higher_costs_doubtful_too() -> 
 
 
 def test_a_biased_place_decides_no_limit() -> None:
-    goal = Goal(level=0.95, resolve=0.01, fail_above=0.03)
+    goal = ComparisonGoal(level=0.95, resolve=0.01, fail_above=0.03)
     ratios = PairedRatios(PLACES, ["up"])
     host = Host(8, 1.1)
     host.costs[TWIN] *= 0.8
@@ -387,13 +391,13 @@ def test_a_biased_place_decides_no_limit() -> None:
 
 @pytest.mark.parametrize(("cost", "above"), [(1.0, False), (1.1, True)])
 def test_whether_it_is_above_a_limit_is_decided_sooner_than_how_much(cost: float, above: bool) -> None:  # noqa: FBT001
-    goal = Goal(level=0.95, resolve=0.001, fail_above=0.03)
+    goal = ComparisonGoal(level=0.95, resolve=0.001, fail_above=0.03)
     figure = looks(Host(5, cost), goal)[0]
     assert figure.above is above
     assert is_decided(figure, goal)
-    assert not is_decided(figure, Goal(level=0.95, resolve=0.001, fail_above=None))
+    assert not is_decided(figure, ComparisonGoal(level=0.95, resolve=0.001, fail_above=None))
 
 
 def test_on_the_limit_nothing_is_decided() -> None:
-    goal = Goal(level=0.95, resolve=0.01, fail_above=0.03)
+    goal = ComparisonGoal(level=0.95, resolve=0.01, fail_above=0.03)
     assert looks(Host(6, 1.03), goal, most_rounds=3)[0].above is None

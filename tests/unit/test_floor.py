@@ -11,7 +11,7 @@ from tests.unit.test_selftest import FakeCable
 
 from natgauge.errors import BrokenError
 from natgauge.tester.cable import FrameKind
-from natgauge.tester.floor import SLICE_FRAMES, FloorTester, Pair, share_of
+from natgauge.tester.floor import SLICE_FRAMES, FloorPair, FloorTester, share_of
 from natgauge.trials import ComparisonRequest, ComparisonResult
 
 KIND = FrameKind("ipv4", 64, delays=True)
@@ -103,14 +103,14 @@ def test_slices_with_a_lost_frame_say_nothing(engine: Engine, words: str) -> Non
 
 
 def test_rounds_that_disagree_make_the_interval_wider() -> None:
-    pairs = [[Pair(1000 + at % 7, 500 + at % 3) for at in range(40)] for _ in range(4)]
+    pairs = [[FloorPair(1000 + at % 7, 500 + at % 3) for at in range(40)] for _ in range(4)]
     agreed = share_of(pairs)
     apart = share_of(
-        [[Pair(pair.tester + 20 * number, pair.floor) for pair in one] for number, one in enumerate(pairs)]
+        [[FloorPair(pair.tester + 20 * number, pair.floor) for pair in one] for number, one in enumerate(pairs)]
     )
     assert apart.high - apart.low > 2 * (agreed.high - agreed.low)
 
 
 def test_a_handful_of_slices_has_no_interval() -> None:
     with pytest.raises(BrokenError, match="too few"):
-        share_of([[Pair(2, 1)] * 5])
+        share_of([[FloorPair(2, 1)] * 5])

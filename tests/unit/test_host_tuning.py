@@ -20,7 +20,7 @@ from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.tuning import found, tuner
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs import KNOBS
 from natgauge.host.tuning.ports import settings_of
 from natgauge.labs import upkeep
@@ -31,14 +31,14 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """With an ethtool in this process: a program for each of many questions would take seconds."""
     one = Made(tmp_path)
 
-    def answer(machine: Machine, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def answer(machine: TunedMachine, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         try:
             said = fake_ethtool.main(Path(machine.ethtool).with_name("ethtool.json"), *arguments)
         except SystemExit as error:
             return subprocess.CompletedProcess(arguments, 1, "", str(error))
         return subprocess.CompletedProcess(arguments, 0, said, "")
 
-    monkeypatch.setattr(Machine, "_run", answer)
+    monkeypatch.setattr(TunedMachine, "_run", answer)
     return one
 
 
@@ -46,7 +46,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 def at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """With an ethtool that is a program."""
     made = Made(tmp_path)
-    monkeypatch.setattr(tuner, "Machine", lambda: made.machine)
+    monkeypatch.setattr(tuner, "TunedMachine", lambda: made.machine)
     for function in (tuner.tune, tuner.restore):
         monkeypatch.setitem(function.__kwdefaults__ or {}, "path", made.path)
     monkeypatch.setattr(tuner.remembered, "__defaults__", (made.path,))
@@ -131,7 +131,7 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
     """Before each change, and after it before it is noted what the driver made of it."""
     before = made.state()
     moments = 0
-    write, tell = Machine.write, Machine.tell
+    write, tell = TunedMachine.write, TunedMachine.tell
 
     def until(limit: int) -> int:
         """Tune, killed at this moment; how many there were."""
@@ -152,8 +152,8 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
             return done
 
         with monkeypatch.context() as patched:
-            patched.setattr(Machine, "write", around(write))
-            patched.setattr(Machine, "tell", around(tell))
+            patched.setattr(TunedMachine, "write", around(write))
+            patched.setattr(TunedMachine, "tell", around(tell))
             with suppress(_KilledError):
                 made.tune("eth1")
         return passed
@@ -177,7 +177,7 @@ def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch
         raise _KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Machine, "tell", killed)
+        patched.setattr(TunedMachine, "tell", killed)
         with pytest.raises(_KilledError):
             made.restore()
     assert made.state() != before
@@ -255,12 +255,12 @@ def test_a_process_that_ends_while_all_are_listed_is_passed_over(made: Made) -> 
 
 
 def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    tell = Machine.tell
+    tell = TunedMachine.tell
 
-    def rounded(self: Machine, verb: str, port: str, *words: str) -> None:
+    def rounded(self: TunedMachine, verb: str, port: str, *words: str) -> None:
         tell(self, verb, port, *["3" if word == "4" else word for word in words])
 
-    monkeypatch.setattr(Machine, "tell", rounded)
+    monkeypatch.setattr(TunedMachine, "tell", rounded)
     assert made.tune("eth1")["queues", "eth1"].text == "combined 2 -> combined 3"
     assert made.restore()["queues", "eth1"].done == "restored"
 
@@ -302,7 +302,7 @@ def test_only_one_process_changes_settings_at_a_time(made: Made) -> None:
 
 
 def test_a_host_without_ethtool_is_told_what_to_install(tmp_path: Path) -> None:
-    machine = Machine(Made(tmp_path).root, "/nowhere/ethtool")
+    machine = TunedMachine(Made(tmp_path).root, "/nowhere/ethtool")
     looked = [one for one in tuner.check(["eth1"], machine=machine) if one.outcome == "failed"]
     assert {one.knob for one in looked} == {"queues", "rss", "coalescing", "pause"}
     assert all("apt-get install ethtool" in one.told for one in looked)

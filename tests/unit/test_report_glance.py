@@ -8,7 +8,7 @@ from tests.unit.made_campaign import rate
 from tests.unit.made_results import made
 
 from natgauge.reports.html import charts
-from natgauge.reports.html.charts import Axis
+from natgauge.reports.html.charts import ChartAxis
 from natgauge.reports.html.glance import FEW, Entry, glances
 
 SERIES = [
@@ -58,7 +58,7 @@ def test_frames_of_two_families_are_read_beside_each_other_and_sizes_of_one_devi
 def test_a_limit_at_the_edge_stands_beyond_all_that_is_drawn_where_it_is(limits: list[float], far: list[float]) -> None:
     points = [{"label": str(at), "value": 125.0, "tip": ""} for at in range(len(limits))]
     rows = [{"label": str(at), "value": limit, "tip": str(limit)} for at, limit in enumerate(limits)]
-    spec = charts.strip(points, points, rows, Axis("rate"), charts.WIDE)
+    spec = charts.strip(points, points, rows, ChartAxis("rate"), charts.WIDE)
     drawn = [one for layer in spec["layer"] for one in layer["data"]["values"] if "far" in one]
     assert {float(one["tip"]) for one in drawn if one["far"]} == set(far)
     inside = [one["value"] for one in drawn if not one["far"]]

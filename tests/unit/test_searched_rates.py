@@ -10,7 +10,7 @@ import pytest
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
-from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.comparisons.figures import Subject, estimate_of
 from natgauge.comparisons.searched import Searched, ratio_of, refuse_too_few
 from natgauge.errors import UsageError
@@ -102,7 +102,7 @@ def test_a_bound_that_rare_loss_made_is_not_the_gateways_own() -> None:
         f"rare loss limited gateway in {len(rare)} of {len(rare)} searches: its rate is at least"
     )
     subject = Subject("lossy", "new", lossy.nanoseconds, None, len(rare), lossy.limits)
-    figure = estimate_of(subject, ratio_of(other, lossy, 0.05), None, Goal(0.95, 0.05, None))
+    figure = estimate_of(subject, ratio_of(other, lossy, 0.05), None, ComparisonGoal(0.95, 0.05, None))
     assert (figure.verdict, figure.ratio) == ("undecided", None)
     assert limit.text in figure.text
 
@@ -167,7 +167,7 @@ def test_a_search_in_a_comparison_has_the_notes_of_a_measurement() -> None:
     assert any("frames may wait up to 0.02 s in queues" in note.text for note in once.notes)
 
 
-GOAL = Goal(level=0.95, resolve=0.05, fail_above=None)
+GOAL = ComparisonGoal(level=0.95, resolve=0.05, fail_above=None)
 FEW = {"gateway": 10_000}
 
 
@@ -190,14 +190,14 @@ def test_so_few_connections_that_queues_decide_are_refused_with_a_number_that_wo
     ("first", "other", "goal"),
     [
         # Another question, which a wide interval may answer.
-        ((200_000, 203_000), (200_000, 203_000), Goal(level=0.95, resolve=0.05, fail_above=0.03)),
+        ((200_000, 203_000), (200_000, 203_000), ComparisonGoal(level=0.95, resolve=0.05, fail_above=0.03)),
         # No more connections make the search itself any finer.
-        ((200_000, 203_000), (200_000, 203_000), Goal(level=0.95, resolve=0.005, fail_above=None)),
+        ((200_000, 203_000), (200_000, 203_000), ComparisonGoal(level=0.95, resolve=0.005, fail_above=None)),
         # A tenth of the cost: as a share of the larger cost, the interval is narrow.
         ((20_000, 20_300), (200_000, 203_000), GOAL),
     ],
 )
 def test_few_connections_are_kept_where_they_may_answer_or_more_would_not(
-    first: tuple[float, float], other: tuple[float, float], goal: Goal
+    first: tuple[float, float], other: tuple[float, float], goal: ComparisonGoal
 ) -> None:
     refuse_too_few(short(*first), short(*other), FEW, goal)

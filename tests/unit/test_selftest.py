@@ -13,13 +13,13 @@ from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.contract import Port
 from natgauge.tester import highest
-from natgauge.tester.cable import BEYOND_REACH, CableTester, FrameKind, Share
+from natgauge.tester.cable import BEYOND_REACH, CableTester, FloorShare, FrameKind
 from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rates
 from natgauge.tester.selftest import run_selftest
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
 N = 100_000
-SHARE = Share(7e6, 0.5, 0.49, 0.51)
+SHARE = FloorShare(7e6, 0.5, 0.49, 0.51)
 
 
 class FakeCable:

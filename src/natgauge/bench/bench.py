@@ -22,7 +22,7 @@ from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder, SliceRounds
 from natgauge.bench.planned import Planned
 from natgauge.bench.requests import TrialConstants, refuse_stateless
-from natgauge.bench.rounds import NO_SEARCH, Frames, forwarding_of
+from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
 from natgauge.bench.surroundings import surroundings
 from natgauge.bench.timeable import reasons_not_timed
 from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, with_pool
@@ -326,12 +326,12 @@ class Bench:
             return None
         if self._slice_rounds is None:
             family = self.around.inside.family
-            frames = Frames(family, self.octets_on(family), self.traffic.connections)
+            frames = TimedFrames(family, self.octets_on(family), self.traffic.connections)
             cpu = self.lab.sender_cpus[0]
             self._slice_rounds = CostRounds(frames, cpu, lambda name: self._plain_forwarding(frames, name), self._made)
         return self._slice_rounds
 
-    def _plain_forwarding(self, frames: Frames, lab_name: str) -> LabMeasurer:
+    def _plain_forwarding(self, frames: TimedFrames, lab_name: str) -> LabMeasurer:
         """Plain forwarding of the same frames, started in a lab of its own on the device's core."""
         place = {"lab_name": lab_name, "placement": "shared", "cores": str(self.lab.sender_cpus[0])}
         bench = self._made.enter_context(Bench(forwarding_of(frames, place), rates=NO_SEARCH))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from natgauge.bench.hot_spots import hot_spots
 from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.rounds import Frames, Round, RoundPlan, over_cable, perform, work_of_blocks
+from natgauge.bench.rounds import Round, RoundPlan, TimedFrames, over_cable, perform, work_of_blocks
 from natgauge.bench.timed_gateway import TimedGateway
 from natgauge.host.sampling import Sampling
 from natgauge.labs.cable import CableLab
@@ -21,7 +21,7 @@ class CostRounds:
     """Plain forwarding of the same frames and a cable, each in a lab of its own on the device's core."""
 
     def __init__(
-        self, frames: Frames, cpu: int, start_forwarding: Callable[[str], LabMeasurer], made: ExitStack
+        self, frames: TimedFrames, cpu: int, start_forwarding: Callable[[str], LabMeasurer], made: ExitStack
     ) -> None:
         """Nothing is made yet.
 

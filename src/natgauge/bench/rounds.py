@@ -42,7 +42,7 @@ _LONGEST_NAME: Final = 64
 Runner = Callable[..., ComparisonResult]
 
 
-class Frames(NamedTuple):
+class TimedFrames(NamedTuple):
     """What the tester's own cost depends on, and what plain forwarding is told for."""
 
     family: Family
@@ -181,13 +181,13 @@ def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -
     return ""
 
 
-def forwarding_of(frames: Frames, place: Mapping[str, object]) -> Cell:
+def forwarding_of(frames: TimedFrames, place: Mapping[str, object]) -> Cell:
     """The cell of plain forwarding of such frames, in a lab with these options."""
     traffic: Mapping[str, object] = {"connections": frames.connections, "frame_size": frames.octets}
     return ask("throughput", load(f"linux-{frames.family}").origin, {**traffic, **place}).cell
 
 
-def over_cable(frames: Frames, lab: CableLab, cpu: int, connections: int | None = None) -> Contestant:
+def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | None = None) -> Contestant:
     """A cable's part of a round: such frames, over so many connections (None = as many as `frames` has)."""
     trial = untranslated_request(
         lab.initiator,

@@ -124,7 +124,7 @@ class CompareOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class ComparisonGoal:
     """When a comparison has its answer: shares, 0.01 = 1 %, and seconds."""
 
     level: float
@@ -162,14 +162,14 @@ class ComparedGateway:
         return ask("throughput", self.recipe.origin, {**self.choices, **place}).cell
 
 
-def goal_of(options: CompareOptions) -> Goal:
+def goal_of(options: CompareOptions) -> ComparisonGoal:
     """What is to be decided.
 
     Raises:
         UsageError: a value is malformed or out of range.
     """
     check_all(options)
-    return Goal(
+    return ComparisonGoal(
         level=options.level,
         resolve=0.01 if options.resolve is None else options.resolve,
         fail_above=options.fail_above,

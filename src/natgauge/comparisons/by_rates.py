@@ -25,7 +25,7 @@ from natgauge.bench.planned import Planned
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
-from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal, differing_knob, goal_of
+from natgauge.comparisons.asked import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
 from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.figures import Subject, estimate_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
@@ -202,7 +202,7 @@ class ByRates:
         """As many as the interval of a median takes."""
         return next(number for number in itertools.count(1) if rank_of_end(number, alpha))
 
-    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
+    def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
         """Return the estimates of all gateways but the baseline."""
         return [self._estimate(one, quantity, goal, alpha) for one in self._all[1:] for quantity in self._quantities]
 
@@ -319,7 +319,7 @@ class ByRates:
             raise BrokenError(f'compare: {one.label}: establishes connections at no rate; see "natgauge measure"')
         return found.value
 
-    def _estimate(self, one: RatedGateway, quantity: Quantity, goal: Goal, alpha: float) -> RatioEstimate:
+    def _estimate(self, one: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
         baseline, other, twin = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))
         found = ratio_of(baseline, other, alpha)
         bias = None if other is twin else ratio_of(baseline, twin, alpha)

@@ -8,7 +8,7 @@ from typing import Self
 
 from natgauge.bench.rounds import RoundPlan, perform, work_of_blocks
 from natgauge.bench.watch import Watch
-from natgauge.comparisons.asked import ComparedGateway, CompareOptions, Goal
+from natgauge.comparisons.asked import ComparedGateway, CompareOptions, ComparisonGoal
 from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.comparisons.figures import estimates_of
 from natgauge.comparisons.way import Findings, making_again
@@ -16,7 +16,7 @@ from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.notes import Note
-from natgauge.paired.ratios import PairedRatios, Place
+from natgauge.paired.ratios import PairedRatios, RoundPlace
 from natgauge.paired.slices import blocks_of_round, interruption_notes
 from natgauge.paired.voids import VoidRounds
 from natgauge.records.comparison import BaselineCost, RatioEstimate, Slices
@@ -117,7 +117,7 @@ class BySlices:
         """Student's interval takes as many at any level."""
         return LEAST_ROUNDS
 
-    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
+    def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
         """Return the estimates of all gateways but the baseline."""
         return estimates_of(self._ratios, goal, alpha)
 
@@ -151,11 +151,11 @@ class BySlices:
         devices = self.all.devices
         return devices[position].label if position < len(devices) else "cable"
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[RoundPlace]:
         at = {id(one): position for position, one in enumerate(self.all.devices)}
 
-        def place(one: RunningGateway) -> Place:
+        def place(one: RunningGateway) -> RoundPlace:
             forwarding = self.all.forwarding[one.frames]
-            return Place(one.label, at[id(one)], self.all.cable_of(one), at[id(forwarding)])
+            return RoundPlace(one.label, at[id(one)], self.all.cable_of(one), at[id(forwarding)])
 
         return [place(one) for one in [*self.all.gateways, self.all.twin]]

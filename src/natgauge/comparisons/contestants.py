@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from natgauge.bench.bench import Bench, Ready
-from natgauge.bench.rounds import NO_SEARCH, Frames, forwarding_of, over_cable
+from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of, over_cable
 from natgauge.bench.timed_gateway import TimedGateway
 from natgauge.bench.watch import Unread, Watch
 from natgauge.comparisons.asked import ComparedGateway
@@ -36,7 +36,7 @@ class RunningGateway:
 
     label: str
     bench: Bench
-    frames: Frames
+    frames: TimedFrames
     ready: Ready | None = None
 
     @property
@@ -144,9 +144,9 @@ class Contestants:
         # What is wrong with its limits is told before any of them is made.
         bench.plan("throughput", {})
         family = bench.around.inside.family
-        return RunningGateway(label, bench, Frames(family, bench.octets_on(family), bench.traffic.connections))
+        return RunningGateway(label, bench, TimedFrames(family, bench.octets_on(family), bench.traffic.connections))
 
-    def _forwarding(self, frames: Frames, asked: Sequence[ComparedGateway], number: int) -> RunningGateway:
+    def _forwarding(self, frames: TimedFrames, asked: Sequence[ComparedGateway], number: int) -> RunningGateway:
         for one, standing in zip(asked, self.gateways, strict=True):
             if one.recipe.kind == "routing" and standing.frames == frames:
                 return standing

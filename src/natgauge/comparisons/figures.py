@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from natgauge.comparisons.asked import Goal
-from natgauge.paired.ratios import PairedRatios, Place
+from natgauge.comparisons.asked import ComparisonGoal
+from natgauge.paired.ratios import PairedRatios, RoundPlace
 from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
-from natgauge.statistics.interval import Estimate
+from natgauge.statistics.interval import MedianEstimate
 from natgauge.words import FRAME_OF, Quantity
 
 
-def estimates_of(ratios: PairedRatios, goal: Goal, alpha: float) -> list[RatioEstimate]:
+def estimates_of(ratios: PairedRatios, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
     """Estimates of all places but the baseline, those of the last place, its A/A control, last.
 
     Args:
@@ -26,7 +26,9 @@ def estimates_of(ratios: PairedRatios, goal: Goal, alpha: float) -> list[RatioEs
     ]
 
 
-def _estimate(ratios: PairedRatios, place: Place, quantity: Quantity, goal: Goal, alpha: float) -> RatioEstimate:
+def _estimate(
+    ratios: PairedRatios, place: RoundPlace, quantity: Quantity, goal: ComparisonGoal, alpha: float
+) -> RatioEstimate:
     control = ratios.places[-1]
     bias = None if place is control else ratios.estimate(control, quantity, alpha)
     subject = Subject(
@@ -50,7 +52,9 @@ class Subject(NamedTuple):
     limits: tuple[SearchLimit, ...] = ()
 
 
-def estimate_of(subject: Subject, found: Estimate | None, bias: Estimate | None, goal: Goal) -> RatioEstimate:
+def estimate_of(
+    subject: Subject, found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
+) -> RatioEstimate:
     """Return the estimate of one gateway and quantity; arguments as those of `judge`.
 
     Where limits leave an end of the interval open, the ratio is not known: the verdict is undecided, and nobody may
@@ -78,14 +82,14 @@ def estimate_of(subject: Subject, found: Estimate | None, bias: Estimate | None,
     )
 
 
-def is_decided(one: RatioEstimate, goal: Goal) -> bool:
+def is_decided(one: RatioEstimate, goal: ComparisonGoal) -> bool:
     """Whether the question about a gateway and quantity is answered."""
     if goal.fail_above is not None:
         return one.above is not None
     return one.verdict != "undecided" and one.half_width is not None and one.half_width <= goal.resolve
 
 
-def _open(subject: Subject, found: Estimate) -> tuple[CostVerdict, str]:
+def _open(subject: Subject, found: MedianEstimate) -> tuple[CostVerdict, str]:
     """What is known of a ratio of which only one end is, or none."""
     if found.lower > 0:
         known = f"its cost is at least {found.lower:.3g} times the baseline's"
@@ -98,7 +102,7 @@ def _open(subject: Subject, found: Estimate) -> tuple[CostVerdict, str]:
 
 
 def judge(
-    label: str, quantity: Quantity, found: Estimate | None, bias: Estimate | None, goal: Goal
+    label: str, quantity: Quantity, found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
 ) -> tuple[CostVerdict, str]:
     """A verdict on an interval, and its text.
 
@@ -132,14 +136,14 @@ def judge(
     return "undecided", f"{what}: {label}: between {_signed(found.lower - 1)} and {_signed(found.upper - 1)}"
 
 
-def margin_of(bias: Estimate | None) -> float:
+def margin_of(bias: MedianEstimate | None) -> float:
     """By which factor nothing may differ from nothing, as the first gateway's twin shows; 1 where it shows none."""
     if bias is None or 1 in bias.interval:
         return 1.0
     return max(bias.upper, 1 / bias.lower if bias.lower > 0 else math.inf)
 
 
-def _above(found: Estimate | None, margin: float, goal: Goal) -> bool | None:
+def _above(found: MedianEstimate | None, margin: float, goal: ComparisonGoal) -> bool | None:
     if found is None or goal.fail_above is None:
         return None
     limit = 1 + goal.fail_above

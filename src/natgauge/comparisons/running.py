@@ -90,11 +90,11 @@ def compare(
     if unknown := next((name for name in given if name not in known), None):
         raise UsageError(f"compare: option {unknown!r} is unknown; see natgauge compare --help")
     shared = {name: known[name].take(value) for name, value in given.items()}
-    comparison = Comparison([str(dut) for dut in duts], CompareOptions(**own), shared, observe or Silent(), look)
+    comparison = ComparisonRun([str(dut) for dut in duts], CompareOptions(**own), shared, observe or Silent(), look)
     return comparison.run(Path(results))
 
 
-class Comparison:
+class ComparisonRun:
     """One comparison; `run` once."""
 
     def __init__(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.errors import UsageError
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit import too_high
@@ -20,7 +20,7 @@ from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.records import doubts
 from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters
-from natgauge.statistics.interval import ConfidenceInterval, Estimate, relative_half_width
+from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate, relative_half_width
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.words import Quantity
 
@@ -42,7 +42,7 @@ _OF_SEVERAL: Final[NoteWord] = "single repetition"
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RateBounds:
     """Between which rates, in frames/s of each direction, the device's own lies after one search.
 
     Attributes:
@@ -78,7 +78,7 @@ class Searched:
 
     label: str
     quantity: Quantity
-    rounds: list[Bounds | None] = field(default_factory=list)
+    rounds: list[RateBounds | None] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
     procedure: Procedure[SearchSettings] | None = None
     parameters: Parameters | None = None
@@ -103,7 +103,7 @@ class Searched:
         limit = next((_NOT_THE_DEVICE[word] for word in words if word in _NOT_THE_DEVICE), ended)
         upper = math.inf if limit or found.upper is None else found.upper
         lower = found.value / (1 + too_high.most_share(found, settings))
-        self.rounds.append(Bounds(lower, found.value, upper, limit))
+        self.rounds.append(RateBounds(lower, found.value, upper, limit))
         self.measurements.append(found)
         return ""
 
@@ -112,7 +112,7 @@ class Searched:
         self.rounds.append(None)
 
     @property
-    def bounds(self) -> list[Bounds]:
+    def bounds(self) -> list[RateBounds]:
         """Of the searches that left something."""
         return [one for one in self.rounds if one is not None]
 
@@ -174,13 +174,13 @@ def _once_each(found: Sequence[Note], searches: int) -> Iterator[Note]:
         yield Note(word, text if len(alike) == 1 else f"{text} (so in {len(alike)} of {searches} searches)")
 
 
-def pairs(baseline: Searched, other: Searched) -> list[tuple[Bounds, Bounds]]:
+def pairs(baseline: Searched, other: Searched) -> list[tuple[RateBounds, RateBounds]]:
     """Of the rounds in which both have a rate."""
     both = zip(baseline.rounds, other.rounds, strict=False)
     return [(first, one) for first, one in both if first is not None and one is not None]
 
 
-def ratio_of(baseline: Searched, other: Searched, alpha: float) -> Estimate | None:
+def ratio_of(baseline: Searched, other: Searched, alpha: float) -> MedianEstimate | None:
     """Of the median ratio of costs: its ends are those of the lowest and the highest ratios that the bounds allow."""
     both = pairs(baseline, other)
     middle = median_estimate([first.middle / one.middle for first, one in both], alpha)
@@ -189,10 +189,10 @@ def ratio_of(baseline: Searched, other: Searched, alpha: float) -> Estimate | No
     if middle is None or lowest is None or highest is None:
         return None
     interval = ConfidenceInterval(lowest.lower, highest.upper, middle.interval.coverage)
-    return Estimate(middle.value, interval, len(both))
+    return MedianEstimate(middle.value, interval, len(both))
 
 
-def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str, int], goal: Goal) -> None:
+def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str, int], goal: ComparisonGoal) -> None:
     """Refuse connections so few that no number of rounds could answer, however alike these were.
 
     Queues and tolerated lag may raise a rate by more the shorter its trials are. Here that alone makes half of the
@@ -227,7 +227,7 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     )
 
 
-def _half_width(first: Bounds, one: Bounds) -> float:
+def _half_width(first: RateBounds, one: RateBounds) -> float:
     """Of the interval that one pair leaves, as a share of the larger cost."""
     ratio, low, high = first.middle / one.middle, first.lower / one.upper, first.upper / one.lower
     return relative_half_width(ratio, low, high)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from natgauge.comparisons.asked import Goal
+from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.notes import Note
 from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, Slices
@@ -99,7 +99,7 @@ class Way(Protocol):
     def least_rounds(self, alpha: float) -> int:
         """Number of rounds that an interval takes at the only look there is; `alpha` as in `figures`."""
 
-    def estimates(self, goal: Goal, alpha: float) -> list[RatioEstimate]:
+    def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
         """Return the estimates of all gateways but the baseline, the A/A control's last; each may err with `alpha`."""
 
     def parameters(self) -> Mapping[str, Parameters]:

@@ -16,7 +16,7 @@ from natgauge.labs.contract import CommandResult
 How = Literal["must", "ask", "may fail", "undo"]
 
 
-class Run(Protocol):
+class RunSnippet(Protocol):
     """Runs a snippet of a gateway, and breaks the gateway where that fails."""
 
     def __call__(
@@ -29,7 +29,7 @@ class Run(Protocol):
 class DeviceKnobs:
     """Those of one gateway."""
 
-    def __init__(self, recipe: Playable, run: Run, number: Callable[[str, str], int]) -> None:
+    def __init__(self, recipe: Playable, run: RunSnippet, number: Callable[[str, str], int]) -> None:
         """Nothing is read yet.
 
         Args:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from natgauge.statistics.interval import Estimate
+from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.words import Quantity
 
@@ -38,7 +38,7 @@ class BlockWork(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RoundPlace:
     """A gateway among those of a round: its own position, its cable's, and that of plain forwarding."""
 
     label: str
@@ -64,7 +64,7 @@ class PairedRatios:
         quantities: kinds of frames.
     """
 
-    def __init__(self, places: Sequence[Place], quantities: Sequence[Quantity]) -> None:
+    def __init__(self, places: Sequence[RoundPlace], quantities: Sequence[Quantity]) -> None:
         """Start without blocks."""
         self.places = tuple(places)
         self.quantities = tuple(quantities)
@@ -93,19 +93,19 @@ class PairedRatios:
                 if place.forwarding not in void:
                     _append(collected.shares, ratio(own, took[place.forwarding], tester, tester))
 
-    def estimate(self, place: Place, quantity: Quantity, alpha: float) -> Estimate | None:
+    def estimate(self, place: RoundPlace, quantity: Quantity, alpha: float) -> MedianEstimate | None:
         """Median ratio of a place's work to the baseline's; None where rounds or blocks are too few."""
         return estimate_over_rounds(self._of[place.label, quantity].rounds, alpha)
 
-    def blocks(self, place: Place, quantity: Quantity) -> int:
+    def blocks(self, place: RoundPlace, quantity: Quantity) -> int:
         """Number of ratios of a place."""
         return sum(map(len, self._of[place.label, quantity].rounds))
 
-    def nanoseconds(self, place: Place, quantity: Quantity) -> float | None:
+    def nanoseconds(self, place: RoundPlace, quantity: Quantity) -> float | None:
         """A place's own work for a frame, ns, median over blocks; None without blocks."""
         return _median(self._of[place.label, quantity].nanoseconds)
 
-    def share_of_forwarding(self, place: Place, quantity: Quantity) -> float | None:
+    def share_of_forwarding(self, place: RoundPlace, quantity: Quantity) -> float | None:
         """A place's work / that of plain forwarding, median over blocks; None without blocks."""
         return _median(self._of[place.label, quantity].shares)
 

@@ -21,7 +21,7 @@ from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.notes import Note
-from natgauge.paired.ratios import BlockWork, PairedRatios, Place
+from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace
 from natgauge.paired.slices import (
     LEAST_FRAMES,
     MOST_FRAMES,
@@ -40,7 +40,7 @@ from natgauge.procedures.kit.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
-from natgauge.statistics.interval import Estimate
+from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.words import QUANTITIES, Quantity
 
@@ -238,8 +238,8 @@ _NAMES: Final[dict[Quantity, str]] = {
 
 
 #: Places of a cost: the device is compared with plain forwarding of the same frames, and the cable is the tester's own.
-_DEVICE = Place("device", position=0, cable=2, forwarding=1)
-_PLAIN_FORWARDING = Place("plain forwarding", position=1, cable=2, forwarding=1)
+_DEVICE = RoundPlace("device", position=0, cable=2, forwarding=1)
+_PLAIN_FORWARDING = RoundPlace("plain forwarding", position=1, cable=2, forwarding=1)
 
 
 def ratios_of(quantities: Sequence[Quantity], rounds: Sequence[CostRound]) -> PairedRatios:
@@ -267,7 +267,7 @@ class QuantityCost:
     """
 
     quantity: Quantity
-    share: Estimate
+    share: MedianEstimate
     device_ns: float
     forwarding_ns: float
     tester_ns: float

@@ -37,7 +37,7 @@ class ConfidenceInterval:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MedianEstimate:
     """A median with its confidence interval.
 
     Attributes:

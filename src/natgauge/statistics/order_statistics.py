@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval, Estimate
+from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval, MedianEstimate
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -48,7 +48,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     return ConfidenceInterval(ordered[rank - 1], ordered[-rank], median_coverage(len(values), rank))
 
 
-def median_estimate(values: Sequence[float], alpha: float) -> Estimate | None:
+def median_estimate(values: Sequence[float], alpha: float) -> MedianEstimate | None:
     """The median and its confidence interval.
 
     Args:
@@ -64,7 +64,7 @@ def median_estimate(values: Sequence[float], alpha: float) -> Estimate | None:
         return None
     ordered = sorted(values)
     interval = ConfidenceInterval(ordered[rank - 1], ordered[number - rank], median_coverage(number, rank))
-    return Estimate(statistics.median(ordered), interval, number)
+    return MedianEstimate(statistics.median(ordered), interval, number)
 
 
 @lru_cache(maxsize=4096)

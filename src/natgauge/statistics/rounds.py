@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from natgauge.statistics.interval import ConfidenceInterval, Estimate
+from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 
 #: Two rounds agree by chance too often: Student's factor for them is 12.7 at 95 %.
@@ -30,7 +30,7 @@ _HALVINGS: Final = 60
 _LARGEST_LOG: Final = 700.0
 
 
-def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Estimate | None:
+def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> MedianEstimate | None:
     """The median ratio, with an interval that covers noise from block to block and from round to round.
 
     Args:
@@ -48,7 +48,7 @@ def estimate_over_rounds(rounds: Sequence[Sequence[float]], alpha: float) -> Est
         return None
     low, high = _between_rounds([statistics.median(ratios) for ratios in valid], alpha)
     interval = ConfidenceInterval(min(found.lower, low), max(found.upper, high), 1 - alpha)
-    return Estimate(found.value, interval, found.number)
+    return MedianEstimate(found.value, interval, found.number)
 
 
 @lru_cache(maxsize=1024)

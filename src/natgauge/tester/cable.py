@@ -151,7 +151,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class FloorShare:
     """The tester beside the redirect floor, both ways (see `floor.py`).
 
     Attributes:
@@ -233,7 +233,9 @@ class CableTester:
         self.clock_source = ""
         self.disturbed = False
 
-    def figures(self, kind: FrameKind, share: Share | None = None, frames_at_90: int | None = None) -> CableFigures:
+    def figures(
+        self, kind: FrameKind, share: FloorShare | None = None, frames_at_90: int | None = None
+    ) -> CableFigures:
         """All figures of one kind; its share of the floor is measured elsewhere."""
         phase1, phase2 = self.highest(kind)
         rate = SAFE_SHARE * phase2

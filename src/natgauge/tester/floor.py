@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from natgauge.errors import BrokenError
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.rounds import estimate_over_rounds
-from natgauge.tester.cable import Cable, FrameKind, Share, untranslated_request
+from natgauge.tester.cable import Cable, FloorShare, FrameKind, untranslated_request
 from natgauge.trials import (
     Block,
     ComparisonRequest,
@@ -47,7 +47,7 @@ _SLACK_SECONDS: Final = 15.0
 Comparer = Callable[..., ComparisonResult]
 
 
-class Pair(NamedTuple):
+class FloorPair(NamedTuple):
     """What two slices of either took in one block, ns."""
 
     tester: int
@@ -72,7 +72,7 @@ class FloorTester:
     connections: int = CONNECTIONS
     quantity: Quantity = "both"
 
-    def share(self, kind: FrameKind, rounds: int = ROUNDS) -> Share:
+    def share(self, kind: FrameKind, rounds: int = ROUNDS) -> FloorShare:
         """Of frames of this kind, over so many rounds.
 
         Raises:
@@ -80,7 +80,7 @@ class FloorTester:
         """
         return share_of([self.round(kind) for _ in range(rounds)])
 
-    def round(self, kind: FrameKind, blocks: int = BLOCKS) -> list[Pair]:
+    def round(self, kind: FrameKind, blocks: int = BLOCKS) -> list[FloorPair]:
         """So many blocks.
 
         Raises:
@@ -116,7 +116,7 @@ class FloorTester:
         )
 
 
-def share_of(rounds: list[list[Pair]]) -> Share:
+def share_of(rounds: list[list[FloorPair]]) -> FloorShare:
     """What all rounds say.
 
     Raises:
@@ -127,14 +127,14 @@ def share_of(rounds: list[list[Pair]]) -> Share:
     if found is None:
         raise BrokenError("selftest: too few slices for an interval")
     floor = statistics.median(pair.floor for one in rounds for pair in one)
-    return Share(2 * SLICE_FRAMES * 1e9 / floor, found.value, found.lower, found.upper)
+    return FloorShare(2 * SLICE_FRAMES * 1e9 / floor, found.value, found.lower, found.upper)
 
 
-def _pair(block: Block) -> Pair:
+def _pair(block: Block) -> FloorPair:
     """A block visits the tester (0) and the floor (1), then both in the reverse order."""
     first, second, third, fourth = block.ns
     took = {block.order[0]: first + fourth, block.order[1]: second + third}
-    return Pair(took[0], took[1])
+    return FloorPair(took[0], took[1])
 
 
 def _check(result: ComparisonResult) -> None:

@@ -19,12 +19,12 @@ _PATH: Final = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSetting:
     """One setting as it is now.
 
     Attributes:
-        key: names it for `Knob.read` and `Knob.put`.
-        value: as `Knob.put` takes it; None = this machine has no such thing, and `told` says so.
+        key: names it for `TuningKnob.read` and `TuningKnob.put`.
+        value: as `TuningKnob.put` takes it; None = this machine has no such thing, and `told` says so.
         better: the value to measure with; None = the one it has, or nobody knows.
         told: what else is to be known of it.
     """
@@ -35,7 +35,7 @@ class Found:
     told: str = ""
 
 
-class Knob(Protocol):
+class TuningKnob(Protocol):
     """One kind of setting."""
 
     @property
@@ -50,21 +50,21 @@ class Knob(Protocol):
     def source(self) -> str:
         """Which standard or document says so."""
 
-    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
         """Every setting of this kind: of the machine, or of these ports.
 
         Raises:
             HostError: it cannot be looked at.
         """
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """The present value; None = it is gone.
 
         Raises:
             HostError: it cannot be looked at.
         """
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Set it.
 
         Raises:
@@ -73,7 +73,7 @@ class Knob(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class TunedMachine:
     """Where knobs look; tests hand in a made-up one.
 
     Attributes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
-from natgauge.host.tuning.contract import Found, Machine
+from natgauge.host.tuning.contract import FoundSetting, TunedMachine
 
 
 class OfPorts(ABC):
@@ -18,28 +18,28 @@ class OfPorts(ABC):
 
     absent: str
 
-    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
         """Of each port."""
         for key in (key for port in ports for key in self.keys(port)):
             value = self.read(machine, key)
             if not value:
-                yield Found(key, None, told=self.absent)
+                yield FoundSetting(key, None, told=self.absent)
                 continue
             better = self.better(machine, key, value)
-            yield Found(key, value, None if better == value else better, self.told(machine, key))
+            yield FoundSetting(key, value, None if better == value else better, self.told(machine, key))
 
     def keys(self, port: str) -> Sequence[str]:
         """Its settings of a port."""
         return (port,)
 
-    def told(self, _machine: Machine, _key: str) -> str:
+    def told(self, _machine: TunedMachine, _key: str) -> str:
         """What else is to be known of a setting."""
         return ""
 
     @abstractmethod
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """The present value; None = there is none."""
 
     @abstractmethod
-    def better(self, machine: Machine, key: str, value: str) -> str:
+    def better(self, machine: TunedMachine, key: str, value: str) -> str:
         """The value to measure with; the present one where it is as good."""

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from natgauge.errors import HostError
-from natgauge.host.tuning.contract import Knob, Machine
+from natgauge.host.tuning.contract import TunedMachine, TuningKnob
 from natgauge.host.tuning.knobs.coalescing import Coalescing
 from natgauge.host.tuning.knobs.flow_hash import FlowHash
 from natgauge.host.tuning.knobs.irq_affinity import IrqAffinity
 from natgauge.host.tuning.knobs.queues import Queues
 
 _COALESCING: Final = Coalescing()
-_KNOBS: Final[Mapping[str, Knob]] = {
+_KNOBS: Final[Mapping[str, TuningKnob]] = {
     "queues": Queues(),
     "flow_hash": FlowHash(),
     "coalescing": _COALESCING,
@@ -22,7 +22,7 @@ _KNOBS: Final[Mapping[str, Knob]] = {
 }
 
 
-def settings_of(port: str, machine: Machine | None = None) -> Mapping[str, str | None]:
+def settings_of(port: str, machine: TunedMachine | None = None) -> Mapping[str, str | None]:
     """Queues, flow hash, coalescing and interrupts of a port, as their knobs write them; None = it tells none.
 
     The number of an interrupt changes from boot to boot, so only the cores are told, in the order of the numbers.
@@ -31,11 +31,11 @@ def settings_of(port: str, machine: Machine | None = None) -> Mapping[str, str |
         port: an interface of the caller's network namespace.
         machine: that has it; None = this one.
     """
-    place = machine or Machine()
+    place = machine or TunedMachine()
     return {name: _value(knob, place, port) for name, knob in _KNOBS.items()}
 
 
-def _value(knob: Knob, machine: Machine, port: str) -> str | None:
+def _value(knob: TuningKnob, machine: TunedMachine, port: str) -> str | None:
     try:
         values = [one.value for one in knob.find(machine, [port]) if one.value is not None]
         wait = _COALESCING.wait(machine, port) if knob is _COALESCING else None

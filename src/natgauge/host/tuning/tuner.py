@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
-from natgauge.host.tuning.contract import Found, Knob, Machine
+from natgauge.host.tuning.contract import FoundSetting, TunedMachine, TuningKnob
 from natgauge.host.tuning.found import STATE, Changed, State, read, state
 from natgauge.host.tuning.knobs import KNOBS
 
-_BY_NAME: Final[Mapping[str, Knob]] = {knob.name: knob for knob in KNOBS}
+_BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}
 
 Outcome = Literal["fine", "better", "none", "failed"]
 Done = Literal["set", "restored", "as found", "gone", "changed", "failed"]
@@ -47,7 +47,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TuningStep:
     """What became of one setting.
 
     Attributes:
@@ -63,7 +63,7 @@ class Step:
     text: str
 
 
-def check(ports: Sequence[str] | None = None, *, machine: Machine | None = None) -> list[Looked]:
+def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = None) -> list[Looked]:
     """Look at every setting; nothing is changed.
 
     Args:
@@ -73,17 +73,17 @@ def check(ports: Sequence[str] | None = None, *, machine: Machine | None = None)
     Raises:
         UsageError: there is no such port.
     """
-    place = machine or Machine()
+    place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _there(place, ports)
     return [looked for knob in KNOBS for looked in _look(knob, place, chosen)]
 
 
-def cards(machine: Machine) -> list[str]:
+def cards(machine: TunedMachine) -> list[str]:
     """Interfaces with a device behind them."""
     return sorted(path.parent.name for path in machine.path("/sys/class/net").glob("*/device"))
 
 
-def _look(knob: Knob, machine: Machine, ports: Sequence[str]) -> Iterator[Looked]:
+def _look(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iterator[Looked]:
     try:
         for one in knob.find(machine, ports):
             outcome: Outcome = "none" if one.value is None else "fine" if one.better is None else "better"
@@ -92,7 +92,7 @@ def _look(knob: Knob, machine: Machine, ports: Sequence[str]) -> Iterator[Looked
         yield Looked(knob.name, "-", "failed", None, None, knob.why, knob.source, str(error))
 
 
-def tune(ports: Sequence[str] = (), *, machine: Machine | None = None, path: Path = STATE) -> list[Step]:
+def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
     """Set what can be better; what was found is written down first.
 
     Args:
@@ -107,7 +107,7 @@ def tune(ports: Sequence[str] = (), *, machine: Machine | None = None, path: Pat
         UsageError: there is no such port, or it has the default route.
         HostError: another process is at it, or the file cannot be written.
     """
-    place = machine or Machine()
+    place = machine or TunedMachine()
     chosen = _there(place, ports)
     for port in chosen:
         if port in _default_routes(place):
@@ -122,7 +122,7 @@ def tune(ports: Sequence[str] = (), *, machine: Machine | None = None, path: Pat
             try:
                 found = [one for one in knob.find(place, chosen) if one.better is not None]
             except HostError as error:
-                steps.append(Step(knob.name, "-", "failed", str(error)))
+                steps.append(TuningStep(knob.name, "-", "failed", str(error)))
                 continue
             for one in found:
                 first = before.get((knob.name, one.key), str(one.value))
@@ -130,7 +130,7 @@ def tune(ports: Sequence[str] = (), *, machine: Machine | None = None, path: Pat
     return steps
 
 
-def _set(knob: Knob, machine: Machine, one: Found, first: str, kept: State) -> Step:
+def _set(knob: TuningKnob, machine: TunedMachine, one: FoundSetting, first: str, kept: State) -> TuningStep:
     """Change one setting, written down before."""
     known = kept.of(knob.name, one.key)
     first = known.found if known else first
@@ -148,14 +148,14 @@ def _set(knob: Knob, machine: Machine, one: Found, first: str, kept: State) -> S
         elif now == first:
             kept.drop(mine)
         why = refused or "it was taken for nothing, without a word"
-        return Step(knob.name, one.key, "failed", f"still {one.value}, not {one.better}: {why}")
+        return TuningStep(knob.name, one.key, "failed", f"still {one.value}, not {one.better}: {why}")
     if now is not None:
         # Drivers round: what is there in the end is ours.
         kept.take(Changed(knob.name, one.key, first, now))
-    return Step(knob.name, one.key, "set", f"{one.value} -> {now}")
+    return TuningStep(knob.name, one.key, "set", f"{one.value} -> {now}")
 
 
-def _now(knob: Knob, machine: Machine, key: str) -> str | None:
+def _now(knob: TuningKnob, machine: TunedMachine, key: str) -> str | None:
     try:
         return knob.read(machine, key)
     except HostError:
@@ -171,7 +171,7 @@ def remembered(path: Path = STATE) -> tuple[Changed, ...]:
     return read(path)
 
 
-def restore(*, force: bool = False, machine: Machine | None = None, path: Path = STATE) -> list[Step]:
+def restore(*, force: bool = False, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
     """Put back what was found, last first; what somebody else has changed meanwhile is told and left alone.
 
     Args:
@@ -182,7 +182,7 @@ def restore(*, force: bool = False, machine: Machine | None = None, path: Path =
     Raises:
         HostError: another process is at it, or the file is damaged.
     """
-    place = machine or Machine()
+    place = machine or TunedMachine()
     steps = []
     with state(path) as kept:
         for one in reversed(list(kept.items)):
@@ -193,32 +193,32 @@ def restore(*, force: bool = False, machine: Machine | None = None, path: Path =
     return steps
 
 
-def _put_back(one: Changed, machine: Machine, *, force: bool) -> Step:
+def _put_back(one: Changed, machine: TunedMachine, *, force: bool) -> TuningStep:
     knob = _BY_NAME.get(one.knob)
     if knob is None:
-        return Step(one.knob, one.key, "failed", "this natgauge has no such knob; use the one that set it")
+        return TuningStep(one.knob, one.key, "failed", "this natgauge has no such knob; use the one that set it")
     try:
         return _returned(knob, machine, one, force=force)
     except HostError as error:
-        return Step(one.knob, one.key, "failed", str(error))
+        return TuningStep(one.knob, one.key, "failed", str(error))
 
 
-def _returned(knob: Knob, machine: Machine, one: Changed, *, force: bool) -> Step:
+def _returned(knob: TuningKnob, machine: TunedMachine, one: Changed, *, force: bool) -> TuningStep:
     now = knob.read(machine, one.key)
     if not now:
-        return Step(one.knob, one.key, "gone", f"is no longer there; was {one.found}")
+        return TuningStep(one.knob, one.key, "gone", f"is no longer there; was {one.found}")
     if now == one.found:
-        return Step(one.knob, one.key, "as found", f"{now} already")
+        return TuningStep(one.knob, one.key, "as found", f"{now} already")
     if now != one.set and not force:
         text = f"{now} now, though natgauge had set {one.set}: somebody else changed it; found was {one.found}"
-        return Step(one.knob, one.key, "changed", text)
+        return TuningStep(one.knob, one.key, "changed", text)
     knob.put(machine, one.key, one.found)
     if (then := knob.read(machine, one.key)) != one.found:
-        return Step(one.knob, one.key, "failed", f"{then}, though {one.found} was to be put back")
-    return Step(one.knob, one.key, "restored", f"{now} -> {one.found}")
+        return TuningStep(one.knob, one.key, "failed", f"{then}, though {one.found} was to be put back")
+    return TuningStep(one.knob, one.key, "restored", f"{now} -> {one.found}")
 
 
-def _there(machine: Machine, ports: Sequence[str]) -> list[str]:
+def _there(machine: TunedMachine, ports: Sequence[str]) -> list[str]:
     """Refuse what is no port."""
     for number, port in enumerate(ports):
         if not port or "/" in port or port.startswith(("-", ".")) or not machine.has_port(port):
@@ -228,7 +228,7 @@ def _there(machine: Machine, ports: Sequence[str]) -> list[str]:
     return list(ports)
 
 
-def _default_routes(machine: Machine) -> set[str]:
+def _default_routes(machine: TunedMachine) -> set[str]:
     """Interfaces that have one (proc_net_route: destination and mask are 0; ipv6_route: a prefix of no bits)."""
     four = [line.split() for line in (machine.text("/proc/net/route") or "").splitlines()[1:]]
     six = [line.split() for line in (machine.text("/proc/net/ipv6_route") or "").splitlines()]

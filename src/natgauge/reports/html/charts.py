@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ChartAxis:
     """One axis.
 
     Attributes:
@@ -53,7 +53,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """A straight line across the chart, such as the tester's own limit: its value and what it is."""
 
     value: float
@@ -76,7 +76,7 @@ def drawn(spec: Row, name: str) -> str:
     return re.sub(r'(<svg\b[^>]*?) width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"', r"\1", svg, count=1)
 
 
-def strip(points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], axis: Axis, width: int) -> Row:
+def strip(points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], axis: ChartAxis, width: int) -> Row:
     """A row for each result: every repetition as a point, the median as a stroke, the tester's limit as a thin one.
 
     Args:
@@ -100,7 +100,7 @@ def strip(points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], 
 
 
 def curve(
-    points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], axes: tuple[Axis, Axis], width: int
+    points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], width: int
 ) -> Row:
     """A line for each series through its medians, every repetition as a point, the tester's limit dashed.
 
@@ -136,7 +136,7 @@ def curve(
     return _spec([layer for layer in layers if layer["data"]["values"]], width, 320)
 
 
-def lines(rows: Sequence[Row], upright: Sequence[Line], axes: tuple[Axis, Axis], width: int) -> Row:
+def lines(rows: Sequence[Row], upright: Sequence[ChartLine], axes: tuple[ChartAxis, ChartAxis], width: int) -> Row:
     """Lines without points, one for each `line`, in the colour of its `series`; upright ones where a limit is.
 
     Args:
@@ -163,18 +163,22 @@ def lines(rows: Sequence[Row], upright: Sequence[Line], axes: tuple[Axis, Axis],
 
 
 def loss(
-    points: Sequence[Row], medians: Sequence[Row], upright: Sequence[Line], axes: tuple[Axis, Axis], width: int
+    points: Sequence[Row],
+    medians: Sequence[Row],
+    upright: Sequence[ChartLine],
+    axes: tuple[ChartAxis, ChartAxis],
+    width: int,
 ) -> Row:
     """As `curve`, with the tester's limit as an upright line: the rate is on the axis of x."""
     made = dict(curve(points, medians, [], axes, width))
     x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
     top = max((row["x"] for row in points), default=0)
-    near = [line if line.value <= top * _FAR else Line(top * 1.1, f"{line.label} → beyond") for line in upright]
+    near = [line if line.value <= top * _FAR else ChartLine(top * 1.1, f"{line.label} → beyond") for line in upright]
     place = {"align": "right", "dx": -4, "y": "height", "dy": -10}
     return {**made, "layer": [*_uprights(near, x, place), *made["layer"]]}
 
 
-def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: Axis, width: int) -> Row:
+def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: ChartAxis, width: int) -> Row:
     """A row for each ratio: its value as a point, its interval as a stroke, and where nothing would differ.
 
     Args:
@@ -203,7 +207,7 @@ def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: Axi
     return _rows_spec(layers, rows, width)
 
 
-def forest(rows: Sequence[Row], upright: Sequence[Line], axis: Axis, width: int) -> Row:
+def forest(rows: Sequence[Row], upright: Sequence[ChartLine], axis: ChartAxis, width: int) -> Row:
     """A forest plot: a row for each ratio, its confidence interval as a stroke, its median as a point.
 
     Args:
@@ -232,7 +236,7 @@ def forest(rows: Sequence[Row], upright: Sequence[Line], axis: Axis, width: int)
     return _rows_spec(layers, rows, width)
 
 
-def _beside(line: Line, axis: Axis) -> Row:
+def _beside(line: ChartLine, axis: ChartAxis) -> Row:
     """Where the label of an upright line has room: towards the middle of the drawing."""
     first, last = axis.domain or (line.value, line.value)
     right = line.value > math.sqrt(first * last)
@@ -324,7 +328,7 @@ def _last(rows: Sequence[Row]) -> list[Row]:
     return [max(rows, key=lambda row: row["x"])] if rows else []
 
 
-def _uprights(upright: Sequence[Line], x: Row, place: Row) -> list[Row]:
+def _uprights(upright: Sequence[ChartLine], x: Row, place: Row) -> list[Row]:
     if not upright:
         return []
     values = [
@@ -348,7 +352,7 @@ def _legend(names: Sequence[str], width: int) -> Row | None:
     return {"title": None, "orient": "bottom", "columns": 1 if width < WIDE else 2, "columnPadding": 40}
 
 
-def _scale(axis: Axis, width: int = WIDE) -> dict[str, Any]:
+def _scale(axis: ChartAxis, width: int = WIDE) -> dict[str, Any]:
     """How values are placed; on a narrow drawing the unit stands below the title."""
     scale: dict[str, Any] = {"type": "log", "nice": False} if axis.log else {"zero": True}
     if axis.domain is not None:

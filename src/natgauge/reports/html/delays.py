@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from natgauge.reports.html import charts
-from natgauge.reports.html.charts import Axis, Line
+from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.figure import Figure, Numbered, short
 from natgauge.reports.html.limits import limit_of, told
 from natgauge.reports.html.timed import PERCENTILES, Point, Timed
@@ -58,9 +58,9 @@ def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
             data.append((series, direction, str(at), f"{trial.frames:,}", *shown))
             sentences.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(one.result)
-    limits = [] if limit is None else [Line(limit.value, "tester's own part")]
-    longer = Axis("frames that took longer (%)", log=True, lowest=min(row["y"] for row in rows), form="~g")
-    axes = (Axis("one-way delay (us)", log=True), longer)
+    limits = [] if limit is None else [ChartLine(limit.value, "tester's own part")]
+    longer = ChartAxis("frames that took longer (%)", log=True, lowest=min(row["y"] for row in rows), form="~g")
+    axes = (ChartAxis("one-way delay (us)", log=True), longer)
     return Figure(
         title=f"Distribution of delays, {short(one)}, {one.result.metric}",
         alternative=" ".join(sentences),

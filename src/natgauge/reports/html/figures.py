@@ -16,7 +16,7 @@ from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import Contrast, contrast
 from natgauge.records.measurement import Result
 from natgauge.reports.html import apart, charts
-from natgauge.reports.html.charts import Axis, Line
+from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.delays import distributions
 from natgauge.reports.html.figure import Figure, Numbered, short
 from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
@@ -98,7 +98,7 @@ def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
         )
         for one in group
     )
-    spec = partial(charts.strip, points, medians, limits, Axis(f"{metric} ({unit})"))
+    spec = partial(charts.strip, points, medians, limits, ChartAxis(f"{metric} ({unit})"))
     return Figure(
         title=f"{metric}: every repetition",
         alternative=" ".join(
@@ -165,7 +165,7 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
                 )
             )
     ticks = tuple(sorted({row["x"] for row in medians}))
-    axes = (Axis(what, log=over.log, ticks=ticks), Axis(f"{metric} ({unit})"))
+    axes = (ChartAxis(what, log=over.log, ticks=ticks), ChartAxis(f"{metric} ({unit})"))
     return Figure(
         title=f"{metric} against {what}",
         alternative=" ".join(
@@ -217,7 +217,7 @@ def _loss(group: Sequence[Numbered]) -> Figure:
             points += [{"x": load, "y": value, "series": series, "tip": f"{where}: {value:.4g} %"} for value in values]
             data.append((series, number(load), "; ".join(f"{value:.4g}" for value in values)))
     upright, each = _uprights(group), "frames/s in each direction"
-    axes = (Axis("offered load (frames/s, each direction)"), Axis("loss (%)"))
+    axes = (ChartAxis("offered load (frames/s, each direction)"), ChartAxis("loss (%)"))
     shared = any(one.result.placement == "shared" for one in group)
     why = " In shared placement nothing is lost; shown is the share by which the sending was slowed down." * shared
     return Figure(
@@ -230,11 +230,11 @@ def _loss(group: Sequence[Numbered]) -> Figure:
     )
 
 
-def _uprights(group: Sequence[Numbered]) -> list[Line]:
+def _uprights(group: Sequence[Numbered]) -> list[ChartLine]:
     """The lowest limit of all results, for one line."""
     found = [limit for one in group if (limit := load_limit(one.result)) is not None]
     lowest = min(found, key=lambda limit: limit.value, default=None)
-    return [] if lowest is None else [Line(lowest.value, lowest.label)]
+    return [] if lowest is None else [ChartLine(lowest.value, lowest.label)]
 
 
 def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
@@ -287,7 +287,7 @@ def _ratio_figure(
     its = {row["label"] for row in rows}
     limits = [limit for limit in limits if limit["label"] in its]
     plain = [{name: value for name, value in row.items() if name != "cells"} for row in rows]
-    axis = Axis(f"{title.lower()}{f' ({unit})' if unit else ''}")
+    axis = ChartAxis(f"{title.lower()}{f' ({unit})' if unit else ''}")
     data = tuple(
         (*row["cells"], next((limit["tip"].split(": ")[1] for limit in limits if limit["label"] == row["label"]), "-"))
         for row in rows

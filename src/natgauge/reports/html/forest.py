@@ -11,7 +11,7 @@ from typing import Any, Final
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.reports.comparison import interval, number
 from natgauge.reports.html import charts
-from natgauge.reports.html.charts import Axis, Line
+from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.figure import Figure
 from natgauge.words import FRAME_OF
 
@@ -38,9 +38,9 @@ def _in_order(found: ComparisonRecord) -> list[RatioEstimate]:
 
 
 def _forest(at: int, found: ComparisonRecord, estimates: Sequence[RatioEstimate]) -> Figure:
-    upright = [Line(1.0, "")]
+    upright = [ChartLine(1.0, "")]
     if found.fail_above is not None:
-        upright.append(Line(1 + found.fail_above, f"--fail-above {100 * found.fail_above:g}%"))
+        upright.append(ChartLine(1 + found.fail_above, f"--fail-above {100 * found.fail_above:g}%"))
     domain = _domain(estimates, [line.value for line in upright])
     control = {one.label for one in found.gateways if one.role == "control"}
     rows = [_row(one, domain, control=one.gateway in control) for one in estimates if one.low or one.high is not None]
@@ -48,7 +48,7 @@ def _forest(at: int, found: ComparisonRecord, estimates: Sequence[RatioEstimate]
         (one.gateway, FRAME_OF[one.quantity], number(one.ratio, 4), interval(one), one.verdict) for one in estimates
     )
     level = estimates[0].level
-    axis = Axis("cost / cost of the baseline (logarithmic)", log=True, form=".4~g", domain=domain)
+    axis = ChartAxis("cost / cost of the baseline (logarithmic)", log=True, form=".4~g", domain=domain)
     return Figure(
         title=f"Comparison {at}: costs compared with {found.baseline.label}",
         alternative=" ".join(f"{one.text}." for one in estimates),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.host.tuning.contract import Knob
+from natgauge.host.tuning.contract import TuningKnob
 from natgauge.host.tuning.knobs.coalescing import Coalescing
 from natgauge.host.tuning.knobs.flow_hash import FlowHash
 from natgauge.host.tuning.knobs.governor import Governor
@@ -15,4 +15,4 @@ from natgauge.host.tuning.knobs.queues import Queues
 from natgauge.host.tuning.knobs.smt import Smt
 
 #: SMT first: cores that go have no governor to set and take no interrupts. Queues before what belongs to each queue.
-KNOBS: Final[tuple[Knob, ...]] = (Smt(), Governor(), Queues(), FlowHash(), Coalescing(), Pause(), IrqAffinity())
+KNOBS: Final[tuple[TuningKnob, ...]] = (Smt(), Governor(), Queues(), FlowHash(), Coalescing(), Pause(), IrqAffinity())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.of_ports import OfPorts
 
 
@@ -17,16 +17,16 @@ class Coalescing(OfPorts):
     source = "Linux: networking/ethtool-netlink, COALESCE_GET; delays, RFC 8219 sections 7.2 and 7.3"
     absent = "its driver does not adapt when it interrupts"
 
-    def better(self, _machine: Machine, _key: str, value: str) -> str:
+    def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
         """A wait that stays; how long it is depends on the rate, and is left as it is."""
         return value.replace(" on", " off")
 
-    def told(self, machine: Machine, key: str) -> str:
+    def told(self, machine: TunedMachine, key: str) -> str:
         """How long the port waits."""
         wait = self.wait(machine, key)
         return f"each delay may include {wait} us of it: ethtool -C {key} rx-usecs" if wait else ""
 
-    def wait(self, machine: Machine, key: str) -> int | None:
+    def wait(self, machine: TunedMachine, key: str) -> int | None:
         """How long the port waits, in us; None = its driver does not tell.
 
         Raises:
@@ -35,7 +35,7 @@ class Coalescing(OfPorts):
         told = re.search(r"^rx-usecs:\s+(\d+)$", machine.ask("-c", key) or "", re.MULTILINE)
         return None if told is None else int(told[1])
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "adaptive-rx on adaptive-tx off"; what the driver does not have is left out."""
         line = re.search(r"^Adaptive RX: (\S+)\s+TX: (\S+)", machine.ask("-c", key) or "", re.MULTILINE)
         if line is None:
@@ -43,6 +43,6 @@ class Coalescing(OfPorts):
         pairs = (("adaptive-rx", line[1]), ("adaptive-tx", line[2]))
         return " ".join(f"{name} {word}" for name, word in pairs if word in {"on", "off"}) or None
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch it."""
         machine.tell("-C", key, *value.split())

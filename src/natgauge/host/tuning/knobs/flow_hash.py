@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from natgauge.errors import HostError
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.of_ports import OfPorts
 
 #: Addresses and ports of both ends, in the letters of ethtool.
@@ -38,17 +38,17 @@ class FlowHash(OfPorts):
         """One for each version of IP."""
         return [f"{port} {flow}" for flow in _FLOWS]
 
-    def better(self, _machine: Machine, _key: str, value: str) -> str:
+    def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
         """Addresses and ports."""
         return value if set(value) == set(_WANTED) else _WANTED
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """Letters as ethtool takes them: s and d for the addresses, f and n for the ports."""
         port, flow = key.split()
         lines = [line.strip() for line in (machine.ask("-n", port, "rx-flow-hash", flow) or "").splitlines()]
         return "".join(letter for words, letter in _LETTERS.items() if any(line.startswith(words) for line in lines))
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Choose the fields."""
         if not value:
             raise HostError(f"{self.name}: {key} cannot hash nothing")

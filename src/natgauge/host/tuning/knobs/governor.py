@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from natgauge.host.tuning.contract import Found, Machine
+from natgauge.host.tuning.contract import FoundSetting, TunedMachine
 
 _WANTED: Final = "performance"
 
@@ -18,24 +18,24 @@ class Governor:
     why = "a core that slows down between trials is slow at the beginning of each, and two runs differ"
     source = "Linux: admin-guide/pm/cpufreq; a constant test system, RFC 8219 section 5"
 
-    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
         """One setting for each core that the kernel may slow down."""
         del ports
         there = [(f"cpu{cpu}", value) for cpu in machine.cpus() if (value := self.read(machine, f"cpu{cpu}"))]
         if not there:
-            yield Found("machine", None, told="clock frequencies are not the kernel's to change here")
+            yield FoundSetting("machine", None, told="clock frequencies are not the kernel's to change here")
         for key, value in there:
             known = (machine.text(f"{_folder(key)}/scaling_available_governors") or _WANTED).split()
             if value == _WANTED or _WANTED in known:
-                yield Found(key, value, None if value == _WANTED else _WANTED)
+                yield FoundSetting(key, value, None if value == _WANTED else _WANTED)
             else:
-                yield Found(key, value, told=f"the kernel has no governor {_WANTED}, only {', '.join(known)}")
+                yield FoundSetting(key, value, told=f"the kernel has no governor {_WANTED}, only {', '.join(known)}")
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """The governor's name."""
         return machine.text(f"{_folder(key)}/scaling_governor")
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Take another governor."""
         machine.write(f"{_folder(key)}/scaling_governor", value)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from natgauge.host.tuning.contract import Found, Machine
+from natgauge.host.tuning.contract import FoundSetting, TunedMachine
 from natgauge.inputs.types import parse_cores
 
 
@@ -18,13 +18,13 @@ class IrqAffinity:
     why = "an interrupt that moves takes its queue's frames to another core, away from the caches, within a trial"
     source = "Linux: core-api/irq/irq-affinity; networking/scaling, RSS IRQ configuration"
 
-    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
         """Of each interrupt of these ports, in turn over the cores that are near the port."""
         moved = _balanced(machine)
         for port in ports:
             numbers = _interrupts(machine, port)
             if not numbers:
-                yield Found(port, None, told="it has no interrupts of its own")
+                yield FoundSetting(port, None, told="it has no interrupts of its own")
             cores = _near(machine, port)
             present = {number: self.read(machine, _key(port, number)) for number in numbers}
             known = {number: value for number, value in present.items() if value is not None}
@@ -32,13 +32,13 @@ class IrqAffinity:
             apart = len(set(known.values())) >= min(len(known), len(cores)) and all(map(_is_one, known.values()))
             for turn, (number, value) in enumerate(known.items()):
                 core = str(cores[turn % len(cores)])
-                yield Found(_key(port, number), value, None if apart or value == core else core, moved)
+                yield FoundSetting(_key(port, number), value, None if apart or value == core else core, moved)
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """Cores as the kernel writes them, such as "0-3"."""
         return machine.text(_file(key))
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Bind it; the kernel refuses to move interrupts that a driver manages."""
         machine.write(_file(key), value)
 
@@ -55,7 +55,7 @@ def _is_one(value: str) -> bool:
     return value.isdecimal()
 
 
-def _near(machine: Machine, port: str) -> Sequence[int]:
+def _near(machine: TunedMachine, port: str) -> Sequence[int]:
     """Online cores of the port's own memory node; all where that is not known."""
     online = machine.cpus()
     local = machine.text(f"/sys/class/net/{port}/device/local_cpulist")
@@ -63,7 +63,7 @@ def _near(machine: Machine, port: str) -> Sequence[int]:
     return near or online
 
 
-def _interrupts(machine: Machine, port: str) -> Sequence[int]:
+def _interrupts(machine: TunedMachine, port: str) -> Sequence[int]:
     """Those that bear the port's name, or else that of its card; a card may have several ports."""
     lines = (machine.text("/proc/interrupts") or "").splitlines()
     named = {int(match[1]): line.split()[-1] for line in lines if (match := re.match(r"\s*(\d+):", line))}
@@ -75,7 +75,7 @@ def _interrupts(machine: Machine, port: str) -> Sequence[int]:
     return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
 
 
-def _balanced(machine: Machine) -> str:
+def _balanced(machine: TunedMachine) -> str:
     """What is to be told where a program moves interrupts by itself."""
     names = (_name_of(path) for path in machine.path("/proc").glob("[0-9]*/comm"))
     return "irqbalance runs and will move it again; run: systemctl stop irqbalance" if "irqbalance" in names else ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.of_ports import OfPorts
 
 _OFF: Final = "autoneg off rx off tx off"
@@ -21,16 +21,16 @@ class Pause(OfPorts):
     source = "IEEE 802.3 annex 31B; loss decides a trial, RFC 2544 section 26.1 and RFC 8219 section 7.1"
     absent = "it has no flow control"
 
-    def better(self, _machine: Machine, _key: str, value: str) -> str:
+    def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
         """Off, and not what the other end would negotiate."""
         return _OFF if " on" in value.removeprefix("autoneg on") else value
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "autoneg on rx on tx off"."""
         said = machine.ask("-a", key) or ""
         words = {name: re.search(rf"^{line}:\s+(on|off)", said, re.MULTILINE) for name, line in _LINES.items()}
         return " ".join(f"{name} {word[1]}" for name, word in words.items() if word) or None
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch it; some drivers take the link down and up."""
         machine.tell("-A", key, *value.split())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.of_ports import OfPorts
 
 _KINDS: Final = ("rx", "tx", "combined")
@@ -22,7 +22,7 @@ class Queues(OfPorts):
     source = "Linux: networking/scaling, RSS configuration"
     absent = "its driver has no queues to choose"
 
-    def better(self, machine: Machine, key: str, value: str) -> str:
+    def better(self, machine: TunedMachine, key: str, value: str) -> str:
         """As many as cores, or as the port has."""
         told = _channels(machine, key)
         if told is None:
@@ -31,17 +31,17 @@ class Queues(OfPorts):
         cores = len(machine.cpus())
         return _words({kind: min(cores, most[kind]) for kind in now})
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "combined 4", or "rx 1 tx 1"."""
         told = _channels(machine, key)
         return None if told is None else _words(told[1])
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Change their number; most drivers take the link down and up."""
         machine.tell("-L", key, *value.split())
 
 
-def _channels(machine: Machine, port: str) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
+def _channels(machine: TunedMachine, port: str) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
     """Maximum and present number of each kind that the port has."""
     parts = _HEADINGS.split(machine.ask("-l", port) or "")
     if len(parts) != 3:

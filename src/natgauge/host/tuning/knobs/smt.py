@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from natgauge.host.tuning.contract import Found, Machine
+from natgauge.host.tuning.contract import FoundSetting, TunedMachine
 
 _CONTROL: Final = "/sys/devices/system/cpu/smt/control"
 
@@ -18,21 +18,21 @@ class Smt:
     why = "two threads share one core's units, so what one does slows the other"
     source = "Linux: ABI/testing/sysfs-devices-system-cpu; a constant test system, RFC 8219 section 5"
 
-    def find(self, machine: Machine, ports: Sequence[str]) -> Iterator[Found]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
         """The machine's one switch."""
         del ports
         value = self.read(machine, "machine")
         if value is None or value.startswith("not"):
-            yield Found("machine", None, told="no two threads share a core here")
+            yield FoundSetting("machine", None, told="no two threads share a core here")
         else:
-            yield Found("machine", value, "off" if value == "on" else None)
+            yield FoundSetting("machine", value, "off" if value == "on" else None)
 
-    def read(self, machine: Machine, key: str) -> str | None:
+    def read(self, machine: TunedMachine, key: str) -> str | None:
         """It is "on", "off", "forceoff", "notsupported" or "notimplemented"."""
         del key
         return machine.text(_CONTROL)
 
-    def put(self, machine: Machine, key: str, value: str) -> None:
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Switch; cores go offline, or come back."""
         del key
         machine.write(_CONTROL, value)
