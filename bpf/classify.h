@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The receivers: classify frames as expected, duplicate, reordered, late, damaged, untranslated, mistranslated or
- * foreign. All frames are dropped, except DNS queries for a real server, so none reach the host's network stack.
+ * foreign. Only DNS queries for a real server reach the host's network stack; all other frames are dropped or answered.
  */
 #ifndef NATGAUGE_CLASSIFY_H
 #define NATGAUGE_CLASSIFY_H
@@ -32,7 +32,7 @@ static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, 
 	return wrong;
 }
 
-/* Whether the mark confirms the whole four tuple. */
+/* Whether mark and addresses show that the four tuple is right, without computing the connection's. */
 static __always_inline bool mark_confirms(const struct received_frame *frame, const int side)
 {
 	__u64 wrong;
