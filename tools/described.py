@@ -53,9 +53,9 @@ def page() -> str:
     tables = [
         ("Settings of metrics", "Metrics", [(one, metrics[name]) for name, one in settings.items()]),
         ("Traffic", "", [(one, "") for one in inputs_of_part("traffic")]),
-        ("Lab", "Labs", [(one, "all") for one in inputs_of_part("options")]
+        ("Lab", "Labs", [(one, "all") for one in inputs_of_part("lab")]
          + [(one, labs[name]) for name, (one, _) in place_inputs().items()]),
-        ("Device", "", [(one, "") for one in inputs_of_part("wishes")]),
+        ("Device", "", [(one, "") for one in inputs_of_part("device")]),
         ("Comparison", "", [(one, "") for one in inputs_of(asked.CompareOptions)]),
     ]  # fmt: skip
     return "\n".join([_PAGE, *(_table(title, last, rows) for title, last, rows in tables)])
@@ -76,7 +76,7 @@ def keywords() -> str:
     """The whole module of the keywords."""
     settings = [one for procedure in procedures.procedures().values() for one in procedure.own_inputs()]
     place = [one for one, _ in place_inputs().values()]
-    cell = [one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)]
+    cell = [one for part in ("traffic", "lab", "device") for one in inputs_of_part(part)]
     classes = [
         _typed_dict("MeasureKeywords", "Options of `natgauge measure`; None = not chosen.", [*settings, *cell, *place]),
         _typed_dict(

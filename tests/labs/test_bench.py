@@ -18,7 +18,7 @@ from natgauge.cli import run
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs import kinds, namespaces, upkeep
 from natgauge.labs.contract import Device
 from natgauge.labs.netns import NetnsLab
@@ -129,7 +129,7 @@ def test_of_a_chain_the_holder_is_asked_and_state_anywhere_else_is_a_fail(first:
             super().start()
             assert self.device.run(ROUTES[self.device.name]).status == 0
 
-    def play(recipe: Recipe, device: Device, wishes: Wishes) -> Gateway:
+    def play(recipe: Recipe, device: Device, wishes: DeviceOptions) -> Gateway:
         return Routed(load(first) if device.name == "ce" else recipe, device, wishes)
 
     question = ask("connection-rate", "nftables-nat44", {"connections": 500, "lab_name": NAME, "grace_seconds": 0.1})

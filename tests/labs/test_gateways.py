@@ -21,7 +21,7 @@ from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import Addresses, Device
@@ -55,7 +55,7 @@ class Bench:
 
     def gateway(self, **wishes: int) -> Gateway:
         """A gateway not yet prepared."""
-        return Gateway(self.recipe, self.device, Wishes(**wishes))
+        return Gateway(self.recipe, self.device, DeviceOptions(**wishes))
 
     def introduce(self, initiator: Tap, responder: Tap) -> None:
         """Tell the device the tester's hosts; with the engine they answer for themselves."""

@@ -69,14 +69,14 @@ def test_what_a_metric_builds_on_comes_first_and_what_may_end_the_device_last() 
 
 def test_formulas_follow_the_connections_of_each_cell_where_the_device_has_the_knob() -> None:
     found = cells(measure=RIGHT["measure"][2:], series={"connections": [1000, 5000]}, device={"hash_size": "2*N"})
-    assert [point.cell.wishes.hash_size for point in found] == [2000, 10_000, None, None]
+    assert [point.cell.device.hash_size for point in found] == [2000, 10_000, None, None]
     by_ranges = cells(
         devices=["nftables-nat44"],
         measure=RIGHT["measure"][2:],
         series={"source_ports": ["1024-2023", "1024-3023"]},
         device={"hash_size": "2^ceil(log2(N))"},
     )
-    assert [(point.connections, point.cell.wishes.hash_size) for point in by_ranges] == [(1000, 1024), (2000, 2048)]
+    assert [(point.connections, point.cell.device.hash_size) for point in by_ranges] == [(1000, 1024), (2000, 2048)]
 
 
 @pytest.mark.parametrize(
@@ -243,13 +243,13 @@ def test_points_are_keys_that_change_together_with_repetitions_and_a_name_of_the
     assert [point.name for point in found] == names
     assert [point.connections for point in found] == [1000, 1000, 4000, 4000]
     assert [point.measurements[0].repeat for point in found] == [3, 3, 7, 7]
-    assert [point.cell.wishes.hash_size for point in found] == [1024, 1024, 4096, 4096]
+    assert [point.cell.device.hash_size for point in found] == [1024, 1024, 4096, 4096]
     assert found[0].values == {"source_ports": "1024-1123", "destination_ports": "1-10", "frame_size": 64}
 
 
 def test_a_knob_of_a_point_is_left_out_for_devices_without_it() -> None:
     found = cells(series={}, device={}, measure=[{"metric": "throughput"}], point=[{"hash_size": 1024}])
-    assert [point.cell.wishes.hash_size for point in found] == [1024, None]
+    assert [point.cell.device.hash_size for point in found] == [1024, None]
 
 
 def test_a_measurement_may_be_of_some_devices_only() -> None:

@@ -26,6 +26,7 @@ from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
 from natgauge.inputs.question import Cell, Question
 from natgauge.inputs.types import SearchError
+from natgauge.labs.kinds import netns
 from natgauge.measurements.measure import Answer, answer
 from natgauge.procedures import throughput
 from natgauge.procedures.kit.events import Event
@@ -81,8 +82,8 @@ def test_options_reach_the_question_and_what_was_not_given_does_not(questions: l
     assert question.settings == {"error": SearchError(share=0.02), "repeat": 2, "directions": "up"}
     assert question.cell.traffic.connections == 1000
     assert question.cell.traffic.source_ports is None
-    assert question.cell.place == {"cores": (0,)}
-    assert (question.cell.wishes.named(), question.cell.options.seed) == ({"udp_timeout": 100}, 7)
+    assert question.cell.kind_options == netns.Options(cores=(0,))
+    assert (question.cell.device.named(), question.cell.lab.seed) == ({"udp_timeout": 100}, 7)
 
 
 def test_the_summary_is_in_words_with_units_and_what_limited_it(

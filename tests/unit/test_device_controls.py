@@ -22,7 +22,7 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.facts import TrialEvidence
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.openssh import LOST, Host
 from natgauge.labs.remote import Remote
@@ -112,7 +112,7 @@ def over_ssh(connection: Any, folder: Path) -> Gateway:
     remote = Remote(Host("root@router"), "tester:lab:1", folder / "control")
     remote._connection = connection
     device = RemoteDevice("dut", "ns", "a", "b", {}, remote, RemoteMachine(remote, lambda _undo, _said: None))
-    return Gateway(load("nftables-nat44"), device, Wishes())
+    return Gateway(load("nftables-nat44"), device, DeviceOptions())
 
 
 def test_a_count_whose_connection_is_lost_is_asked_again_over_a_new_one(tmp_path: Path) -> None:

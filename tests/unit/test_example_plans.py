@@ -13,6 +13,7 @@ from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.plan import read
 from natgauge.cli import run
 from natgauge.host.cpus import as_if
+from natgauge.labs.kinds import netns
 from natgauge.published.load import table
 from natgauge.published.model import Kind, Table
 
@@ -66,8 +67,8 @@ def test_sessions_and_tear_down_have_the_parameters_of_figures_4_and_5(figure: i
         made = [Bench(point.cell).traffic for point in ours]
     assert [(one.source_ports.count, one.destination_ports.count) for one in made] == ports
     assert [point.connections for point in ours] == [sources * others for sources, others in ports]
-    assert [point.cell.wishes.table_size for point in ours] == printed(theirs, "table-size")
-    assert [point.cell.wishes.hash_size for point in ours] == printed(theirs, "hash-size")
+    assert [point.cell.device.table_size for point in ours] == printed(theirs, "table-size")
+    assert [point.cell.device.hash_size for point in ours] == printed(theirs, "hash-size")
     for point, experiments in zip(ours, printed(theirs, "experiments"), strict=True):
         # An experiment of figure 5 empties one full and one empty table; one repetition has all of them.
         made_of = [
@@ -91,12 +92,13 @@ def test_scale_up_has_the_parameters_of_figure_2() -> None:
     for point, number in zip(ours[: len(cores)], cores, strict=True):
         with as_if(LARGE):
             made = Bench(point.cell).traffic
-        assert len(point.cell.place["cores"]) == number
+        assert isinstance(point.cell.kind_options, netns.Options)
+        assert len(point.cell.kind_options.cores or ()) == number
         assert {made.source_ports.count} == set(printed(theirs, "source-ports"))
         assert {made.destination_ports.count} == set(printed(theirs, "destination-ports"))
         assert {point.connections} == set(printed(theirs, "connections"))
-        assert {point.cell.wishes.table_size} == set(printed(theirs, "table-size"))
-        assert {point.cell.wishes.hash_size} == set(printed(theirs, "hash-size"))
+        assert {point.cell.device.table_size} == set(printed(theirs, "table-size"))
+        assert {point.cell.device.hash_size} == set(printed(theirs, "hash-size"))
         assert {measurement.repeat for measurement in point.measurements} == set(printed(theirs, "experiments"))
         assert [measurement.metric for measurement in point.measurements] == ["connection-rate", "throughput"]
     # Of forwarding they print the throughput only.
@@ -108,8 +110,8 @@ def test_capacity_has_the_parameters_of_figure_6() -> None:
     (point,) = cells_of("draft-figure-6")
     (measurement,) = point.measurements
     told = " ".join(theirs.conditions)
-    assert f"{point.cell.wishes.table_size:,}" in told
-    assert point.cell.wishes.hash_size == point.cell.wishes.table_size
+    assert f"{point.cell.device.table_size:,}" in told
+    assert point.cell.device.hash_size == point.cell.device.table_size
     # In the order in which they are printed there.
     given = (measurement.settings[name] for name in ("capacity_error", "alpha", "beta", "gamma"))
     assert "E = {}; alpha = {}; beta = {}; gamma = {}".format(*given) in told
@@ -124,6 +126,6 @@ def test_sessions_reach_twenty_million_and_the_hash_table_follows() -> None:
     found = cells_of("sessions", 2)
     assert (found[0].connections, found[-1].connections) == (10_000, 20_000_000)
     for point in found:
-        assert point.cell.wishes.hash_size is not None
-        assert point.connections <= point.cell.wishes.hash_size < 2 * point.connections
+        assert point.cell.device.hash_size is not None
+        assert point.connections <= point.cell.device.hash_size < 2 * point.connections
     assert (estimate(found).device_octets or 0) < 20 * 2**30

@@ -19,7 +19,7 @@ from natgauge.duts.ingredients import Verbs
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.this_machine import ThisMachine
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.device import NamespaceDevice
 
 PLAN = PlanFacts(connections=200_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
@@ -136,7 +136,7 @@ def test_a_limit_that_was_asked_for_is_set_and_one_that_is_looked_for_is_left(tm
         gateway.prepare(filling)
         gateway.start()
         assert gateway.settings().knobs["table_size"] == 100_000
-    with Gateway(recipe, device, Wishes(table_size=4000)) as gateway:
+    with Gateway(recipe, device, DeviceOptions(table_size=4000)) as gateway:
         gateway.prepare(filling)
         gateway.start()
         assert device.state["pf"]["limit"] == 4000

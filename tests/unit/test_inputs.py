@@ -24,7 +24,7 @@ from natgauge.errors import EXIT_STATUSES, UsageError
 from natgauge.inputs import types
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import Question
-from natgauge.labs.kinds import kinds
+from natgauge.labs.kinds import kinds, wire
 from natgauge.records.parameters import Parameters, descriptions
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ WITHOUT_SHRINKING = settings(
 
 
 def every_input() -> Iterator[Input]:
-    for part in ("traffic", "options", "wishes"):
+    for part in ("traffic", "lab", "device"):
         yield from inputs_of_part(part)
     for kind in kinds():
         yield from inputs_of_lab(kind)
@@ -62,7 +62,7 @@ def metric_command(metric: str) -> click.Command:
 @pytest.mark.parametrize("metric", procedures.procedures())
 def test_each_option_of_a_metric_is_an_input_and_each_input_an_option(metric: str) -> None:
     options = {one.name: one for one in metric_command(metric).params}
-    cell = [one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)]
+    cell = [one for part in ("traffic", "lab", "device") for one in inputs_of_part(part)]
     expected = [*procedures.get(metric).own_inputs(), *cell, *(one for one, _ in place_inputs().values())]
     assert set(options) - OTHERS == {one.name for one in expected}
     for one in expected:
@@ -73,7 +73,7 @@ def test_each_option_of_a_metric_is_an_input_and_each_input_an_option(metric: st
 
 
 def test_each_option_of_compare_is_an_input() -> None:
-    known = {one.name for one in [*inputs_of(CompareOptions), *inputs_of_part("traffic"), *inputs_of_part("wishes")]}
+    known = {one.name for one in [*inputs_of(CompareOptions), *inputs_of_part("traffic"), *inputs_of_part("device")]}
     assert {one.name for one in compare.command.params} - OTHERS == known
 
 
@@ -220,7 +220,7 @@ def asked_by(line: str) -> Question:
 @WITHOUT_SHRINKING
 def test_the_command_line_of_a_question_with_every_option_asks_the_same(lab: str, data: st.DataObject) -> None:
     metric = data.draw(st.sampled_from(sorted(procedures.procedures())))
-    inputs = {one.name: one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)}
+    inputs = {one.name: one for part in ("traffic", "lab", "device") for one in inputs_of_part(part)}
     inputs |= {one.name: one for one in inputs_of_lab(lab)}
     inputs |= {one.name: one for one in procedures.get(metric).own_inputs()}
     chosen: Mapping[str, Any] = {
@@ -228,7 +228,6 @@ def test_the_command_line_of_a_question_with_every_option_asks_the_same(lab: str
         "lab": lab,
     }
     question = ask(metric, "nftables-nat44", chosen)
-    assert set(question.cell.place) == {one.name for one in inputs_of_lab(lab)}
     assert set(question.settings) == {one.name for one in procedures.get(metric).own_inputs()}
     assert asked_by(command(question)) == question
 
@@ -238,7 +237,7 @@ def test_the_command_line_of_a_question_with_every_option_asks_the_same(lab: str
 def test_the_command_line_of_any_question_asks_the_same(data: st.DataObject) -> None:
     metric = data.draw(st.sampled_from(sorted(procedures.procedures())))
     lab = data.draw(st.sampled_from(list(kinds())))
-    inputs = [one for part in ("traffic", "options", "wishes") for one in inputs_of_part(part)]
+    inputs = [one for part in ("traffic", "lab", "device") for one in inputs_of_part(part)]
     every = {one.name: one for one in [*inputs, *inputs_of_lab(lab), *procedures.get(metric).own_inputs()]}
     some = data.draw(st.sets(st.sampled_from(sorted(every))))
     chosen = {**{name: data.draw(values_of(every[name]), label=name) for name in sorted(some)}, "lab": lab}
@@ -249,7 +248,7 @@ def test_the_command_line_of_any_question_asks_the_same(data: st.DataObject) -> 
 def test_a_flag_that_stays_off_is_not_chosen() -> None:
     asked = {"stateless": False, "confirm": False, "lab": "wire", "allow_addresses": False}
     question = ask("throughput", "linux-ipv4", asked)
-    assert (question.settings, question.cell.place) == ({"confirm": False}, {})
+    assert (question.settings, question.cell.kind_options) == ({"confirm": False}, wire.Options())
     assert command(question) == "natgauge measure throughput --dut linux-ipv4 --lab wire --no-confirm"
 
 

@@ -19,7 +19,7 @@ from natgauge.bench.traffic import make_plan
 from natgauge.duts.fitness import PlanFacts, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.question import TrafficOptions, Wishes
+from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.tester.cable import CableTester, FrameKind
@@ -222,9 +222,9 @@ def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
         refuse_unfit(recipe, plan, small)
     filling = replace(plan, fills_table=True)
     refuse_unfit(recipe, filling, small)
-    assert choose(recipe, plan, Wishes(), small)["table_size"] > 1_000_000
-    assert "table_size" not in choose(recipe, filling, Wishes(), small)
-    assert choose(recipe, filling, Wishes(table_size=70_000), small)["table_size"] == 70_000
+    assert choose(recipe, plan, DeviceOptions(), small)["table_size"] > 1_000_000
+    assert "table_size" not in choose(recipe, filling, DeviceOptions(), small)
+    assert choose(recipe, filling, DeviceOptions(table_size=70_000), small)["table_size"] == 70_000
 
 
 def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:

@@ -24,7 +24,7 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 
 PLAN = PlanFacts(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 NAMES = ("vpp-nat44-ed", "vpp-nat64")
@@ -242,7 +242,7 @@ def test_a_missing_vpp_is_refused_with_what_mends_it(tmp_path: Path) -> None:
 
 def test_a_table_size_that_was_asked_for_is_rounded_to_buckets_and_told(tmp_path: Path) -> None:
     device = far_device(tmp_path, "Linux", **ADDRESSES)
-    with Gateway(load("vpp-nat64"), device, Wishes(table_size=100_003)) as gateway:
+    with Gateway(load("vpp-nat64"), device, DeviceOptions(table_size=100_003)) as gateway:
         gateway.prepare(PLAN)
         gateway.start()
         assert gateway.settings().knobs["table_size"] == vpp(device)["limit"] == 100_010

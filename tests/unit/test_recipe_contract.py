@@ -20,7 +20,7 @@ from natgauge.duts.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.settings import LocalSetting
 from natgauge.host.this_machine import ThisMachine
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
 
 ROOT = Path(__file__).parents[2]
@@ -357,15 +357,15 @@ def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_ra
 @pytest.mark.usefixtures("machine")
 def test_wishes_win_and_are_checked() -> None:
     recipe = load("nftables-nat44")
-    assert choose(recipe, PLAN, Wishes(table_size=2000), {"table_size": 65536}) == {"table_size": 2000}
+    assert choose(recipe, PLAN, DeviceOptions(table_size=2000), {"table_size": 65536}) == {"table_size": 2000}
     for wishes, message in (
-        (Wishes(hash_size=12), "hash_size: 12 buckets is out of range for nftables-nat44; use 1024 to"),
-        (Wishes(udp_timeout=0), "udp_timeout: 0 seconds is out of range"),
+        (DeviceOptions(hash_size=12), "hash_size: 12 buckets is out of range for nftables-nat44; use 1024 to"),
+        (DeviceOptions(udp_timeout=0), "udp_timeout: 0 seconds is out of range"),
     ):
         with pytest.raises(UsageError, match=message):
             Gateway(recipe, FakeDevice(), wishes=wishes).prepare(PLAN)
     with pytest.raises(UsageError, match="linux-ipv4 has no such knob"):
-        choose(load("linux-ipv4"), PLAN, Wishes(table_size=5), {})
+        choose(load("linux-ipv4"), PLAN, DeviceOptions(table_size=5), {})
 
 
 @pytest.mark.parametrize(

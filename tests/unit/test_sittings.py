@@ -156,7 +156,7 @@ class FakeBench:
         self.most = most
         self.number, self.log, self.seed = number, log, 100 + number
         self.lab = SimpleNamespace(stays=stays)
-        self.cell = SimpleNamespace(options=SimpleNamespace(lab=lab))
+        self.cell = SimpleNamespace(lab=SimpleNamespace(lab=lab))
 
     def __enter__(self) -> Self:
         if self.number > self.most:
@@ -236,7 +236,7 @@ def test_each_round_of_a_campaign_has_a_seed_of_its_own_and_its_result_tells_lab
 
     class Watched(Benches):
         def __call__(self, cell: Cell, watch: Any) -> Any:
-            seeds.append(cell.options.seed)
+            seeds.append(cell.lab.seed)
             return super().__call__(cell, watch)
 
     campaign(tmp_path, Watched())

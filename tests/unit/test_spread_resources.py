@@ -123,9 +123,9 @@ def test_labs_of_one_name_on_one_machine_are_two(monkeypatch: pytest.MonkeyPatch
     one, other = (
         resources.Offer(name="w", cores=(core,), labs=("default",), machine_wide=False).lab_of(cell) for core in (1, 3)
     )
-    assert (one.options.lab_name, other.options.lab_name) == ("default-c1", "default-c3")
-    long = replace(cell, options=replace(cell.options, lab_name="a" * 32))
-    name = resources.Offer(name="w", cores=(3,), labs=(), machine_wide=False).lab_of(long).options.lab_name
+    assert (one.lab.lab_name, other.lab.lab_name) == ("default-c1", "default-c3")
+    long = replace(cell, lab=replace(cell.lab, lab_name="a" * 32))
+    name = resources.Offer(name="w", cores=(3,), labs=(), machine_wide=False).lab_of(long).lab.lab_name
     assert locks.check_name(name).endswith("-c3")
 
 

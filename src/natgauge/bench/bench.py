@@ -35,7 +35,7 @@ from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.inputs.input import inputs_of
-from natgauge.inputs.question import Cell, Wishes
+from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.contract import DEVICES, Device, Lab, Need
 from natgauge.measurer import Ability, Delays
@@ -49,7 +49,7 @@ from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.words import QUERY_OCTETS, TESTER, Family, Query
 
 #: Makes what plays a recipe on a device with these wishes.
-Player = Callable[[Recipe, Device, Wishes], Gateway]
+Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ class Bench:
             around = replace(around, port_sets=None)
         self.traffic = make_plan(cell.traffic, around)
         self.around = with_pool(around, self.traffic)
-        self.seed = _check_seed(cell.options.seed)
-        checked(cell.options.grace_seconds)
+        self.seed = _check_seed(cell.lab.seed)
+        checked(cell.lab.grace_seconds)
         self.device: Chain | None = None
         self._watch = watch if watch is not None else Silent()
         self._play = play
@@ -135,13 +135,13 @@ class Bench:
         self._server = ExitStack()
         self._far_side: far_side.FarSide | None = None
         if not self.lab.devices:
-            foreign.refuse_settings(self.lab, self.recipe, cell.wishes)
+            foreign.refuse_settings(self.lab, self.recipe, cell.device)
 
     def _planned_lab(self) -> Lab:
         hosts = hosts_of(self.cell.traffic, (self.recipe.initiator_family, self.recipe.responder_family))
-        kind = kinds.get(self.cell.options.lab)
+        kind = kinds.get(self.cell.lab.lab)
         need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
-        return kind.plan(self.cell.options.lab_name, kind.options(**self.cell.place), need)
+        return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
 
     # Before anything is touched
 
@@ -185,7 +185,7 @@ class Bench:
         planned = Planned(procedure, settings, self._facts(settings), procedure.taken(asked))
         if self.lab.devices:
             # As far as the device's limits were chosen; what it has of itself is checked when it can be asked.
-            choose(self.recipe, planned.facts, self.cell.wishes, {})
+            choose(self.recipe, planned.facts, self.cell.device, {})
         else:
             foreign.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
         refuse_unfit(self.recipe, planned.facts, self._told)
@@ -194,7 +194,7 @@ class Bench:
     @property
     def _told(self) -> dict[str, int]:
         """Knobs whose values are asked for, or known of a device that is not ours."""
-        wishes = self.cell.wishes
+        wishes = self.cell.device
         return wishes.named() if self.lab.devices else foreign.facts(self.lab.foreign, wishes)
 
     def _settings(self, procedure: Procedure[Any], asked: Mapping[str, object]) -> TrialSettings:
@@ -216,7 +216,7 @@ class Bench:
 
     def grace_of(self, settings: TrialSettings) -> float:
         """Wait for the last frames of each phase, in seconds."""
-        return grace_of(self.cell.options.grace_seconds, self.lab.grace_seconds, settings.profile)
+        return grace_of(self.cell.lab.grace_seconds, self.lab.grace_seconds, settings.profile)
 
     def _facts(self, settings: TrialSettings) -> PlanFacts:
         """What the device must be fit for.
@@ -367,7 +367,7 @@ class Bench:
         """One for each device; only the one that holds the state has what can be wished for."""
         recipes = self.recipe.of_devices(len(self.lab.devices))
         return [
-            self._play(recipe, device, self.cell.wishes if index == self._holder else Wishes())
+            self._play(recipe, device, self.cell.device if index == self._holder else DeviceOptions())
             for index, (recipe, device) in enumerate(zip(recipes, self.lab.devices, strict=True))
         ]
 

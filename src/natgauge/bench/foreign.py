@@ -14,7 +14,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.ranges import Range
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Foreign, Lab
 from natgauge.labs.shell import run_shell
 from natgauge.measurer import Ability, TrialPlan
@@ -155,14 +155,14 @@ def abilities(foreign: Foreign | None) -> frozenset[Ability]:
     return frozenset({Ability.EMPTY_TIMED} | (set() if foreign.count_command is None else {Ability.WATCH_COUNT}))
 
 
-def facts(foreign: Foreign | None, wishes: Wishes) -> dict[str, int]:
+def facts(foreign: Foreign | None, wishes: DeviceOptions) -> dict[str, int]:
     """What is known of the limits of a device that is not ours, by knob."""
     timeout = None if foreign is None else foreign.timeout
     every = {"table_size": wishes.table_size, "udp_timeout": timeout}
     return {name: value for name, value in every.items() if value is not None}
 
 
-def refuse_settings(lab: Lab, recipe: Recipe, wishes: Wishes) -> None:
+def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
     """Refuse what cannot be set, or need not be told, of a device that is not ours; its table's limit is a fact.
 
     Raises:

@@ -6,20 +6,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from natgauge import procedures
 from natgauge.errors import UsageError
 from natgauge.inputs.input import Group, Input, inputs_of
-from natgauge.inputs.question import RANGES, Cell, CellOptions, Question, TrafficOptions, Wishes
+from natgauge.inputs.question import RANGES, Cell, DeviceOptions, LabOptions, Question, TrafficOptions
 from natgauge.inputs.types import Flag
 from natgauge.labs import kinds
 
 #: The fields of `Cell` whose inputs every question has: their dataclass, and the group of their parameters.
 PARTS: Final[Mapping[str, tuple[type, Group]]] = {
     "traffic": (TrafficOptions, "traffic"),
-    "options": (CellOptions, "place"),
-    "wishes": (Wishes, "device"),
+    "lab": (LabOptions, "place"),
+    "device": (DeviceOptions, "device"),
 }
 
 
@@ -65,11 +66,12 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
             **{one.name: one.take(left.pop(one.name)) for one in inputs_of_part(part) if one.name in left}
         )
     chosen = {name: left.pop(name) for name in place_inputs() if name in left}
-    place = _of_lab(parts["options"].lab, chosen)
+    kind_options = _of_kind(parts["lab"].lab, chosen)
     procedure = procedures.get(metric)
     settings = _without_off(procedure.taken(left), {one.name: one for one in procedure.own_inputs()})
     background = settings.get("foreground_share", 1.0) != 1.0
-    return Question(metric=metric, cell=Cell(dut=dut, place=place, background=background, **parts), settings=settings)
+    cell = Cell(dut=dut, kind_options=kind_options, background=background, **parts)
+    return Question(metric=metric, cell=cell, settings=MappingProxyType(settings))
 
 
 def command(question: Question) -> str:
@@ -84,8 +86,9 @@ def words(question: Question) -> list[str]:
     for part in PARTS:
         chosen = getattr(cell, part)
         values += [(one, getattr(chosen, one.name)) for one in inputs_of_part(part)]
+    if cell.kind_options is not None:
+        values += [(one, getattr(cell.kind_options, one.name)) for one in inputs_of_lab(cell.lab.lab)]
     values = [(one, value) for one, value in values if value != one.default]
-    values += [(one, cell.place[one.name]) for one in inputs_of_lab(cell.options.lab) if one.name in cell.place]
     settings = procedures.get(question.metric).own_inputs()
     values += [(one, question.settings[one.name]) for one in settings if one.name in question.settings]
     return ["--dut", str(cell.dut), *(word for one, value in values for word in one.words(value))]
@@ -108,8 +111,8 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
     return wanted
 
 
-def _of_lab(lab: str, chosen: Mapping[str, object]) -> dict[str, Any]:
-    """Values of the lab's own inputs; those that only other kinds of labs have are refused."""
+def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:
+    """Options of a kind of lab; those that only other kinds have are refused."""
     own = {one.name: one for one in inputs_of_lab(lab)}
     for name in chosen:
         if name not in own:
@@ -118,7 +121,7 @@ def _of_lab(lab: str, chosen: Mapping[str, object]) -> dict[str, Any]:
                 f"{name.replace('_', ' ')}: lab {lab} has no such option, lab {others} has; leave it out, or choose "
                 "another --lab"
             )
-    return _without_off({name: own[name].take(value) for name, value in chosen.items()}, own)
+    return kinds.get(lab).options(**{name: own[name].take(value) for name, value in chosen.items()})
 
 
 def _without_off(values: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:

@@ -34,4 +34,4 @@ def in_repetition(cell: Cell, seed: int | None, number: int) -> Cell:
     """The cell with the seed of this repetition; `seed` as asked for, None = each bench draws its own."""
     if seed is None:
         return cell
-    return replace(cell, options=replace(cell.options, seed=seed_of_repetition(seed, number)))
+    return replace(cell, lab=replace(cell.lab, seed=seed_of_repetition(seed, number)))

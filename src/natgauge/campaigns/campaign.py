@@ -28,7 +28,7 @@ from natgauge.campaigns.state import CampaignState
 from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.host import machine
-from natgauge.inputs.question import CellOptions
+from natgauge.inputs.question import LabOptions
 from natgauge.labs import upkeep
 from natgauge.measurements.conditions import moving_facts
 from natgauge.records.parameters import describe
@@ -155,7 +155,7 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
     spread.need_dask()
     from natgauge.campaigns.spread.cluster import coordinator  # noqa: PLC0415 - Dask takes seconds to load
 
-    labs = [plan.lab.get("lab_name", CellOptions().lab_name)]
+    labs = [plan.lab.get("lab_name", LabOptions().lab_name)]
     with coordinator(where, labs, make_bench=make_bench, host_name=order.host_name) as found:
         cells = found.workers.plan_cells(plan, str(order.plan))
         yield _Setup(cells, found, found.workers.machines)

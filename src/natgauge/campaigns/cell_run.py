@@ -94,7 +94,7 @@ class CellRun:
             Reason why the device did not start or forward; empty = it did.
         """
         cell = self.point.cell
-        with self.make_bench(in_repetition(cell, cell.options.seed, self.round_number), self.watch) as bench:
+        with self.make_bench(in_repetition(cell, cell.lab.seed, self.round_number), self.watch) as bench:
             for measurement in pending(self.state, self.point, self.round_number):
                 # A device that broke in one measurement is not measured in those that follow.
                 if not is_open(self.state, self.point, measurement):

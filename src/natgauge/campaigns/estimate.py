@@ -130,7 +130,7 @@ def repetitions(point: PlannedCell) -> dict[str, Once]:
 def _chosen(point: PlannedCell) -> Mapping[str, int]:
     """Values of the device's knobs."""
     knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
-    return choose(point.recipe, point.measurements[0].planned.facts, point.cell.wishes, knobs)
+    return choose(point.recipe, point.measurements[0].planned.facts, point.cell.device, knobs)
 
 
 def of_cell(point: PlannedCell) -> Estimate:

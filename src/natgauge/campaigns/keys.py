@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from natgauge.bench.question import inputs_of_part, place_inputs
 from natgauge.campaigns.formula import evaluate
@@ -19,8 +19,8 @@ from natgauge.inputs.types import CoreList, Text
 from natgauge.procedures import get, procedures
 
 Part = Literal["lab", "traffic", "device"]
-#: The parts of a plan that fix a cell, and the fields of `Cell` whose inputs they hold.
-PARTS: Final[Mapping[Part, str]] = {"lab": "options", "traffic": "traffic", "device": "wishes"}
+#: The parts of a plan that fix a cell; each is a field of `Cell`.
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
 #: Options that the plan itself has.
 _ELSEWHERE: Final = frozenset({"seed"})
 #: Settings that the whole plan decides unless a measurement has its own.
@@ -38,7 +38,7 @@ CORES: Final = frozenset({"cores", "sender_cores"})
 @cache
 def of_part(part: Part) -> Mapping[str, Input]:
     """Every key of a part of the plan."""
-    inputs = list(inputs_of_part(PARTS[part]))
+    inputs = list(inputs_of_part(part))
     if part == "lab":
         inputs += [one for one, _ in place_inputs().values()]
     return {one.name: one for one in inputs if one.name not in _ELSEWHERE}

@@ -39,7 +39,7 @@ def _options() -> dict[str, list[click.Option]]:
         "Comparison": [each for name, each in own.items() if name not in _PLACE],
         "Traffic": [option(one) for one in inputs_of_part("traffic")],
         "Lab": [own[name] for name in _PLACE],
-        "Device": [option(one) for one in inputs_of_part("wishes")],
+        "Device": [option(one) for one in inputs_of_part("device")],
         "Output": [results_option(), _FORMAT, json_option()],
     }
 

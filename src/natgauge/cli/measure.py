@@ -43,12 +43,12 @@ def settings(procedure: Procedure[Any]) -> list[Input]:
 
 def common() -> list[Input]:
     """Inputs of every metric; those that only some labs have name these."""
-    found = [one for part in ("traffic", "options") for one in inputs_of_part(part)]
+    found = [one for part in ("traffic", "lab") for one in inputs_of_part(part)]
     labs = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
     found = [dataclasses.replace(one, help=f"{one.help}: {labs}") if one.name == "lab" else one for one in found]
     number = len(kinds.kinds())
     found += [one if len(having) == number else only_in(one, having) for one, having in place_inputs().values()]
-    return [*found, *inputs_of_part("wishes")]
+    return [*found, *inputs_of_part("device")]
 
 
 def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:

@@ -24,7 +24,7 @@ from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
 from natgauge.words import QUANTITIES, Placement
 
 #: What a gateway's name may be followed by, and what all of them may share; where it stands is another such thing.
-_PARTS: Final = ("traffic", "wishes")
+_PARTS: Final = ("traffic", "device")
 _OF_CELL: Final = ("lab", "grace_seconds")
 #: Addresses have colons, commands may have commas.
 _SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
@@ -241,7 +241,7 @@ def settings() -> dict[str, Input]:
     """What may follow a gateway's name, by name."""
     found = {one.name: one for part in _PARTS for one in inputs_of_part(part)}
     found |= {name: one for name, (one, _) in place_inputs().items()}
-    return found | {one.name: one for one in inputs_of_part("options") if one.name in _OF_CELL}
+    return found | {one.name: one for one in inputs_of_part("lab") if one.name in _OF_CELL}
 
 
 def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:

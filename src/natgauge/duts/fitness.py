@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -62,7 +62,7 @@ class PlanFacts:
         return self.phase1_seconds + self.after_seconds
 
 
-def choose(recipe: Playable, plan: PlanFacts, wishes: Wishes, present: Mapping[str, int]) -> dict[str, int]:
+def choose(recipe: Playable, plan: PlanFacts, wishes: DeviceOptions, present: Mapping[str, int]) -> dict[str, int]:
     """Values for the knobs, as an operator who expects this many connections would set them.
 
     What is not asked for is never lowered: the table holds the connections and some spare ones, the hash table has at

@@ -14,7 +14,7 @@ from natgauge.duts.fitness import PlanFacts, choose, octets_needed, refuse_short
 from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
 from natgauge.duts.playable import Playable
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device
 
 _VERB_SECONDS: Final = 60.0
@@ -40,7 +40,7 @@ class Gateway:
         device: where.
     """
 
-    def __init__(self, recipe: Playable, device: Device, wishes: Wishes | None = None) -> None:
+    def __init__(self, recipe: Playable, device: Device, wishes: DeviceOptions | None = None) -> None:
         """Name the gateway; nothing is touched.
 
         Args:
@@ -50,7 +50,7 @@ class Gateway:
         """
         self.recipe = recipe
         self.device = device
-        self._wishes = wishes or Wishes()
+        self._wishes = wishes or DeviceOptions()
         self._plan: PlanFacts | None = None
         self._values: dict[str, int] = {}
         self._found: dict[str, int] = {}

@@ -80,7 +80,7 @@ class TrafficOptions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CellOptions:
+class LabOptions:
     """What every kind of lab has; None = chosen by natgauge.
 
     Attributes:
@@ -119,7 +119,7 @@ class CellOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class DeviceOptions:
     """Settings of the device; None = chosen by natgauge.
 
     Attributes:
@@ -154,17 +154,17 @@ class Cell:
     Attributes:
         dut: a recipe's name, or the path of a recipe file.
         traffic: four tuples and frames.
-        options: kind and name of the lab, seed, grace.
-        place: the options of the lab's kind, by name.
-        wishes: settings of the device.
+        lab: kind and name of the lab, seed, grace.
+        kind_options: options of that kind of lab, an instance of its dataclass; None = its defaults.
+        device: settings of the device.
         background: whether the device is to route native IPv6, too.
     """
 
     dut: str | Path
     traffic: TrafficOptions = field(default_factory=TrafficOptions)
-    options: CellOptions = field(default_factory=CellOptions)
-    place: Mapping[str, Any] = field(default_factory=dict)
-    wishes: Wishes = field(default_factory=Wishes)
+    lab: LabOptions = field(default_factory=LabOptions)
+    kind_options: object = None
+    device: DeviceOptions = field(default_factory=DeviceOptions)
     background: bool = False
 
 

@@ -124,7 +124,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
         ),
         place=plain(
             {
-                "lab_kind": bench.cell.options.lab,
+                "lab_kind": bench.cell.lab.lab,
                 "lab": lab.name,
                 "placement": lab.placement,
                 "emulated": lab.emulated,

@@ -124,7 +124,7 @@ def _following(question: Question, first: Bench, watch: Watch | None) -> NextBen
 def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
     """All that decides the figures."""
     lab, around, query = bench.lab, bench.around, ready.planned.settings.query
-    cell = replace(bench.cell, options=replace(bench.cell.options, seed=bench.seed))
+    cell = replace(bench.cell, lab=replace(bench.cell.lab, seed=bench.seed))
     question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
     return record(
         Conditions(
@@ -135,13 +135,13 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
                 "initiator": bench.octets_on(around.inside.family, query),
                 "responder": bench.octets_on(around.outside.family, query),
             },
-            lab_kind=bench.cell.options.lab,
+            lab_kind=bench.cell.lab.lab,
             lab=lab.name,
             chosen={
                 "command": command(question),
                 **lab.parameters(),
                 **_server(ready),
-                **({} if lab.devices else bench.cell.wishes.named()),
+                **({} if lab.devices else bench.cell.device.named()),
                 **({"lab_stays": True} if lab.stays else {}),
             },
             placement=lab.placement,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from natgauge import procedures
 from natgauge.inputs.input import Group, inputs_of
-from natgauge.inputs.question import CellOptions, TrafficOptions, Wishes
+from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.labs import kinds
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
@@ -147,9 +147,9 @@ def descriptions() -> Mapping[str, Description]:
     """Every parameter by name: the facts, and the inputs, which describe themselves."""
     inputs = [
         *inputs_of(TrafficOptions, "traffic"),
-        *inputs_of(CellOptions, "place"),
+        *inputs_of(LabOptions, "place"),
         *(one for kind in kinds.kinds().values() for one in inputs_of(kind.options, "place")),
-        *inputs_of(Wishes, "device"),
+        *inputs_of(DeviceOptions, "device"),
         *(one for procedure in procedures.procedures().values() for one in procedure.inputs()),
     ]
     found = {each.name: each for each in _FACTS}

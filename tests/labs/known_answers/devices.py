@@ -31,7 +31,7 @@ from natgauge.bench.watch import Silent
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs import namespaces
 from natgauge.labs.addresses import INSIDE
 from natgauge.labs.contract import Device as LabDevice
@@ -155,7 +155,7 @@ class Device:
     placement: Literal["shared", "isolated"] = "shared"
     connections: int = 500
     source_ports: str | None = None
-    wishes: Wishes = field(default_factory=Wishes)
+    wishes: DeviceOptions = field(default_factory=DeviceOptions)
     highest_rate: float = 200_000.0
     grace_seconds: float = 0.1
     ring: int = RING
@@ -360,7 +360,7 @@ def _mac_of(port: Port) -> str:
 class _PausingGateway(Gateway):
     """Forwards nothing for a known time when it is restarted under load."""
 
-    def __init__(self, seconds: float, recipe: Recipe, device: LabDevice, wishes: Wishes) -> None:
+    def __init__(self, seconds: float, recipe: Recipe, device: LabDevice, wishes: DeviceOptions) -> None:
         super().__init__(recipe, device, wishes)
         assert isinstance(device, NamespaceDevice)
         self._netns = device.netns

@@ -29,7 +29,7 @@ from tests.labs.known_answers.devices import (
 
 from natgauge.bench.traffic import FIRST_SOURCE_PORT
 from natgauge.facts import STALL_BOUND_SECONDS
-from natgauge.inputs.question import Wishes
+from natgauge.inputs.question import DeviceOptions
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.enumeration_orders import expected_connections
@@ -652,7 +652,7 @@ TABLES = (
         "table capacity",
         Device(
             words=f"keeps {CAPACITY:,} connections",
-            wishes=Wishes(table_size=CAPACITY),
+            wishes=DeviceOptions(table_size=CAPACITY),
             connections=CAPACITY + 500,
             highest_rate=100_000.0,
         ),
@@ -696,7 +696,7 @@ TABLES = (
         Expiring(
             words=f"forgets each connection after {TIMEOUT} s; opened at {EXPIRING_RATE:,.0f} connections/s",
             connections=EXPIRING,
-            wishes=Wishes(udp_timeout=TIMEOUT),
+            wishes=DeviceOptions(udp_timeout=TIMEOUT),
         ),
         "expiry",
         (

@@ -22,7 +22,7 @@ from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.plan import Plan
 from natgauge.errors import UsageError
 from natgauge.host.cpus import core_groups
-from natgauge.inputs.question import Cell, CellOptions
+from natgauge.inputs.question import Cell, LabOptions
 from natgauge.inputs.types import format_cores
 from natgauge.labs.contract import Lab
 from natgauge.labs.locks import Lock, check_name
@@ -75,10 +75,10 @@ class Offer:
 
         Ports of a wire, and labs kept by `natgauge lab up`, exist once and keep their names.
         """
-        options: CellOptions = cell.options
+        options: LabOptions = cell.lab
         if _is_there_once(cell, Bench(cell).lab):
             return cell
-        return replace(cell, options=replace(options, lab_name=self.lab_name(options.lab_name)))
+        return replace(cell, lab=replace(options, lab_name=self.lab_name(options.lab_name)))
 
     def lab_name(self, name: str) -> str:
         """The name of a lab that this worker makes for a plan's `lab_name`."""
@@ -88,7 +88,7 @@ class Offer:
 
 def _is_there_once(cell: Cell, lab: Lab) -> bool:
     """Whether the lab exists once on its machine."""
-    return not lab.virtual or kept_settings(cell.options.lab_name, cell.options.lab) is not None
+    return not lab.virtual or kept_settings(cell.lab.lab_name, cell.lab.lab) is not None
 
 
 def likeness(facts: Mapping[str, Any], cores: int) -> str:
@@ -118,7 +118,7 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
     lab = Bench(point.cell).lab
     asked = {**plan.lab, **point.values}
     places = ("cores", "sender_cores", "server_cores")
-    lists = {name: point.cell.place.get(name) or () for name in places}
+    lists = {name: getattr(point.cell.kind_options, name, None) or () for name in places}
     least = len({core for cores in lists.values() for core in cores})
     # A set of cores that the plan leaves open takes one core.
     if lab.placement == "isolated":
@@ -127,7 +127,7 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
         least = 1
     if not lists["server_cores"] and any(one.planned.settings.far_side != TESTER for one in point.measurements):
         least += 1
-    found: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.options.lab_name}": 1.0}
+    found: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.lab.lab_name}": 1.0}
     for name, cores in lists.items():
         if isinstance(asked.get(name), str):
             found |= {f"{_CORE}{core}": 1.0 for core in cores}
