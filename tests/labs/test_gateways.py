@@ -30,7 +30,7 @@ from natgauge.words import Address
 
 pytestmark = pytest.mark.calm
 HERE = Path(__file__).parent
-FILES = (HERE.parents[1] / "src" / "natgauge" / "duts").glob("*.toml")
+FILES = (HERE.parents[1] / "src" / "natgauge" / "duts" / "recipes").glob("*.toml")
 #: Chains have tests of their own; what this machine's kernel or disk has not is tried in a guest, or by whoever has it.
 NAMES = sorted(path.stem for path in FILES if not load(path).chain and playable(load(path)))
 SOURCES = 4

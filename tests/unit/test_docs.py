@@ -25,7 +25,7 @@ INLINE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 SHELL = {"sh", "console"}
-GATEWAYS = {recipe.stem for recipe in (ROOT / "src" / "natgauge" / "duts").glob("*.toml")}
+GATEWAYS = {recipe.stem for recipe in (ROOT / "src" / "natgauge" / "duts" / "recipes").glob("*.toml")}
 
 
 def without_fences(text: str) -> str:

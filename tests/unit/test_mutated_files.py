@@ -22,7 +22,7 @@ from natgauge.errors import NatgaugeError
 from natgauge.host.cpus import as_if
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "src" / "natgauge" / "duts"
+FOLDER = ROOT / "src" / "natgauge" / "duts" / "recipes"
 EXAMPLES = ROOT / "examples"
 #: Values of every TOML type, and those at which a shell, a path or a number breaks.
 ODD: tuple[Any, ...] = (

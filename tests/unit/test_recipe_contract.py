@@ -24,7 +24,7 @@ from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "src" / "natgauge" / "duts"
+FOLDER = ROOT / "src" / "natgauge" / "duts" / "recipes"
 FILES = sorted(FOLDER.glob("*.toml"))
 PLAN = PlanFacts(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
 

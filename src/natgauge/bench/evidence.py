@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.measurer import Restart
 from natgauge.trials import TrialRequest, TrialResult
 
-#: What a server's recipe calls queries that were lost before its sockets (duts/common/far-side.toml).
+#: What a server's recipe calls queries that were lost before its sockets (duts/recipes/common/far-side.toml).
 SOCKET: Final = "socket"
 
 

@@ -10,7 +10,7 @@ from natgauge import toml_text
 from natgauge.errors import UsageError, did_you_mean
 
 #: Where natgauge's own recipes lie.
-BUILT_IN: Final = Path(__file__).parent
+BUILT_IN: Final = Path(__file__).parent / "recipes"
 
 _COMMON: Final = "common"
 #: Lists of which each layer brings its own part.

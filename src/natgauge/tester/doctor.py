@@ -37,7 +37,7 @@ LEAST_KERNEL: Final = (6, 6)
 #: State of the worst finding, best first.
 _ORDER: Final[tuple[State, ...]] = ("ok", "warning", "missing")
 _LEAST_MEMORY_MIB: Final = 1024
-#: Of a NAT44 on this machine: its entry and bucket (duts/common/conntrack.toml), and the tester's own 8 octets.
+#: Of a NAT44 on this machine: its entry and bucket (duts/recipes/common/conntrack.toml), and the tester's own 8 octets.
 _OCTETS_PER_CONNECTION: Final = 384 + 8 + 8
 #: Above this share of stolen time since boot, many trials will be disturbed.
 _STOLEN_SHARE: Final = 0.001

@@ -16,7 +16,7 @@ import natgauge
 BURST: Final = 200
 #: Frames that wait where a queue is: a fifth of a second of the slower device, which no frame is given.
 QUEUE: Final = 4096
-_NAT: Final = Path(natgauge.__file__).parent / "duts" / "nftables-nat44.toml"
+_NAT: Final = Path(natgauge.__file__).parent / "duts" / "recipes" / "nftables-nat44.toml"
 _QUEUE_BEHIND_IT: Final = """
 [verbs]
 start = "tc qdisc replace dev $NG_OUTSIDE root tbf rate {bits}bit burst {burst}b limit {limit}b"
