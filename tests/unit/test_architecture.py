@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verdicts": {"facts", "measurer"},
     "procedures": {"errors", "inputs", "measurer", "notes", "paired", "statistics", "words"},
     "records": {"errors", "files", "inputs", "labs", "measurer", "notes", "procedures", "statistics", "words"},
-    "analysis": {"procedures", "records", "statistics"},
+    "analysis": {"errors", "procedures", "records", "statistics"},
     "published": {"analysis", "errors", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import describe, differing, shown
+from natgauge.records.parameters import Parameters, describe, differing, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,26 @@ def comparable(first: Result, second: Result, *, except_for: Collection[str] = (
         for name, mine, its in (("metric", first.metric, second.metric), ("unit", first.unit, second.unit))
         if mine != its
     ]
-    mine, its = first.parameters.flat(), second.parameters.flat()
-    groups = {name: group for result in (first, second) for group, name, _ in result.parameters.items()}
+    return found + different_parameters(first.parameters, second.parameters, first.metric, except_for=except_for)
+
+
+def different_parameters(
+    first: Parameters, second: Parameters, metric: str, *, except_for: Collection[str] = ()
+) -> list[Difference]:
+    """Return the parameters that move a figure of this metric and that two results do not share.
+
+    Args:
+        first: parameters of one result.
+        second: those of another one.
+        metric: of both.
+        except_for: names of parameters, or of whole groups, that the comparison is about.
+    """
+    found = []
+    mine, its = first.flat(), second.flat()
+    groups = {name: group for parameters in (first, second) for group, name, _ in parameters.items()}
     for name, group in groups.items():
         described = describe(name)
-        if name in except_for or group in except_for or not described.moves_figure_of(first.metric):
+        if name in except_for or group in except_for or not described.moves_figure_of(metric):
             continue
         # A series of several devices or machines is like nothing, not even like another such series.
         if mine.get(name) != its.get(name) or differing(mine.get(name)):

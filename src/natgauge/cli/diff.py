@@ -58,20 +58,19 @@ def command(
     A and B are results folders, folders that hold several, or campaigns. Results set up differently are not compared,
     and the parameters that differ are named; --about and --across allow some. Results that did not take turns (as in
     rounds of one campaign) are called better or worse only beyond a --margin: runs differ by more than repetitions.
-    """
-    from natgauge.reports import difference, stored
 
-    found = difference.diff(
-        stored.find([first]).results,
-        stored.find([second]).results,
-        about=about,
-        across=across,
-        margin=margin,
+    Two comparisons are compared, too: per gateway and quantity the ratio of both ratios to the baseline, which must be
+    the same gateway in both.
+    """
+    from natgauge.reports import both_kinds, stored
+
+    found = both_kinds.difference(
+        stored.find([first]), stored.find([second]), about=about, across=across, margin=margin
     )
     if as_json:
         import json
 
-        click.echo(json.dumps(difference.document(found), allow_nan=False))
+        click.echo(json.dumps(both_kinds.document(found), allow_nan=False))
     else:
-        click.echo(difference.text(found))
+        click.echo(both_kinds.text(found))
     context.exit(found.exit_status)

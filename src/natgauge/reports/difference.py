@@ -15,7 +15,7 @@ from natgauge.analysis.sittings import Sitting, sitting_of
 from natgauge.errors import UsageError
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import GROUPS, describe
+from natgauge.records.parameters import GROUPS, Parameters, describe
 from natgauge.reports.rows import doubt_words, number, unit_of
 from natgauge.statistics.interval import CONFIDENCE
 from natgauge.tables import aligned
@@ -27,7 +27,7 @@ Outcome = Literal["better", "worse", "changed", "no difference seen", "cannot te
 
 #: Why nothing is said of a metric; "" where something is.
 Reason = Literal[
-    "", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently", "functional"
+    "", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently", "functional", "control"
 ]
 
 #: Exit statuses for continuous integration; 2 to 4 are errors, as everywhere.
@@ -101,7 +101,7 @@ def diff(
     Raises:
         UsageError: a name in `about` or `across` is none, `margin` is out of range, or the runs share no metric.
     """
-    _check(first, second, about, across, margin)
+    check_names([one.parameters for one in (*first, *second)], about, across, margin)
     varied = [name for one in across for name in varied_with(one)]
     paired = pair(first, second, about=[*about, *varied])
     if not paired.pairs:
@@ -113,12 +113,17 @@ def diff(
     return Diff(lines, paired.only_first, paired.only_second)
 
 
-def _check(
-    first: Sequence[Result], second: Sequence[Result], about: Collection[str], across: Collection[str], margin: float
+def check_names(
+    parameters: Sequence[Parameters], about: Collection[str], across: Collection[str], margin: float
 ) -> None:
+    """Refuse names of parameters that no result has, and a margin that is out of range.
+
+    Raises:
+        UsageError: the first thing that is wrong.
+    """
     if not 0 <= margin < 1:
         raise UsageError(f"diff: margin {margin:g} is not from 0 to below 1 (100%); give a share such as 5%")
-    known = {name for one in (*first, *second) for _, name, _ in one.parameters.items()}
+    known = {name for one in parameters for _, name, _ in one.items()}
     for option, names, allowed in (("about", about, known | set(GROUPS)), ("across", across, known)):
         for name in names:
             if name not in allowed:
@@ -265,6 +270,7 @@ def document(found: Diff) -> dict[str, Any]:
         "schema": DIFF_SCHEMA,
         "exit_status": found.exit_status,
         "comparisons": [_document(line) for line in found.lines],
+        "ratios": [],
         "only_first": [_named(one) for one in found.only_first],
         "only_second": [_named(one) for one in found.only_second],
     }

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs compared, whatever they hold: results of measurements with results, a comparison with a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from natgauge.errors import UsageError
+from natgauge.reports import difference as of_results
+from natgauge.reports import ratio_difference as of_ratios
+from natgauge.reports.difference import DIFF_SCHEMA, WORSE, Diff
+from natgauge.reports.ratio_difference import RatioDifference
+from natgauge.reports.stored import Found
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """A second run compared with a first one; None = at least one run has nothing of that kind."""
+
+    results: Diff | None
+    ratios: RatioDifference | None
+
+    @property
+    def exit_status(self) -> int:
+        """1 where something is worse; else 5 where something is unknown; 0 otherwise."""
+        each = [one.exit_status for one in (self.results, self.ratios) if one is not None]
+        return WORSE if WORSE in each else max(each)
+
+
+def difference(
+    first: Found, second: Found, *, about: Collection[str], across: Collection[str], margin: float
+) -> RunDifference:
+    """Compare all that both runs hold; arguments as those of `natgauge.reports.difference.diff`.
+
+    Raises:
+        UsageError: the runs have nothing of one kind in common, or as the functions for each kind raise.
+    """
+    how: dict[str, Any] = {"about": about, "across": across, "margin": margin}
+    for which, others in ((first, second), (second, first)):
+        if not which.stored and not others.comparisons:
+            raise UsageError(
+                "diff: one run holds comparisons alone, the other measurements alone; name two folders of one kind"
+            )
+    results = of_results.diff(first.results, second.results, **how) if first.stored and second.stored else None
+    ratios = None
+    if first.comparisons and second.comparisons:
+        ratios = of_ratios.difference(*of_ratios.only_pair(first.records, second.records), **how)
+    return RunDifference(results, ratios)
+
+
+def text(found: RunDifference) -> str:
+    """Return the lines of results, then those of comparisons."""
+    parts = []
+    if found.results is not None:
+        parts.append(of_results.text(found.results))
+    if found.ratios is not None:
+        parts.append(of_ratios.text(found.ratios))
+    return "\n\n".join(parts)
+
+
+def document(found: RunDifference) -> dict[str, Any]:
+    """Return plain JSON values; an end of an interval that is not bounded is null."""
+    empty = Diff((), (), ()) if found.results is None else found.results
+    ratios = [] if found.ratios is None else of_ratios.document(found.ratios)
+    return {**of_results.document(empty), "schema": DIFF_SCHEMA, "exit_status": found.exit_status, "ratios": ratios}

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two comparisons compared: the ratio of both ratios, what keeps them from being compared, and what it means."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.made_comparisons import CONTROL, compared, compared_by_rates, estimate, gateway
+from tests.unit.test_report_comparison import keep, keep_result
+
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.records.comparison import ComparisonRecord
+from natgauge.reports.ratio_difference import RatioDifference, difference, text
+from natgauge.statistics.independent_ratios import ratio_of
+from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
+from natgauge.statistics.rounds import student_t
+
+
+def normal(mean: float, error: float) -> MedianEstimate:
+    """An estimate whose logarithm is normal, with its interval of 95 %."""
+    half = 1.959964 * error
+    interval = ConfidenceInterval(math.exp(mean - half), math.exp(mean + half), 0.95)
+    return MedianEstimate(math.exp(mean), interval, 100)
+
+
+def test_two_normal_estimates_make_the_exact_interval_of_their_difference() -> None:
+    found = ratio_of(normal(0.1, 0.03), normal(0.4, 0.04))
+    assert found.value == pytest.approx(math.exp(0.3))
+    # The standard errors 0.03 and 0.04 make one of 0.05.
+    assert found.lower == pytest.approx(math.exp(0.3 - 1.959964 * 0.05))
+    assert found.upper == pytest.approx(math.exp(0.3 + 1.959964 * 0.05))
+    assert (found.interval.coverage, found.number) == (0.95, 100)
+
+
+def test_each_end_comes_of_the_ends_that_pull_it_there() -> None:
+    first = MedianEstimate(1.0, ConfidenceInterval(0.5, 1.0, 0.95), 10)
+    second = MedianEstimate(1.0, ConfidenceInterval(1.0, 4.0, 0.9), 20)
+    found = ratio_of(first, second)
+    # Only a lower first and a higher second are possible, and both make the ratio larger.
+    assert found.lower == pytest.approx(1.0)
+    assert found.upper == pytest.approx(math.exp(math.hypot(math.log(4), math.log(2))))
+    assert found.interval.coverage == 0.9
+
+
+def sampled(source: random.Random, mean: float, spread: float, number: int) -> MedianEstimate:
+    """An estimate from a sample of logarithms, with Student's interval."""
+    logs = [source.gauss(mean, spread) for _ in range(number)]
+    middle = statistics.fmean(logs)
+    half = student_t(0.05, number - 1) * statistics.stdev(logs) / math.sqrt(number)
+    interval = ConfidenceInterval(math.exp(middle - half), math.exp(middle + half), 0.95)
+    return MedianEstimate(math.exp(middle), interval, number)
+
+
+@pytest.mark.parametrize(
+    ("spreads", "numbers"), [((0.01, 0.01), (5, 5)), ((0.01, 0.1), (8, 5)), ((0.2, 0.01), (3, 12))]
+)
+def test_the_interval_contains_the_true_ratio_as_often_as_it_says(
+    spreads: tuple[float, float], numbers: tuple[int, int]
+) -> None:
+    source = random.Random(11)  # noqa: S311 - no secret
+    covered = 0
+    for _ in range(2000):
+        first = sampled(source, 0.2, spreads[0], numbers[0])
+        second = sampled(source, 0.5, spreads[1], numbers[1])
+        covered += math.exp(0.3) in ratio_of(first, second).interval
+    # 95 %, less three standard errors of 2,000 draws.
+    assert covered / 2000 >= 0.935
+
+
+def changed(first: ComparisonRecord, second: ComparisonRecord, **how: Any) -> RatioDifference:
+    return difference(first, second, **how)
+
+
+BEFORE = compared()
+SLOWER = compared([estimate("other", 1.21, 1.2, 1.22)])
+FASTER = compared([estimate("other", 1.0, 0.99, 1.01)])
+
+
+@pytest.mark.parametrize(
+    ("after", "margin", "outcome", "status"),
+    [
+        (BEFORE, 0.0, "no difference seen", 0),
+        (SLOWER, 0.05, "worse", 1),
+        (FASTER, 0.05, "better", 0),
+        (SLOWER, 0.0, "cannot tell", 5),
+        (SLOWER, 0.2, "no difference seen", 0),
+    ],
+)
+def test_what_a_change_means(after: ComparisonRecord, margin: float, outcome: str, status: int) -> None:
+    found = changed(BEFORE, after, margin=margin)
+    assert ([line.outcome for line in found.lines], found.exit_status) == ([outcome], status)
+
+
+def test_a_change_without_a_margin_is_a_matter_of_two_sittings() -> None:
+    (line,) = changed(BEFORE, SLOWER).lines
+    assert line.reason == "one sitting each"
+    assert "compare both versions in one natgauge compare" in line.why
+    assert line.change.factor is not None
+    assert line.change.factor.value == pytest.approx(1.1)
+
+
+def test_a_control_that_differs_from_1_is_a_margin() -> None:
+    biased = compared([estimate("other", 1.21, 1.2, 1.22)], [estimate(CONTROL, 1.1, 1.08, 1.12)])
+    (line,) = changed(BEFORE, biased, margin=0.001).lines
+    assert (line.outcome, line.reason, line.change.margin) == ("cannot tell", "control", 1.12)
+    assert line.why == "the baseline compared with itself (A/A control) differs by up to 12.0%, too"
+
+
+def test_a_control_of_which_one_end_is_not_known_leaves_nothing_to_conclude() -> None:
+    unknown = compared([estimate("other", 3.0, 2.9, 3.1)], [estimate(CONTROL, None, 1.2, None)])
+    (line,) = changed(BEFORE, unknown, margin=0.05).lines
+    assert (line.outcome, line.reason) == ("cannot tell", "control")
+    assert line.why == "the baseline compared with itself (A/A control) differs by any factor, too"
+
+
+def test_a_ratio_that_is_not_known_leaves_nothing_to_compare() -> None:
+    (line,) = changed(BEFORE, compared([estimate("other", None, 0.97, None)])).lines
+    assert (line.outcome, line.reason, line.change.factor) == ("cannot tell", "limits", None)
+    assert line.why.startswith("second: frame up: other")
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        (
+            compared_by_rates(),
+            "diff: the first comparison is by slices, the second by rates, which are different costs",
+        ),
+        (compared(baseline="linux-ipv4"), "diff: the baselines are nftables-nat44 and linux-ipv4; ratios to different"),
+        (
+            compared([estimate("third")]),
+            "diff: the comparisons share no gateway and quantity: the first has other (up)",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(second: ComparisonRecord, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        changed(BEFORE, second)
+    assert str(raised.value).startswith(says)
+    assert "\n" not in str(raised.value)
+
+
+def with_device(**parameters: Any) -> ComparisonRecord:
+    """The same comparison, whose compared gateway has these parameters."""
+    first, _, control = BEFORE.gateways
+    return compared(gateways=(first, gateway("other", "compared", parameters), control))
+
+
+def with_baseline(**parameters: Any) -> ComparisonRecord:
+    _, other, control = BEFORE.gateways
+    return compared(gateways=(gateway(BEFORE.baseline.label, "baseline", parameters), other, control))
+
+
+def test_another_version_of_the_gateway_is_compared_where_it_is_asked_for() -> None:
+    (line,) = changed(BEFORE, with_device(version=["x 2"])).lines
+    assert (line.outcome, line.reason, line.why) == (
+        "not compared", "set up differently", "device version x 1 against x 2",
+    )  # fmt: skip
+    for about in ("version", "device"):
+        (line,) = changed(BEFORE, with_device(version=["x 2"]), about=[about]).lines
+        assert line.outcome == "no difference seen"
+        assert [str(one) for one in line.change.about] == ["device version x 1 against x 2"]
+
+
+@pytest.mark.parametrize("about", ["version", "device"])
+def test_another_version_of_the_baseline_is_never_compared(about: str) -> None:
+    (line,) = changed(BEFORE, with_baseline(version=["x 2"]), about=[about]).lines
+    assert (line.outcome, line.why) == ("not compared", "baseline's device version x 1 against x 2")
+
+
+def test_another_kernel_is_named_once_and_may_be_what_it_is_about() -> None:
+    other = compared(parameters={"kernel": "7.0"})
+    (line,) = changed(BEFORE, other).lines
+    assert line.why == "kernel 6.18 against 7.0"
+    (line,) = changed(BEFORE, other, about=["kernel"]).lines
+    assert line.outcome == "no difference seen"
+
+
+def test_estimates_that_one_comparison_lacks_are_named() -> None:
+    more = compared([estimate(), estimate("third")])
+    found = changed(more, BEFORE)
+    assert "Only in the first comparison: third (up)." in text(found)
+    assert found.exit_status == 5
+    assert "Only in the second comparison: third (up)." in text(changed(BEFORE, more))
+
+
+def test_a_name_that_is_no_parameter_is_refused() -> None:
+    with pytest.raises(UsageError, match="about 'weather': neither run has such a parameter"):
+        changed(BEFORE, BEFORE, about=["weather"])
+
+
+# The command
+
+
+def test_the_command_compares_two_stored_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = (str(keep(tmp_path / name, record)) for name, record in (("a", BEFORE), ("b", SLOWER)))
+    assert run(["diff", one, other, "--margin", "5%"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["other", "up", "1.100", "1.210", "1.100", "1.087", "to", "1.114", "(95%)", "worse"]
+    assert run(["diff", one, other, "--json"]) == 5
+    document = json.loads(capsys.readouterr().out)
+    (line,) = document["ratios"]
+    assert (document["schema"], document["exit_status"], document["comparisons"]) == ("natgauge-diff-1", 5, [])
+    assert (line["gateway"], line["quantity"], line["outcome"]) == ("other", "up", "cannot tell")
+    assert line["lower"] < line["value"] < line["upper"]
+
+
+def test_a_comparison_is_not_compared_with_a_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = keep(tmp_path / "a", BEFORE), keep_result(tmp_path / "b")
+    for pair in ([one, other], [other, one]):
+        assert run(["diff", *map(str, pair)]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "one run holds comparisons alone, the other measurements alone" in error
+
+
+def test_several_comparisons_of_one_run_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = keep(tmp_path / "a" / "1", BEFORE)
+    keep(tmp_path / "a" / "2", BEFORE)
+    assert run(["diff", str(tmp_path / "a"), str(one)]) == 2
+    assert "the first run has 2 comparisons; name the folder of one" in capsys.readouterr().err
+
+
+def test_runs_with_both_kinds_are_compared_in_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, record in (("a", BEFORE), ("b", SLOWER)):
+        keep(tmp_path / name / "1", record)
+        keep_result(tmp_path / name / "2")
+    assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b"), "--margin", "5%", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (len(document["comparisons"]), len(document["ratios"]), document["exit_status"]) == (1, 1, 1)
