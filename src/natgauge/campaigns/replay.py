@@ -2,8 +2,8 @@
 """Resume a repetition that was killed: replay the outcomes in its journal, then measure.
 
 A procedure decides by the outcomes of its measurer and by the time that is left, and by nothing else. Given the same
-outcomes, it comes to the same point without a trial. Replay saves up to a repetition: seconds in profile `quick`, 20
-minutes in `rfc`, hours with 100 million connections (docs/campaigns.md).
+outcomes, it comes to the same point without a trial. Replay saves up to a repetition: for frame loss a minute in
+profile `quick`, 20 in `rfc`, hours with 100 million connections (docs/campaigns.md).
 """
 
 from __future__ import annotations
