@@ -67,7 +67,14 @@ def _table(title: str, last: str, rows: Iterable[tuple[Input, str]]) -> str:
     for one, of in rows:
         value = (one.type.metavar or "flag").strip("[]").replace("|", " \\| ")
         on = isinstance(one.type, Flag) and one.default
-        cells = [f"`{one.name}`", value, one.unit, "on" if on else one.default_shown, one.help, *([of] if last else [])]
+        cells = [
+            f"`{one.name}`",
+            value,
+            one.unit,
+            "on" if on else one.default_shown,
+            one.sentence,
+            *([of] if last else []),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 

@@ -48,6 +48,12 @@ WRONG = [
     ([*COMPARE, "nftables-nat44", "--seed", "-1"], "seed"),
     # Names.
     (["measure"], "METRIC"),
+    (["measure", "--dut", "nftables-nat44", "throughput"], "METRIC comes before the options"),
+    ([*MEASURE, "--loads", "50%"], "loads: the metric throughput has no such setting"),
+    ([*MEASURE, "--loss-tolerance", "much"], "loss tolerance: 'much' is not a share; write it like 1% or 0.01"),
+    ([*MEASURE, "--profile", "slow"], "profile: 'slow' is unknown; choose one of default, quick"),
+    ([*MEASURE, "--most-seconds", "-1"], "most seconds: -1.0 is not"),
+    ([*COMPARE, "nftables-nat44:cores=0-", "linux-ipv4"], 'cores "0-"'),
     (["measure", "throughput"], "--dut"),
     (["measure", "thruput", "--dut", "nftables-nat44"], "thruput"),
     (["measure", "throughput", "--dut", "nftables-nat45"], "nftables-nat45"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,15 @@ from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part,
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
 from natgauge.cli.generator import InputType
+from natgauge.comparisons import running
 from natgauge.comparisons.asked import CompareOptions
-from natgauge.errors import EXIT_STATUSES, UsageError
+from natgauge.errors import EXIT_STATUSES, BrokenError, FaultError, HostError, UsageError
 from natgauge.inputs import types
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import Question
 from natgauge.labs.kinds import kinds, wire
 from natgauge.records.parameters import Parameters, descriptions
+from natgauge.reports import difference
 
 ROOT = Path(__file__).parents[2]
 #: Options of commands that choose nothing of the question but where it goes.
@@ -105,8 +108,8 @@ def test_an_input_of_several_metrics_has_one_type_unit_and_group() -> None:
     for procedure in procedures.procedures().values():
         for one in procedure.own_inputs():
             other = first.setdefault(one.name, one)
-            told = (one.type, one.unit, one.group, one.moves, one.label, one.also)
-            assert told == (other.type, other.unit, other.group, other.moves, other.label, other.also), one.name
+            same = (one.type, one.unit, one.group, one.moves, one.label, one.also)
+            assert same == (other.type, other.unit, other.group, other.moves, other.label, other.also), one.name
 
 
 @pytest.mark.parametrize("path", described.FILES, ids=lambda path: path.name)
@@ -119,6 +122,14 @@ def test_the_docs_have_each_exit_status() -> None:
     for status in EXIT_STATUSES:
         commands = ", ".join(f"`natgauge {one}`" for one in status.commands) or "all"
         assert f"| {status.number} | {status.meaning} | {commands} |" in page
+
+
+def test_each_exit_status_of_the_code_is_in_the_table() -> None:
+    every = {(status.number, command) for status in EXIT_STATUSES for command in status.commands or [""]}
+    assert {(running.ABOVE, "compare"), (running.UNDECIDED, "compare")} <= every
+    assert {(difference.WORSE, "diff"), (difference.UNKNOWN, "diff")} <= every
+    assert {(kind.exit_status, "") for kind in (UsageError, HostError, BrokenError, FaultError)} <= every
+    assert {(128 + number, "") for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)} <= every
 
 
 # One syntax for each type

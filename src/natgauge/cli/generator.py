@@ -73,8 +73,9 @@ class InputType(click.ParamType[Any]):
 
 def option(described: Input) -> cloup.Option:
     """The option of an input; its value is None where it was not given."""
-    text = described.help[:1].upper() + described.help[1:]
-    help_text = f"{text}." + (f"  [default: {described.default_shown}]" if described.default_shown else "")
+    help_text = f"{described.sentence}." + (
+        f"  [default: {described.default_shown}]" if described.default_shown else ""
+    )
     if isinstance(described.type, Flag):
         # A flag that is on by default has a second switch, which turns it off.
         both = f"{described.option}/{described.option_off}"

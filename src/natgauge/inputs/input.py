@@ -70,6 +70,11 @@ class Input:
     required: bool = False
 
     @property
+    def sentence(self) -> str:
+        """Its help with a capital letter."""
+        return self.help[:1].upper() + self.help[1:]
+
+    @property
     def option(self) -> str:
         """Its option on the command line."""
         return f"--{self.name.replace('_', '-')}"

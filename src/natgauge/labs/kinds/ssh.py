@@ -40,7 +40,8 @@ class Options:
         ),
     )
     ssh_config: str | None = field(
-        default=None, metadata=described("ssh_config to use", type=Text("FILE"), moves=False, default="ssh's own")
+        default=None,
+        metadata=described("File in place of your own ssh_config", type=Text("FILE"), moves=False, default="ssh's own"),
     )
     ssh_netns: str | None = field(
         default=None, metadata=described("Namespace from which the machine is reached", type=Text("NETNS"), moves=False)
