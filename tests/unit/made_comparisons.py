@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.unit.made_results import grouped
 
-from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role, SearchLimit, Slices
+from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role, SearchLimit, SliceCounts
 from natgauge.words import Quantity
 
 BASELINE = "nftables-nat44"
@@ -82,7 +82,7 @@ def compared(
         "seconds": 4.7,
         "rounds": 3,
         "seed": 7,
-        "slices": Slices(core=1, frames=128, slices=9000, interrupted=3, waited=0),
+        "slices": SliceCounts(core=1, frames=128, slices=9000, interrupted=3, waited=0),
         "results": "results/2026-11-23-compare",
     }
     return ComparisonRecord(**{**fields, **changed})

@@ -18,7 +18,7 @@ from tests.unit.simulated import Gateway
 from natgauge.bench.watch import Silent
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
-from natgauge.campaigns.journal import EVIDENCE, Journal, entries
+from natgauge.campaigns.journal import EVIDENCE, JOURNAL_SCHEMA, Journal, entries
 from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.status import status
 from natgauge.errors import HostError, UsageError
@@ -230,6 +230,19 @@ def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int])
     assert len(kept) == trials
 
 
+def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path) -> None:
+    """Until natgauge-journal-2 notes were sentences, and whether a rate was taken hung on their first words."""
+    benches = Benches(killed=Dies(3))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    path = tmp_path / "out" / "journal.jsonl"
+    path.write_text(path.read_text().replace(JOURNAL_SCHEMA, "natgauge-journal-1"))
+    with pytest.raises(UsageError) as raised:
+        campaign(tmp_path, Benches(), plan=ONLY_SEARCHES)
+    assert "journal.jsonl:1 is of schema 'natgauge-journal-1'" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -237,6 +250,7 @@ def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int])
         ({"sha256": "0" * 64}, "the plan is another one than when"),
         ({"schema": "natgauge-campaign-9"}, "is of schema 'natgauge-campaign-9'"),
         ({"recipes": {}}, "the recipe nftables-nat44 has changed since"),
+        ({"cells": [{"name": "x"}]}, "campaign.json: cells.0.device: Field required; it is damaged"),
     ],
 )
 def test_a_campaign_of_another_version_plan_or_recipe_is_not_gone_on_with(

@@ -36,15 +36,15 @@ def gateway(**more: object) -> Gateway:
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_the_share_of_forwarding_is_found_though_the_host_changes_from_block_to_block(seed: int) -> None:
+def test_the_ratio_to_forwarding_is_found_though_the_host_changes_from_block_to_block(seed: int) -> None:
     found = measured(gateway(seed=seed))
     forwarding = FORWARDING_NS - TESTER_NS
     for quantity, cost in (("new", 2500.0), ("up", 2000.0), ("down", 1600.0)):
         share = (cost - TESTER_NS) / forwarding
-        assert found.figures[f"{quantity}_share_of_forwarding"] == pytest.approx(share, rel=0.05)
-        assert found.figures[f"{quantity}_share_low"] < found.figures[f"{quantity}_share_high"]
+        assert found.figures[f"{quantity}_ratio_to_forwarding"] == pytest.approx(share, rel=0.05)
+        assert found.figures[f"{quantity}_ratio_low"] < found.figures[f"{quantity}_ratio_high"]
     held = [
-        one.figures["up_share_low"] <= (2000.0 - TESTER_NS) / forwarding <= one.figures["up_share_high"]
+        one.figures["up_ratio_low"] <= (2000.0 - TESTER_NS) / forwarding <= one.figures["up_ratio_high"]
         for one in found.measurements
     ]
     assert sum(held) >= len(held) - 1
@@ -63,7 +63,7 @@ def test_nanoseconds_are_the_devices_own_and_the_testers_stand_beside() -> None:
 @pytest.mark.parametrize(("asked", "value"), [("new,up", "up"), ("new", "new"), ("both,new", "both"), (None, "both")])
 def test_the_value_is_that_of_the_last_quantity_asked_for(asked: str | None, value: str) -> None:
     found = measured(gateway(), quantities=asked, repeat=1)
-    assert found.summary.median == found.figures[f"{value}_share_of_forwarding"]
+    assert found.summary.median == found.figures[f"{value}_ratio_to_forwarding"]
     assert (found.unit, found.limited_by) == ("x forwarding", "device")
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
@@ -31,6 +31,7 @@ from natgauge.host import machine
 from natgauge.inputs.question import LabOptions
 from natgauge.labs import upkeep
 from natgauge.measurements.conditions import moving_facts
+from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.parameters import describe
 from natgauge.records.store import (
     CAMPAIGN,
@@ -39,12 +40,12 @@ from natgauge.records.store import (
     RESULTS,
     TRACEBACK,
     Store,
+    plain,
     read_document,
+    read_record,
     write_document,
 )
 from natgauge.version import VERSION
-
-CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +96,7 @@ def run(
     begun = _begun(folder, resume=order.resume)
     seed = secrets.randbelow(2**63) if plan.seed is None else plan.seed
     if begun is not None:
-        seed = begun["seed"]
+        seed = begun.seed
         _refuse_other(plan, begun, folder)
         if make_bench is None:
             _undo_left_behind(watch or Silent())
@@ -196,7 +197,7 @@ def _note_end(session: Session, how: str) -> None:
         return
 
 
-def _begun(folder: Path, *, resume: bool) -> Mapping[str, Any] | None:
+def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
     """Read `campaign.json` of the campaign to be resumed; None = a new campaign begins.
 
     Raises:
@@ -208,7 +209,7 @@ def _begun(folder: Path, *, resume: bool) -> Mapping[str, Any] | None:
             raise UsageError(
                 f"--resume: {folder} holds no campaign; leave it out to begin one, or name its folder: --out"
             )
-        return read_document(folder / CAMPAIGN, CAMPAIGN_SCHEMA)
+        return read_record(folder / CAMPAIGN, CampaignRecord)
     if there:
         raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -224,60 +225,56 @@ def _begin(folder: Path, plan: plans.Plan, setup: _Setup, seed: int) -> None:
     others = {"other_machines": setup.machines[1:]} if len(setup.machines) > 1 else {}
     Store(folder).write_environment({"machine": setup.machines[0], **others})
     # Written last: a folder with this file has a campaign that can be resumed.
-    write_document(
-        folder / CAMPAIGN,
-        {
-            "schema": CAMPAIGN_SCHEMA,
-            "natgauge": VERSION,
-            "name": plan.name,
-            "plan": plan.model_dump(mode="json", exclude_none=True),
-            "sha256": plan.digest,
-            "seed": seed,
-            "recipes": _recipes(setup.cells),
-            "cells": [
-                {
-                    "name": point.name,
-                    "device": point.device,
-                    "values": point.values,
-                    "measurements": _measurements(point),
-                }
-                for point in setup.cells
-            ],
-        },
+    record = CampaignRecord(
+        natgauge=VERSION,
+        name=plan.name,
+        plan=plan.model_dump(mode="json", exclude_none=True),
+        sha256=plan.digest,
+        seed=seed,
+        recipes=_recipes(setup.cells),
+        cells=tuple(map(_cell, setup.cells)),
     )
+    write_document(folder / CAMPAIGN, record.document())
 
 
-def _measurements(point: PlannedCell) -> list[dict[str, Any]]:
+def _cell(point: PlannedCell) -> CampaignCell:
     taken = repetitions(point)
-    return [
-        {"name": one.name, "repetitions": one.most_repetitions, "estimated_seconds": taken[one.name].seconds}
-        for one in point.measurements
-    ]
+    return CampaignCell(
+        name=point.name,
+        device=point.device,
+        values=plain(point.values),
+        measurements=tuple(
+            CampaignMeasurement(
+                name=one.name, repetitions=one.most_repetitions, estimated_seconds=taken[one.name].seconds
+            )
+            for one in point.measurements
+        ),
+    )
 
 
 def _recipes(cells: Sequence[PlannedCell]) -> dict[str, str]:
     return {point.device: digest(point.recipe) for point in cells}
 
 
-def _refuse_other(plan: plans.Plan, begun: Mapping[str, Any], folder: Path) -> None:
+def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None:
     """Refuse a plan or a natgauge that differs: all repetitions of a campaign are measured in the same way."""
-    if begun["natgauge"] != VERSION:
+    if begun.natgauge != VERSION:
         raise UsageError(
-            f"campaign: {folder} was begun by natgauge {begun['natgauge']}, this is {VERSION}, which may measure "
+            f"campaign: {folder} was begun by natgauge {begun.natgauge}, this is {VERSION}, which may measure "
             "otherwise; go on with that version, or begin a new campaign: --out"
         )
-    if begun["sha256"] != plan.digest:
+    if begun.sha256 != plan.digest:
         now = plan.model_dump(mode="json", exclude_none=True)
-        other = ", ".join(name for name in {**begun["plan"], **now} if begun["plan"].get(name) != now.get(name))
+        other = ", ".join(name for name in {**begun.plan, **now} if begun.plan.get(name) != now.get(name))
         raise UsageError(
             f"campaign: the plan is another one than when {folder} was begun ({other or 'its meaning'} changed); "
             "take the old plan, or begin a new campaign: --out"
         )
 
 
-def _refuse_other_recipes(cells: Sequence[PlannedCell], begun: Mapping[str, Any], folder: Path) -> None:
+def _refuse_other_recipes(cells: Sequence[PlannedCell], begun: CampaignRecord, folder: Path) -> None:
     for device, now in _recipes(cells).items():
-        if begun["recipes"].get(device) != now:
+        if begun.recipes.get(device) != now:
             raise UsageError(
                 f"campaign: the recipe {device} has changed since {folder} was begun; restore it, or begin a new "
                 "campaign: --out"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from natgauge.campaigns.campaign import CAMPAIGN_SCHEMA
 from natgauge.campaigns.journal import JOURNAL, entries, is_written
 from natgauge.campaigns.state import CampaignState
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.records.store import CAMPAIGN, read_document
+from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
+from natgauge.records.store import CAMPAIGN, read_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ def status(folder: Path) -> CampaignStatus:
     Raises:
         UsageError: the folder has no campaign, or one of another version.
     """
-    campaign = read_document(folder / CAMPAIGN, CAMPAIGN_SCHEMA)
+    campaign = read_record(folder / CAMPAIGN, CampaignRecord)
     state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
-    found = tuple(_measurement(state, cell, one) for cell in campaign["cells"] for one in cell["measurements"])
+    found = tuple(_measurement(state, cell, one) for cell in campaign.cells for one in cell.measurements)
     running = sorted(state.running.values(), key=lambda one: float(one["at"]))
     return CampaignStatus(
-        name=campaign["name"],
+        name=campaign.name,
         folder=folder,
         runs=is_written(folder),
         measurements=found,
@@ -99,22 +99,22 @@ def status(folder: Path) -> CampaignStatus:
     )
 
 
-def _measurement(state: CampaignState, cell: Mapping[str, Any], one: Mapping[str, Any]) -> MeasurementStatus:
-    known = state.measurement(cell["name"], one["name"])
+def _measurement(state: CampaignState, cell: CampaignCell, one: CampaignMeasurement) -> MeasurementStatus:
+    known = state.measurement(cell.name, one.name)
     ended = known.ended
     every = [value for each in ended for value in each.measured["measurements"]]
     whole = [value for value in every if value["limited_by"] != TIME]
     return MeasurementStatus(
-        cell=cell["name"],
-        measurement=one["name"],
+        cell=cell.name,
+        measurement=one.name,
         done=len(ended),
-        asked=one["repetitions"],
-        estimated_seconds=one.get("estimated_seconds", 1.0),
+        asked=one.repetitions,
+        estimated_seconds=one.estimated_seconds,
         values=tuple(value["value"] for value in whole),
         cut_off=len(every) - len(whole),
         unit=ended[0].measured["unit"] if ended else "",
         folder=known.folder,
-        broken=state.broken(cell["name"], cell["device"], one["name"]),
+        broken=state.broken(cell.name, cell.device, one.name),
     )
 
 

@@ -19,7 +19,7 @@ from natgauge.notes import Note
 from natgauge.paired.ratios import PairedRatios, RoundPlace
 from natgauge.paired.slices import blocks_of_round, interruption_notes
 from natgauge.paired.voids import VoidRounds
-from natgauge.records.comparison import BaselineCost, RatioEstimate, Slices
+from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.rounds import LEAST_ROUNDS
@@ -135,7 +135,7 @@ class BySlices:
             by="slices",
             baseline_costs=tuple(self._baseline(quantity) for quantity in self._quantities),
             forwarding_nanoseconds={quantity: self._ratios.forwarding(quantity) for quantity in self._quantities},
-            slices=Slices(core=self.all.cpu, frames=self._slice_frames, **self._slices),
+            slices=SliceCounts(core=self.all.cpu, frames=self._slice_frames, **self._slices),
         )
 
     def _baseline(self, quantity: Quantity) -> BaselineCost:
@@ -143,7 +143,7 @@ class BySlices:
         return BaselineCost(
             quantity=quantity,
             nanoseconds=self._ratios.nanoseconds(baseline, quantity),
-            ratio_to_forwarding=self._ratios.share_of_forwarding(baseline, quantity),
+            ratio_to_forwarding=self._ratios.ratio_to_forwarding(baseline, quantity),
             tester_nanoseconds=self._ratios.tester(quantity),
         )
 

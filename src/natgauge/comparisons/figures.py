@@ -35,7 +35,7 @@ def _estimate(
         place.label,
         quantity,
         ratios.nanoseconds(place, quantity),
-        ratios.share_of_forwarding(place, quantity),
+        ratios.ratio_to_forwarding(place, quantity),
         ratios.blocks(place, quantity),
     )
     return estimate_of(subject, ratios.estimate(place, quantity, alpha), bias, goal)

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.notes import Note
-from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, Slices
+from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.words import Quantity
@@ -49,7 +49,7 @@ class Findings:
     by: Method
     baseline_costs: tuple[BaselineCost, ...]
     forwarding_nanoseconds: dict[Quantity, float | None] = field(default_factory=dict)
-    slices: Slices | None = None
+    slices: SliceCounts | None = None
     rates: Mapping[str, dict[Quantity, float | None]] = field(default_factory=dict)
     doubts: Mapping[str, dict[Quantity, tuple[Note, ...]]] = field(default_factory=dict)
 

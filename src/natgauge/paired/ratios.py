@@ -105,7 +105,7 @@ class PairedRatios:
         """A place's own work for a frame, ns, median over blocks; None without blocks."""
         return _median(self._of[place.label, quantity].nanoseconds)
 
-    def share_of_forwarding(self, place: RoundPlace, quantity: Quantity) -> float | None:
+    def ratio_to_forwarding(self, place: RoundPlace, quantity: Quantity) -> float | None:
         """A place's work / that of plain forwarding, median over blocks; None without blocks."""
         return _median(self._of[place.label, quantity].shares)
 

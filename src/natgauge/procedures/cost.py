@@ -49,7 +49,7 @@ UNIT = "x forwarding"
 #: What the interval of a repetition errs with at most.
 ALPHA: Final = 0.05
 #: What the figures of a quantity are called behind its name.
-SHARE, LOW, HIGH = "share_of_forwarding", "share_low", "share_high"
+RATIO, LOW, HIGH = "ratio_to_forwarding", "ratio_low", "ratio_high"
 OWN, FORWARDING, TESTER = "ns", "forwarding_ns", "tester_ns"
 
 
@@ -292,7 +292,7 @@ class QuantityCost:
     def figures(self) -> dict[str, float]:
         """By name, the quantity's first."""
         share = self.share
-        named = {SHARE: share.value, LOW: share.lower, HIGH: share.upper, OWN: self.device_ns}
+        named = {RATIO: share.value, LOW: share.lower, HIGH: share.upper, OWN: self.device_ns}
         named |= {FORWARDING: self.forwarding_ns, TESTER: self.tester_ns}
         return {f"{self.quantity}_{name}": value for name, value in named.items()}
 

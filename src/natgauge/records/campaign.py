@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, JsonValue
 
-from natgauge.records.record import Part, Record
+from natgauge.records.record import Record, RecordPart
 
 CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
 
 
-class CampaignMeasurement(Part):
+class CampaignMeasurement(RecordPart):
     """A measurement of a cell.
 
     Attributes:
@@ -26,7 +26,7 @@ class CampaignMeasurement(Part):
     estimated_seconds: float
 
 
-class CampaignCell(Part):
+class CampaignCell(RecordPart):
     """A cell of a campaign: one device at one point of the series.
 
     Attributes:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
-from natgauge.records.record import Part, Record
+from natgauge.records.record import Record, RecordPart
 from natgauge.words import Quantity
 
 COMPARISON_SCHEMA: Final = "natgauge-comparison-2"
@@ -25,7 +25,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 _Count = Annotated[int, Field(ge=0)]
 
 
-class SearchLimit(Part):
+class SearchLimit(RecordPart):
     """Searches for a gateway's rate that something other than the gateway ended: its own rate may be higher.
 
     Attributes:
@@ -53,7 +53,7 @@ class SearchLimit(Part):
         )
 
 
-class RatioEstimate(Part):
+class RatioEstimate(RecordPart):
     """Cost of one gateway for one quantity, as a ratio to the baseline's cost.
 
     Attributes:
@@ -96,7 +96,7 @@ class RatioEstimate(Part):
         return bool(self.low) and self.high is not None
 
 
-class BaselineCost(Part):
+class BaselineCost(RecordPart):
     """Cost of the baseline for one quantity.
 
     Attributes:
@@ -112,7 +112,7 @@ class BaselineCost(Part):
     tester_nanoseconds: float | None
 
 
-class GatewayRecord(Part):
+class GatewayRecord(RecordPart):
     """A gateway of a comparison.
 
     Attributes:
@@ -132,7 +132,7 @@ class GatewayRecord(Part):
     doubts: dict[Quantity, tuple[Note, ...]] = Field(default_factory=dict)
 
 
-class Slices(Part):
+class SliceCounts(RecordPart):
     """Slices of a comparison.
 
     Attributes:
@@ -190,7 +190,7 @@ class ComparisonRecord(Record):
     seconds: float
     rounds: _Count
     seed: int
-    slices: Slices | None = None
+    slices: SliceCounts | None = None
     notes: tuple[Note, ...] = ()
     results: str | None = None
 

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
-from natgauge.records.record import Part, Record
+from natgauge.records.record import Record, RecordPart
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy
 
@@ -22,7 +22,7 @@ FRAME_RATES: Final = frozenset({"connection-rate", "validated-connection-rate", 
 SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
 
 
-class Repetition(Part):
+class Repetition(RecordPart):
     """One repetition.
 
     Attributes:

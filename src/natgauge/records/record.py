@@ -15,13 +15,13 @@ from natgauge.errors import UsageError
 _MOST_SHOWN: Final = 60
 
 
-class Part(BaseModel):
+class RecordPart(BaseModel):
     """A part of a record: it has no unknown field, no number that is not finite, and does not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Record(Part):
+class Record(RecordPart):
     """The record of one outcome, as a results folder stores it and `--json` prints it.
 
     Attributes:

@@ -17,12 +17,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from natgauge import files
 from natgauge.errors import NatgaugeError, UsageError, fault
+from natgauge.records.record import Record
+
+RecordT = TypeVar("RecordT", bound=Record)
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
@@ -257,6 +260,15 @@ def read_document(path: Path, schema: str) -> dict[str, Any]:
         UsageError: the file is missing, not JSON, or of another schema.
     """
     return _read_object(_read(path), schema, str(path))
+
+
+def read_record(path: Path, kind: type[RecordT]) -> RecordT:
+    """Read the record that one of the folder's `.json` files contains.
+
+    Raises:
+        UsageError: the file is missing, not JSON, of another schema, or a field of it is wrong.
+    """
+    return kind.from_document(read_document(path, kind.schema_version), str(path))
 
 
 def _read(path: Path) -> str:

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from natgauge.analysis import derived
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.errors import UsageError
-from natgauge.procedures.cost import OWN, SHARE, TESTER
+from natgauge.procedures.cost import OWN, RATIO, TESTER
 from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import describe, shown
 from natgauge.words import Quantity
@@ -185,7 +185,7 @@ def _delays() -> Iterator[_Described]:
 def _costs() -> Iterator[_Described]:
     """The rows of each quantity."""
     for quantity, name in _OF_COST.items():
-        for figure, unit, digits in ((SHARE, "x forwarding", 2), (OWN, "ns", 0), (TESTER, "ns", 0)):
+        for figure, unit, digits in ((RATIO, "x forwarding", 2), (OWN, "ns", 0), (TESTER, "ns", 0)):
             of = "tester's own part of " if figure == TESTER else "cost of "
             yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=_decimals(digits), found=True)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from natgauge.errors import UsageError
 from natgauge.records.comparison import ComparisonRecord
-from natgauge.records.measurement import SUMMARY_SCHEMA, Result
+from natgauge.records.measurement import Result
 from natgauge.records.store import (
     CAMPAIGN,
     CAMPAIGN_RESULTS,
@@ -21,8 +21,8 @@ from natgauge.records.store import (
     SUMMARY,
     TRIAL_SCHEMA,
     TRIALS,
-    read_document,
     read_lines,
+    read_record,
     result_name,
 )
 
@@ -104,8 +104,7 @@ def _read(folder: Path) -> Stored | StoredComparison:
         raise _unreadable(folder, error) from error
     if not compared:
         return Stored(folder, read_summary(folder))
-    document = read_document(path, ComparisonRecord.schema_version)
-    return StoredComparison(folder, ComparisonRecord.from_document(document, str(path)))
+    return StoredComparison(folder, read_record(path, ComparisonRecord))
 
 
 def read_summary(folder: Path) -> Result:
@@ -121,7 +120,7 @@ def read_summary(folder: Path) -> Result:
         raise _unreadable(folder, error) from error
     if not there:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
-    return Result.from_document(read_document(path, SUMMARY_SCHEMA), str(path))
+    return read_record(path, Result)
 
 
 def each_trial(one: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
