@@ -23,8 +23,8 @@ from benchmarks.tester import Load
 from natgauge import trials
 from natgauge.bench.rounds import TimedFrames, fault_of, over_cable, work
 from natgauge.errors import BrokenError, NatgaugeError
-from natgauge.labs.cable import CableLab
-from natgauge.labs.netns import GRACE_SECONDS
+from natgauge.labs.common.cable import CableLab
+from natgauge.labs.netns.lab import GRACE_SECONDS
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate

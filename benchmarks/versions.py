@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from natgauge.errors import NatgaugeError
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import FloorTester

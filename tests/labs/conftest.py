@@ -10,7 +10,7 @@ import pytest
 from tests.labs.moments import Moments
 
 from natgauge.bench import bench
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.procedures.kit import rate_search
 from natgauge.tester.highest import HighestRates
 

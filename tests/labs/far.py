@@ -18,9 +18,9 @@ from typing import IO, Any
 
 import pytest
 
-from natgauge.labs import namespaces
-from natgauge.labs.links import Cable, End, make, prepare_namespace
-from natgauge.labs.locks import RUN
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.links import Cable, End, make, prepare_namespace
+from natgauge.labs.common.locks import RUN
 
 SSHD = "/usr/sbin/sshd"
 #: Names of labs on it.

@@ -10,7 +10,7 @@ from typing import Any
 
 from natgauge.duts.recipe import load
 from natgauge.labs.contract import Device
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.spread.resources import Offer
 from natgauge.campaigns.status import status
 from natgauge.errors import NatgaugeError
-from natgauge.labs import namespaces, upkeep
+from natgauge.labs.common import cleanup, namespaces
 from natgauge.tester.highest import cable_name
 
 NAME: Final = "kills"
@@ -311,8 +311,8 @@ def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Ite
 def clean() -> None:
     """Undo what killed sessions left: their labs, and the cables of those that looked up the tester's own rate."""
     own = {NAME, *(Offer(name="", cores=(core,), labs=(), machine_wide=False).lab_name(NAME) for core in range(1024))}
-    left = {one.name for one in upkeep.status() if one.state == "left behind"}
-    upkeep.clean({name for name in left if name in own or name.startswith(CABLES)})
+    left = {one.name for one in cleanup.status() if one.state == "left behind"}
+    cleanup.clean({name for name in left if name in own or name.startswith(CABLES)})
 
 
 def main() -> int:

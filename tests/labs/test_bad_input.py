@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from natgauge.host import programs
-from natgauge.labs import namespaces, upkeep
+from natgauge.labs.common import cleanup, namespaces
 
 EXAMPLE = json.loads((Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json").read_text())
 
@@ -28,7 +28,7 @@ def nothing_left() -> Iterator[None]:
     """No test leaves a namespace or a lab of ours behind."""
     yield
     assert [name for name in namespaces.names() if name.startswith(f"ng-{LAB}-")] == []
-    assert LAB not in [lab.name for lab in upkeep.status()]
+    assert LAB not in [lab.name for lab in cleanup.status()]
 
 
 def engine(text: str | bytes) -> tuple[int, str, str]:

@@ -12,6 +12,7 @@ import pytest
 from tests.labs.program import own
 
 import natgauge
+from natgauge import labs
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.cli import run
@@ -19,9 +20,10 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.labs import kinds, namespaces, upkeep
+from natgauge.labs import kinds
+from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.contract import Device
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import Memory
 
@@ -35,8 +37,8 @@ LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 def nothing_left() -> Iterator[None]:
     """Nothing of ours is left."""
     yield
-    if any(lab.name == NAME for lab in upkeep.status()):
-        upkeep.take_down(NAME)
+    if any(lab.name == NAME for lab in cleanup.status()):
+        cleanup.take_down(NAME)
     assert [name for name in namespaces.names() if name.startswith(f"ng-{NAME}-")] == []
 
 
@@ -148,7 +150,7 @@ def test_of_a_chain_the_holder_is_asked_and_state_anywhere_else_is_a_fail(first:
 def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(Path(__file__).parent / "kinds")])
+    monkeypatch.setattr(labs, "__path__", [*labs.__path__, str(Path(__file__).parent / "kinds")])
     assert list(kinds.kinds()) == ["netns", "plain", "ssh", "vm", "wire"]
     asked = {**QUICK, "lab": "plain", "results": tmp_path}
     answer = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, hops=30, **asked)  # type: ignore[call-arg]

@@ -17,7 +17,7 @@ from tests.labs.program import command_line, small_plan
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.status import status
 from natgauge.host.cpus import core_groups
-from natgauge.labs import locks, namespaces, upkeep
+from natgauge.labs.common import cleanup, locks, namespaces
 from natgauge.reports.text import read_summary
 
 pytestmark = pytest.mark.alone
@@ -68,8 +68,8 @@ def test_killed_at_random_moments_each_trial_counts_once(kills: int, tmp_path: P
         left = [path.name for path in locks.RUN.iterdir() if {*path.stem.split("-")} & pids]
         assert left == [], f"{moments.told}: {(tmp_path / 'log').read_text()}"
     finally:
-        if any(lab.name == NAME for lab in upkeep.status()):
-            upkeep.take_down(NAME)
+        if any(lab.name == NAME for lab in cleanup.status()):
+            cleanup.take_down(NAME)
     found = status(tmp_path / "out")
     assert not found.runs
     assert [(one.done, one.left, one.broken) for one in found.measurements] == [(2, 0, "")] * 2 * len(devices)

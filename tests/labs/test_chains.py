@@ -22,11 +22,11 @@ from natgauge.duts.chain import Chain
 from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, available, load
-from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.namespaces import inside
 from natgauge.labs.contract import Device
-from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.namespaces import inside
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 
 NAMES = [name for name in available() if load(name).chain and playable(load(name))]
 FLOWS = 100

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from natgauge.cli import run
-from natgauge.labs import namespaces, upkeep
+from natgauge.labs.common import cleanup, namespaces
 
 NAME = "e2e-cli"
 
@@ -18,8 +18,8 @@ NAME = "e2e-cli"
 def taken_down() -> Iterator[None]:
     """Whatever a test leaves of its lab goes."""
     yield
-    if any(lab.name == NAME for lab in upkeep.status()):
-        upkeep.take_down(NAME)
+    if any(lab.name == NAME for lab in cleanup.status()):
+        cleanup.take_down(NAME)
 
 
 def ours() -> list[str]:

@@ -16,7 +16,7 @@ from tests.labs.rough import slow_tester
 import natgauge
 from natgauge.comparisons import by_rates
 from natgauge.errors import BrokenError
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 from natgauge.paired import voids
 
 alone = pytest.mark.alone

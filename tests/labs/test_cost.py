@@ -13,7 +13,7 @@ import pytest
 import natgauge
 from natgauge.errors import UsageError
 from natgauge.host.sampling import PROGRAM
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 
 #: All but the refusals judge how long something takes.
 alone = pytest.mark.alone

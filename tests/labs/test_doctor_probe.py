@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 from natgauge.tester.doctor import examine
 from natgauge.tester.probe import send_over_a_cable
 

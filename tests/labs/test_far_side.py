@@ -33,9 +33,9 @@ from natgauge.duts import far_side
 from natgauge.duts.gateway import Gateway
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.cpus import usable_cpus
-from natgauge.labs import namespaces, upkeep
-from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.locks import directory_of
+from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.locks import directory_of
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.events import Event
 from natgauge.reports.text import read_summary
@@ -301,7 +301,7 @@ def test_nothing_is_left_of_a_killed_measurement(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    upkeep.clean({NAME})
+    cleanup.clean({NAME})
     assert not namespaces.exists(f"ng-{NAME}-tester")
     assert not directory_of(NAME).exists()
     assert not any(map(runs, servers))

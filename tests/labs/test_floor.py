@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name

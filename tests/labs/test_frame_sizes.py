@@ -10,7 +10,7 @@ import pytest
 
 from natgauge.bench.bench import Bench, keep_lab
 from natgauge.bench.question import ask
-from natgauge.labs import upkeep
+from natgauge.labs.common import cleanup
 from natgauge.measurer import Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.records.store import Memory, plain
 
@@ -32,7 +32,7 @@ def dut(request: pytest.FixtureRequest) -> Iterator[str]:
     try:
         yield request.param
     finally:
-        upkeep.take_down(lab.name)
+        cleanup.take_down(lab.name)
 
 
 @pytest.mark.parametrize(

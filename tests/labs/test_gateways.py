@@ -22,10 +22,10 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.labs import namespaces
-from natgauge.labs.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import Addresses, Device
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.words import Address
 
 pytestmark = pytest.mark.calm

@@ -26,11 +26,11 @@ from tests.labs.known_costs.devices import program
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
-from natgauge.labs import links, locks, namespaces, upkeep
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common import cleanup, links, locks, namespaces
+from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Port
-from natgauge.labs.netns import FRONT, NetnsLab
-from natgauge.labs.wire import WireLab
+from natgauge.labs.netns.lab import FRONT, NetnsLab
+from natgauge.labs.wire.lab import WireLab
 
 MISSING = capabilities.missing("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON", "CAP_KILL")
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing")
@@ -73,7 +73,7 @@ def _run(lab: NetnsLab, snippet: str) -> str:
 
 def test_only_the_namespaces_of_the_plan_are_made(lab: NetnsLab) -> None:
     assert [name for name in namespaces.names() if "ngtest" in name] == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
-    (status,) = [found for found in upkeep.status() if found.name == NAME]
+    (status,) = [found for found in cleanup.status() if found.name == NAME]
     assert (status.state, status.pid) == ("in use", os.getpid())
     assert sorted(status.namespaces) == [f"ng-{NAME}-dut", f"ng-{NAME}-tester"]
     assert lab.initiator.netns == lab.responder.netns == f"ng-{NAME}-tester"
@@ -335,7 +335,7 @@ def test_global_settings_come_back_after_an_error() -> None:
 
 USER = """
 import sys, time
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 with NetnsLab(sys.argv[1], initiator_family="ipv4", responder_family="ipv6", hosts=100_000) as lab:
     lab.devices[0].run("setsid sleep 62 &")
     print("up", flush=True)
@@ -352,7 +352,7 @@ def user() -> Iterator[subprocess.Popen[str]]:
     process.kill()
     process.wait()
     process.stdout.close()
-    upkeep.clean({NAME})
+    cleanup.clean({NAME})
 
 
 def test_a_second_run_is_refused(user: subprocess.Popen[str]) -> None:
@@ -372,7 +372,7 @@ def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signal
     assert limit.read_text() == "400000\n"
     user.send_signal(number)
     user.wait()
-    done = upkeep.clean({NAME})
+    done = cleanup.clean({NAME})
     assert bool(done) is (number == signal.SIGKILL)
     assert not _runs(daemon)
     assert int(limit.read_text()) < 400_000
@@ -389,7 +389,7 @@ def test_a_kill_at_any_moment_can_be_cleaned(milliseconds: int) -> None:
     process.kill()
     process.wait()
     # A process that it was starting holds the lab's lock until it runs a program of its own.
-    while not upkeep.clean({NAME}):
+    while not cleanup.clean({NAME}):
         time.sleep(0.01)
 
 
@@ -399,7 +399,7 @@ def test_stray_namespaces_are_found_by_their_names(monkeypatch: pytest.MonkeyPat
     namespaces.create(f"ngtest{os.getpid()}-stray")
     half_made = namespaces.path_of(f"ngtest{os.getpid()}-half")
     half_made.touch()
-    assert sorted(upkeep._delete_strays()) == [
+    assert sorted(cleanup._delete_strays()) == [
         f"deleted namespace ngtest{os.getpid()}-half",
         f"deleted namespace ngtest{os.getpid()}-stray",
     ]
@@ -429,7 +429,7 @@ def test_a_kept_lab_can_be_used_again_and_taken_down() -> None:
         assert again.devices[0].run("cat note").stdout == "here\n"
     with pytest.raises(UsageError, match="is up and kept"):
         NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4").up()
-    assert f"deleted namespace ng-{NAME}-dut" in upkeep.take_down(NAME)
+    assert f"deleted namespace ng-{NAME}-dut" in cleanup.take_down(NAME)
 
 
 def test_deleting_waits_for_the_kernel(lab: NetnsLab) -> None:
@@ -590,7 +590,7 @@ def card_threads() -> set[int]:
 def test_an_isolated_lab_without_the_program_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     if len(usable_cpus()) < 2:
         pytest.skip("needs two cores")
-    monkeypatch.setattr("natgauge.labs.netns.FRONT", "natgauge-no-such-program")
+    monkeypatch.setattr("natgauge.labs.netns.lab.FRONT", "natgauge-no-such-program")
     lab = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4", placement="isolated")
     with pytest.raises(HostError, match="program natgauge-no-such-program: not found"):
         lab.up()

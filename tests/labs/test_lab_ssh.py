@@ -27,10 +27,11 @@ from natgauge.bench import asking
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.labs import kinds, namespaces, remote, upkeep
+from natgauge.labs import kinds, ssh
+from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.common.links import MTU
 from natgauge.labs.contract import Lab, Need
-from natgauge.labs.kinds import ssh
-from natgauge.labs.links import MTU
+from natgauge.labs.ssh import remote
 from natgauge.measurer import TrialPlan
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.events import Event
@@ -86,9 +87,9 @@ def lab_on(far: FarMachine, need: Need = NEED, **others: Any) -> Lab:
     return lab
 
 
-def own_labs() -> list[upkeep.LabStatus]:
+def own_labs() -> list[cleanup.LabStatus]:
     """Others may stand beside them."""
-    return [lab for lab in upkeep.status() if lab.name in LABS]
+    return [lab for lab in cleanup.status() if lab.name in LABS]
 
 
 def trials_of(folder: Path) -> list[dict[str, Any]]:
@@ -245,7 +246,7 @@ def test_nothing_is_left_after_a_kill_at_any_moment(kills: int, far: FarMachine,
         time.sleep(moments.uniform(0.3, 5.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        upkeep.clean(set(LABS))
+        cleanup.clean(set(LABS))
         assert far.left() == []
         assert own_labs() == []
     found = subprocess.run(["pgrep", "-f", str(far.folder / "config")], check=False, capture_output=True, text=True)

@@ -16,10 +16,11 @@ from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError, UsageError
-from natgauge.labs import kinds, remote, upkeep
+from natgauge.labs import kinds, ssh
+from natgauge.labs.common import cleanup
+from natgauge.labs.common.links import MTU
 from natgauge.labs.contract import Lab, Need
-from natgauge.labs.kinds import ssh
-from natgauge.labs.links import MTU
+from natgauge.labs.ssh import remote
 
 pytestmark = [
     TIMEOUT,
@@ -113,7 +114,7 @@ def test_what_a_gateway_left_that_nobody_stopped_is_undone_when_the_machine_is_g
     assert not state["pf"]["enabled"]
     assert (state["modules"], state["ipfw"]) == ([], {"rules": {}, "instances": {}})
     assert "inet" not in state["interfaces"]["em1"]
-    assert [lab for lab in upkeep.status() if lab.name == "sshbsd"] == []
+    assert [lab for lab in cleanup.status() if lab.name == "sshbsd"] == []
 
 
 def test_what_the_machine_needs_and_what_it_cannot_do_is_refused(

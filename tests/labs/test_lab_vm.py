@@ -18,11 +18,11 @@ from tests.labs.last_runs import record
 import natgauge
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError
-from natgauge.labs import kinds, namespaces, upkeep
+from natgauge.labs import kinds, vm
+from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.contract import Need
-from natgauge.labs.guest import image
-from natgauge.labs.guest.qemu import PROGRAM
-from natgauge.labs.kinds import vm
+from natgauge.labs.vm import image
+from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.records.store import TRIAL_SCHEMA, read_lines
 
 pytestmark = [
@@ -49,9 +49,9 @@ def built() -> None:
     image.build(lambda _: None)
 
 
-def own_labs() -> list[upkeep.LabStatus]:
+def own_labs() -> list[cleanup.LabStatus]:
     """Others may stand beside them."""
-    return [lab for lab in upkeep.status() if lab.name == "vmtest"]
+    return [lab for lab in cleanup.status() if lab.name == "vmtest"]
 
 
 def left() -> list[str]:
@@ -133,5 +133,5 @@ def test_nothing_is_left_of_a_guest_after_a_kill(tmp_path: Path) -> None:
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        upkeep.clean({"vmtest"})
+        cleanup.clean({"vmtest"})
         assert left() == []

@@ -23,10 +23,10 @@ from tests.labs.wire import Tap
 from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
-from natgauge.labs.addresses import NAT64_PREFIX, OUTSIDE
-from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.namespaces import inside
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.common.addresses import NAT64_PREFIX, OUTSIDE
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.namespaces import inside
+from natgauge.labs.netns.lab import NetnsLab
 
 #: So many frames are on their way at one time.
 TOGETHER: Final = 250

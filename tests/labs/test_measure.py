@@ -21,8 +21,8 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import HostError
-from natgauge.labs import namespaces, upkeep
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.common import cleanup, namespaces
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
 from natgauge.reports.text import read_summary
 from natgauge.tester.highest import cable_name
@@ -51,13 +51,13 @@ def left_behind() -> dict[str, object]:
     return {
         "namespaces": [name for name in namespaces.names() if name.startswith(tuple(f"ng-{lab}-" for lab in OURS))],
         "interfaces": [] if sharing_the_machine() else sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "labs": [lab.name for lab in upkeep.status() if lab.name in OURS],
+        "labs": [lab.name for lab in cleanup.status() if lab.name in OURS],
     }
 
 
 def machine_settings() -> dict[str, str] | None:
     """Settings that all namespaces share; None while somebody else's lab may change them."""
-    if any(lab.name not in OURS for lab in upkeep.status()):
+    if any(lab.name not in OURS for lab in cleanup.status()):
         return None
     return {str(path): path.read_text() for path in MACHINE_SETTINGS if path.exists()}
 

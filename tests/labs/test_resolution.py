@@ -23,8 +23,8 @@ import natgauge
 from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
-from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.namespaces import inside
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.namespaces import inside
 from natgauge.measurer import Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
 from natgauge.records.store import Memory
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from natgauge.host import programs
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 
 pytestmark = pytest.mark.calm
 GOOD = {

@@ -20,7 +20,7 @@ from natgauge.bench.watch import Silent
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.spread import coordinator
 from natgauge.campaigns.status import status
-from natgauge.labs import locks
+from natgauge.labs.common import locks
 from natgauge.procedures.kit.events import Event
 
 __all__ = ["alone", "own_run", "quick_disk"]

@@ -23,8 +23,8 @@ from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError
-from natgauge.labs.addresses import INSIDE, OUTSIDE
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.records.store import Memory
 

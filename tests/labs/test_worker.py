@@ -18,7 +18,7 @@ from tests.labs.program import command_line, small_plan
 from natgauge.campaigns.journal import JOURNAL, entries
 from natgauge.campaigns.status import status
 from natgauge.host.cpus import usable_cpus
-from natgauge.labs import namespaces, upkeep
+from natgauge.labs.common import cleanup, namespaces
 
 pytestmark = pytest.mark.slow("a worker is killed and restarts in the middle of a campaign")
 
@@ -84,4 +84,4 @@ def test_campaign_and_worker_are_killed_and_all_is_measured_and_undone(tmp_path:
     assert len(visits) == 4
     assert [one["repetition"] for one in begun] == [1, 2]
     assert [name for name in namespaces.names() if name.startswith(f"ng-{own}-")] == []
-    assert own not in [lab.name for lab in upkeep.status()]
+    assert own not in [lab.name for lab in cleanup.status()]

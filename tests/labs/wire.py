@@ -10,8 +10,8 @@ from typing import Self
 
 from tests.labs.datagrams import Datagram, parse
 
+from natgauge.labs.common.namespaces import inside
 from natgauge.labs.contract import Port
-from natgauge.labs.namespaces import inside
 
 
 class Tap:

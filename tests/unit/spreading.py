@@ -24,7 +24,7 @@ from natgauge.campaigns.journal import entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.host.cpus import core_groups
 from natgauge.inputs.question import Cell
-from natgauge.labs import locks
+from natgauge.labs.common import locks
 from natgauge.measurer import TrialOutcome, TrialPlan
 
 #: Two cells, of which one has a setting of the whole machine.

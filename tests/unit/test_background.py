@@ -13,7 +13,7 @@ from tests.unit.test_measurer_trials import PLAN, measurer
 from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.errors import UsageError
-from natgauge.labs.netns import BACKGROUND_HOSTS, NetnsLab
+from natgauge.labs.netns.lab import BACKGROUND_HOSTS, NetnsLab
 from natgauge.measurer import Ability
 
 ROUTED = replace(SETTINGS, background=BACKGROUND_HOSTS)

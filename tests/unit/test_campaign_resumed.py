@@ -22,8 +22,8 @@ from natgauge.campaigns.journal import EVIDENCE, JOURNAL_SCHEMA, Journal, entrie
 from natgauge.campaigns.replay import ReplayingMeasurer
 from natgauge.campaigns.status import status
 from natgauge.errors import HostError, UsageError
-from natgauge.labs import locks, namespaces, upkeep
-from natgauge.labs.register import Register
+from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common.register import Register
 
 __all__ = ["quick_disk"]
 
@@ -332,7 +332,7 @@ def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
     def refuse() -> list[str]:
         raise HostError("run/x.json: is damaged")
 
-    monkeypatch.setattr(upkeep, "undo_left_behind", refuse)
+    monkeypatch.setattr(cleanup, "undo_left_behind", refuse)
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     benches = Benches(killed=Dies(3))
     monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, watch: benches(cell, watch))

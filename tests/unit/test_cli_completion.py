@@ -14,7 +14,7 @@ from click.shell_completion import BashComplete
 from natgauge import procedures
 from natgauge.cli import app, run
 from natgauge.errors import HostError
-from natgauge.labs import upkeep
+from natgauge.labs.common import cleanup
 from natgauge.published import load
 
 SHELLS = ("bash", "zsh", "fish")
@@ -58,16 +58,16 @@ def test_what_fits_is_offered(words: tuple[str, ...], found: list[str]) -> None:
 
 @pytest.mark.parametrize("words", [("lab", "down", ""), ("measure", "pdv", "--lab-name", "")], ids=" ".join)
 def test_labs_of_this_machine_are_offered(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    labs = [upkeep.LabStatus(name, "netns", "kept", None, (), {}) for name in ("one", "two")]
-    monkeypatch.setattr(upkeep, "status", lambda: labs)
+    labs = [cleanup.LabStatus(name, "netns", "kept", None, (), {}) for name in ("one", "two")]
+    monkeypatch.setattr(cleanup, "status", lambda: labs)
     assert offered(*words) == ["one", "two"]
 
 
 def test_what_cannot_be_listed_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> list[upkeep.LabStatus]:
+    def fail() -> list[cleanup.LabStatus]:
         raise HostError("/run/natgauge: cannot be read")
 
-    monkeypatch.setattr(upkeep, "status", fail)
+    monkeypatch.setattr(cleanup, "status", fail)
     assert offered("lab", "down", "") == []
 
 

@@ -26,7 +26,7 @@ from natgauge.cli.progress import ProgressDisplay, duration
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
 from natgauge.inputs.question import Cell, Question
 from natgauge.inputs.types import SearchError
-from natgauge.labs.kinds import netns
+from natgauge.labs import netns
 from natgauge.measurements.measure import Answer, answer
 from natgauge.procedures import throughput
 from natgauge.procedures.kit.events import Event

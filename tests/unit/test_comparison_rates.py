@@ -24,7 +24,7 @@ from natgauge.comparisons import asked, by_rates, running
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.facts import TrialEvidence
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError

@@ -24,9 +24,9 @@ from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.openssh import LOST, Host
-from natgauge.labs.remote import Remote
-from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
+from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
+from natgauge.labs.ssh.openssh import LOST, Host
+from natgauge.labs.ssh.remote import Remote
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.results import MeasurementResult

@@ -10,7 +10,7 @@ import pytest
 
 from natgauge.errors import HostError
 from natgauge.host import capabilities, programs
-from natgauge.labs import upkeep
+from natgauge.labs.common import cleanup
 from natgauge.tester import doctor
 from natgauge.tester.doctor import Finding, Host, examine, worst_state
 from natgauge.tester.probe import CableProof
@@ -45,8 +45,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(programs, "find", lambda _: program)
     monkeypatch.setattr(doctor, "usable_cpus", lambda: (0, 1))
     monkeypatch.setattr(doctor, "names", lambda: ("ng-mine-tester", "somebody-elses"))
-    mine = upkeep.LabStatus("mine", "netns", "in use", 4711, ("ng-mine-tester",), {})
-    monkeypatch.setattr(upkeep, "status", lambda: [mine])
+    mine = cleanup.LabStatus("mine", "netns", "in use", 4711, ("ng-mine-tester",), {})
+    monkeypatch.setattr(cleanup, "status", lambda: [mine])
     return tmp_path
 
 
@@ -199,8 +199,8 @@ def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dead = upkeep.LabStatus("demo", "netns", "left behind", None, ("ng-demo-tester",), {})
-    monkeypatch.setattr(upkeep, "status", lambda: [dead])
+    dead = cleanup.LabStatus("demo", "netns", "left behind", None, ("ng-demo-tester",), {})
+    monkeypatch.setattr(cleanup, "status", lambda: [dead])
     monkeypatch.setattr(doctor, "names", lambda: ("ng-demo-tester", "ng-stray-dut", "somebody-elses"))
     found = finding(host(root), "leftovers")
     assert (found.state, found.mend) == ("warning", "natgauge lab clean")

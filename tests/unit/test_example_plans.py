@@ -13,7 +13,7 @@ from natgauge.campaigns.estimate import estimate
 from natgauge.campaigns.plan import read
 from natgauge.cli import run
 from natgauge.host.cpus import as_if
-from natgauge.labs.kinds import netns
+from natgauge.labs import netns
 from natgauge.published.load import table
 from natgauge.published.model import Kind, Table
 

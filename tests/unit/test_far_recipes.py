@@ -20,7 +20,7 @@ from natgauge.duts.recipe import Recipe, available, load
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions
-from natgauge.labs.device import NamespaceDevice
+from natgauge.labs.common.device import NamespaceDevice
 
 PLAN = PlanFacts(connections=200_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 ADDRESSES = {

@@ -17,7 +17,7 @@ from natgauge.bench.question import ask
 from natgauge.duts import far_side
 from natgauge.errors import UsageError
 from natgauge.host.cpus import as_if
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.records import doubts

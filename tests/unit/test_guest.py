@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs import vm
 from natgauge.labs.contract import Need
-from natgauge.labs.guest import image, qemu
-from natgauge.labs.guest.image import Image
-from natgauge.labs.guest.qemu import Accelerator, Guest, Shape
-from natgauge.labs.kinds import vm
+from natgauge.labs.vm import image, qemu
+from natgauge.labs.vm.image import Image
+from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
 
 NEED = Need(families=("ipv4", "ipv4"))
 

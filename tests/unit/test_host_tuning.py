@@ -23,7 +23,7 @@ from natgauge.host.tuning import found, tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs import KNOBS
 from natgauge.host.tuning.ports import settings_of
-from natgauge.labs import upkeep
+from natgauge.labs.common import cleanup
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made
         monkeypatch.setitem(function.__kwdefaults__ or {}, "path", made.path)
     monkeypatch.setattr(tuner.remembered, "__defaults__", (made.path,))
     monkeypatch.setattr(capabilities, "missing", lambda *_: ())
-    monkeypatch.setattr(upkeep, "status", list)
+    monkeypatch.setattr(cleanup, "status", list)
     return made
 
 
@@ -345,8 +345,8 @@ def test_nothing_is_changed_under_a_lab_in_use(
     at_the_command_line: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = at_the_command_line.state()
-    used = upkeep.LabStatus("mine", "netns", "in use", os.getpid(), (), {})
-    monkeypatch.setattr(upkeep, "status", lambda: [used])
+    used = cleanup.LabStatus("mine", "netns", "in use", os.getpid(), (), {})
+    monkeypatch.setattr(cleanup, "status", lambda: [used])
     assert run(["host", "tune"]) == 3
     assert "lab mine: is in use by process" in capsys.readouterr().err
     assert at_the_command_line.state() == before

@@ -26,7 +26,8 @@ from natgauge.errors import EXIT_STATUSES, BrokenError, FaultError, HostError, U
 from natgauge.inputs import types
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import Question
-from natgauge.labs.kinds import kinds, wire
+from natgauge.labs import wire
+from natgauge.labs.kinds import kinds
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.reports import difference
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from natgauge.bench.traffic import behind_prefix
 from natgauge.errors import UsageError
-from natgauge.labs.addresses import (
+from natgauge.labs.common.addresses import (
     INNER_LINKS,
     INSIDE,
     MAPPED,

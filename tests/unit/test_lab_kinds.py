@@ -19,10 +19,9 @@ from natgauge.host import cpus
 from natgauge.host.cpus import idlest_core, usable_cpus
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs import kinds
+from natgauge.labs import kinds, netns, wire
 from natgauge.labs.contract import Need, Port
-from natgauge.labs.kinds import netns, wire
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 
 IPV4 = Need(families=("ipv4", "ipv4"))
 
@@ -51,7 +50,7 @@ def test_real_cores_are_read() -> None:
 
 @pytest.mark.parametrize("options", [{"cores": (0,)}, {"sender_cores": (0,)}])
 def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("natgauge.labs.netns.idlest_core", None)
+    monkeypatch.setattr("natgauge.labs.netns.lab.idlest_core", None)
     lab = netns.plan("x", netns.Options(**options), IPV4)
     lab._prepare()
     assert lab.sender_cpus == (0,)
@@ -59,7 +58,7 @@ def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytes
 
 def test_cores_that_nobody_chose_are_chosen_when_the_lab_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     last = usable_cpus()[-1]
-    monkeypatch.setattr("natgauge.labs.netns.idlest_core", lambda _cpus: last)
+    monkeypatch.setattr("natgauge.labs.netns.lab.idlest_core", lambda _cpus: last)
     lab = netns.plan("x", netns.Options(), IPV4)
     lab._prepare()
     assert (lab.sender_cpus, lab.device_cpus) == ((last,), (last,))
@@ -193,7 +192,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lab of the name "mine" stands and is kept."""
     standing = NetnsLab("mine", initiator_family="ipv4", responder_family="ipv4", placement="shared").settings
     monkeypatch.setattr(
-        "natgauge.labs.made.kept_settings", lambda name, _kind: dict(standing) if name == "mine" else None
+        "natgauge.labs.common.base.kept_settings", lambda name, _kind: dict(standing) if name == "mine" else None
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 
 
 def test_a_process_that_was_started_while_others_were_ended_is_ended_too(

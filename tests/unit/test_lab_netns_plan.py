@@ -9,15 +9,15 @@ import pytest
 
 from natgauge.errors import UsageError
 from natgauge.host import cpus
-from natgauge.labs import netns
 from natgauge.labs.contract import Lab, Port
-from natgauge.labs.netns import NetnsLab
-from natgauge.labs.wire import WireLab
+from natgauge.labs.netns import lab
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.wire.lab import WireLab
 
 
 @pytest.fixture(autouse=True)
 def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cpus, netns):
+    for module in (cpus, lab):
         monkeypatch.setattr(module, "usable_cpus", lambda: (0, 1, 2, 3))
 
 

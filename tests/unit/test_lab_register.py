@@ -17,15 +17,15 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs import locks, namespaces, upkeep
-from natgauge.labs import register as registers
-from natgauge.labs.register import Register
+from natgauge.labs.common import cleanup, locks, namespaces
+from natgauge.labs.common import register as registers
+from natgauge.labs.common.register import Register
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from natgauge.labs import locks, upkeep
-from natgauge.labs import register as registers
+from natgauge.labs.common import locks
+from natgauge.labs.common import register as registers
 locks.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
 register = registers.Register.begin("x", "netns", {"a": 1})
 register.record("directory", path=sys.argv[2] + "made")
@@ -94,20 +94,20 @@ def test_undoing_leaves_nothing(root: Path) -> None:
 def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str]) -> None:
     with pytest.raises(HostError, match=f"lab x: in use by process {holder.pid};"):
         _begin()
-    (lab,) = upkeep.status()
+    (lab,) = cleanup.status()
     assert (lab.name, lab.state, lab.pid) == ("x", "in use", holder.pid)
-    assert upkeep.clean({"x"}) == []
+    assert cleanup.clean({"x"}) == []
 
 
 def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    (lab,) = upkeep.status()
+    (lab,) = cleanup.status()
     assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
-    assert upkeep.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
-    assert upkeep.clean({"x"}) == []
+    assert cleanup.clean({"x"}) == [f"restored {root}/knob to before", f"deleted directory {root}/made"]
+    assert cleanup.clean({"x"}) == []
     assert [path.name for path in root.iterdir()] == ["knob"]
-    assert upkeep.status() == []
+    assert cleanup.status() == []
 
 
 def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], root: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path) -> None:
     register.record("directory", path=f"{root}/a")
     register.keep()
     register.release()
-    assert [lab.state for lab in upkeep.status()] == ["kept"]
+    assert [lab.state for lab in cleanup.status()] == ["kept"]
     with pytest.raises(UsageError, match="natgauge lab down x"):
         _begin()
     again = Register.reopen("x")
@@ -132,14 +132,14 @@ def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path) -> None:
     with pytest.raises(UsageError, match="no kept cable lab"):
         again.require_kept("cable")
     again.release()
-    assert upkeep.take_down("x") == []
-    assert upkeep.status() == []
+    assert cleanup.take_down("x") == []
+    assert cleanup.status() == []
 
 
 def test_taking_down_what_is_not_there_is_refused(root: Path) -> None:
     assert root.exists()
     with pytest.raises(UsageError, match="lab x: there is none"):
-        upkeep.take_down("x")
+        cleanup.take_down("x")
     assert list(locks.RUN.iterdir()) == []
 
 
@@ -207,8 +207,8 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
     assert (root / "knob").read_text() == "1"
     assert _content()["items"] == [{"what": "directory", "path": str(obstacle)}]
     obstacle.unlink()
-    assert upkeep.clean({"x"}) == []
-    assert upkeep.status() == []
+    assert cleanup.clean({"x"}) == []
+    assert cleanup.status() == []
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
     register.record("directory", path=f"{root}/a")
     register.release()
     (locks.RUN / "x.json.1.new").write_text('{"version":')
-    assert [lab.name for lab in upkeep.status()] == ["x"]
-    upkeep.clean({"x"})
+    assert [lab.name for lab in cleanup.status()] == ["x"]
+    cleanup.clean({"x"})
     assert list(locks.RUN.iterdir()) == []
 
 
@@ -238,7 +238,7 @@ def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root
     locks.RUN.mkdir()
     for name in ("x.lock", "x.json.1.new"):
         (locks.RUN / name).write_text("1")
-    assert upkeep._delete_lock_files() == [f"deleted {locks.RUN}/x.lock"]
+    assert cleanup._delete_lock_files() == [f"deleted {locks.RUN}/x.lock"]
     assert list(locks.RUN.iterdir()) == []
 
 
@@ -247,10 +247,10 @@ def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: py
     program.symlink_to("/bin/sleep")
     process = subprocess.Popen([str(program), "60"])
     try:
-        monkeypatch.setattr(upkeep, "PROGRAMS", (Path(f"/proc/{process.pid}/exe").readlink().name,))
+        monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{process.pid}/exe").readlink().name,))
         # Its parent, this test, lives.
-        assert not upkeep._is_orphan(process.pid)
-        assert not upkeep._is_orphan(os.getpid())
+        assert not cleanup._is_orphan(process.pid)
+        assert not cleanup._is_orphan(os.getpid())
     finally:
         process.kill()
         process.wait()
@@ -258,7 +258,7 @@ def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: py
 
 def skip_unless_init_adopts(orphan: int) -> None:
     parent = Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[1]
-    if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in upkeep._INIT_NAMES:
+    if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in cleanup._INIT_NAMES:
         pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
 
 
@@ -269,10 +269,10 @@ def test_a_program_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyP
     pid = int(started.stdout)
     try:
         skip_unless_init_adopts(pid)
-        monkeypatch.setattr(upkeep, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
-        assert upkeep._is_orphan(pid)
-        monkeypatch.setattr(upkeep, "PROGRAMS", ("natgauge-engine",))
-        assert not upkeep._is_orphan(pid)
+        monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
+        assert cleanup._is_orphan(pid)
+        monkeypatch.setattr(cleanup, "PROGRAMS", ("natgauge-engine",))
+        assert not cleanup._is_orphan(pid)
     finally:
         os.kill(pid, signal.SIGKILL)
 
@@ -293,7 +293,7 @@ if os.fork() == 0:
 @pytest.fixture
 def ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A program of ours that has no parent any more, and is ending."""
-    monkeypatch.setattr(upkeep, "PROGRAMS", ("ng-ending-test",))
+    monkeypatch.setattr(cleanup, "PROGRAMS", ("ng-ending-test",))
     started = subprocess.Popen([sys.executable, "-c", ENDING], stdout=subprocess.PIPE, text=True)
     assert started.stdout
     pid = int(started.stdout.readline())
@@ -313,12 +313,12 @@ def test_a_program_that_is_ending_is_waited_for(ending: int, monkeypatch: pytest
     assert not Path(f"/proc/{ending}/exe").exists()
     handle = os.pidfd_open(ending)
     try:
-        assert upkeep._end_orphans() == [f"ended process {ending}"]
+        assert cleanup._end_orphans() == [f"ended process {ending}"]
         # A descriptor of a process can be read from its end on.
         assert select.select([handle], [], [], 0)[0] == [handle]
     finally:
         os.close(handle)
-    assert upkeep._end_orphans() == []
+    assert cleanup._end_orphans() == []
 
 
 def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_processes(
@@ -326,11 +326,11 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
 ) -> None:
     process = subprocess.Popen(["/bin/true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    monkeypatch.setattr(upkeep, "_is_orphan", lambda _pid: True)
+    monkeypatch.setattr(cleanup, "_is_orphan", lambda _pid: True)
     monkeypatch.setattr(namespaces, "all_processes", lambda: [process.pid])
     # While it is waited for, its parent does what the init process does for an orphan.
     monkeypatch.setattr(time, "sleep", lambda _seconds: process.wait())
-    assert upkeep._end_orphans() == []
+    assert cleanup._end_orphans() == []
     assert not Path(f"/proc/{process.pid}").exists()
 
 
@@ -346,6 +346,6 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
     monkeypatch.setattr(namespaces, "end_processes", stays)
     monkeypatch.setattr(namespaces, "names", tuple)
     with pytest.raises(BrokenError, match="process 7: did not end"):
-        upkeep.clean()
+        cleanup.clean()
     assert not (root / "made").exists()
     assert list(locks.RUN.iterdir()) == []

@@ -14,10 +14,10 @@ from tests.unit.made_results import made
 from tests.unit.test_recording import CONDITIONS, result
 
 from natgauge.analysis.comparing import comparable
-from natgauge.labs import media
 from natgauge.labs.contract import Port
-from natgauge.labs.media import Media, media_of, theoretical_maximum
-from natgauge.labs.wire import WireLab
+from natgauge.labs.wire import media
+from natgauge.labs.wire.lab import WireLab
+from natgauge.labs.wire.media import Media, media_of, theoretical_maximum
 from natgauge.measurements.conditions import record
 from natgauge.measurer import Verdict
 from natgauge.procedures.kit.results import Measurement, make_result

@@ -10,14 +10,14 @@ import pytest
 from tests.unit.far_system import FarDevice, far_device
 
 from natgauge.errors import HostError, UsageError
-from natgauge.labs import remote_bsd, remote_layout
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.netns import NetnsLab
-from natgauge.labs.openssh import Host
-from natgauge.labs.remote_facts import RemoteFacts, refuse_unfit
-from natgauge.labs.remote_layout import Layout, layout
-from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
-from natgauge.labs.remote_systems import ways
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.ssh import bsd
+from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
+from natgauge.labs.ssh.layout import Layout, layout
+from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
+from natgauge.labs.ssh.openssh import Host
+from natgauge.labs.ssh.systems import ways
 from natgauge.words import Family
 
 OPENBSD = r"""
@@ -103,7 +103,7 @@ bridge0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0
 
 
 def test_openbsd_is_understood() -> None:
-    facts = remote_bsd.read(OPENBSD)
+    facts = bsd.read(OPENBSD)
     assert (facts.user, facts.system, facts.kernel, facts.cpu) == (0, "OpenBSD", "7.6", "AMD EPYC 9354P")
     assert (facts.cpus, facts.missing, facts.namespaces) == ((0, 1, 2, 3), (), False)
     assert facts.management == {"vlan7", "bge0"}
@@ -118,7 +118,7 @@ def test_openbsd_is_understood() -> None:
 
 
 def test_freebsd_is_understood() -> None:
-    facts = remote_bsd.read(FREEBSD)
+    facts = bsd.read(FREEBSD)
     assert facts.management == {"em0"}
     assert facts.without_ipv6 == {"em0", "em1"}
     assert {name: one.master for name, one in facts.interfaces.items() if one.master} == {
@@ -145,11 +145,11 @@ def test_freebsd_is_understood() -> None:
 )
 def test_what_cannot_be_is_refused(interfaces: tuple[str, str], devices: tuple[str, ...], why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        refuse_unfit(remote_bsd.read(OPENBSD), "ssh host r", interfaces, 1500, devices)
+        refuse_unfit(bsd.read(OPENBSD), "ssh host r", interfaces, 1500, devices)
 
 
 def test_a_program_that_is_missing_is_no_package() -> None:
-    facts = remote_bsd.read(OPENBSD.replace("== missing\n", "== missing\nroute\n"))
+    facts = bsd.read(OPENBSD.replace("== missing\n", "== missing\nroute\n"))
     with pytest.raises(HostError, match='program "route" is missing there; it is of the base system'):
         refuse_unfit(facts, "ssh host r", ("ix0", "ix1"), 1500)
 
@@ -163,7 +163,7 @@ class Far:
         self.device = device
 
     def run(self, snippet: str, seconds: float, *, variables: Any = None, netns: str | None = None) -> CommandResult:
-        """As `natgauge.labs.remote.Remote.run`."""
+        """As `natgauge.labs.ssh.remote.Remote.run`."""
         assert netns is None, "there are none"
         return self.device.run(snippet, environment=variables, timeout=seconds)
 
@@ -173,7 +173,7 @@ def laid(
 ) -> tuple[FarDevice, Layout, RemoteFacts]:
     """A machine, the plan of its one device, and what it told of itself."""
     device = far_device(folder, system, SSH_CONNECTION="10.9.0.1 50000 10.9.0.5 22")
-    monkeypatch.setattr(remote_layout, "DIRECTORY", str(folder))
+    monkeypatch.setattr("natgauge.labs.ssh.layout.DIRECTORY", str(folder))
     blueprint = NetnsLab("x", initiator_family=family, responder_family="ipv4", devices=("work",))
     # Whatever a machine does not tell is passed over.
     looked = device.run("set +eu\n" + ways(system).script(("em1", "em2")))

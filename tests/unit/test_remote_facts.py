@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
-from natgauge.labs.remote_facts import RemoteFacts, read, refuse_unfit
+from natgauge.labs.ssh.facts import RemoteFacts, read, refuse_unfit
 
 TEXT = r"""
 Welcome to the router!

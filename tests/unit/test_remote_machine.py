@@ -12,10 +12,10 @@ import pytest
 
 from natgauge.errors import BrokenError, HostError
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.netns import NetnsLab
-from natgauge.labs.openssh import Host
-from natgauge.labs.remote_layout import layout
-from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.ssh.layout import layout
+from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
+from natgauge.labs.ssh.openssh import Host
 
 
 class Here:

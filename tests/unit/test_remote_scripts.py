@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.labs import remote
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.openssh import Host, end_orphans, explained
+from natgauge.labs.ssh import remote
+from natgauge.labs.ssh.openssh import Host, end_orphans, explained
 
 TOKEN = "tester:lab:0123"
 SHELLS = ["dash", "busybox sh", "mksh", "bash"]

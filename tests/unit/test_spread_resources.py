@@ -17,7 +17,7 @@ from natgauge.campaigns.plan import parse
 from natgauge.campaigns.spread import resources
 from natgauge.errors import HostError, UsageError
 from natgauge.host import cpus
-from natgauge.labs import locks
+from natgauge.labs.common import locks
 from natgauge.version import VERSION
 
 FACTS = {"kernel": "6.18", "cpu": {"model": "Made up"}}

@@ -13,7 +13,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.rounds import Round, RoundPlan, TimedFrames, over_cable, perform, work_of_blocks
 from natgauge.bench.timed_gateway import TimedGateway
 from natgauge.host.sampling import Sampling
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound
 
 

@@ -19,8 +19,8 @@ from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.addresses import INSIDE, OUTSIDE, LinkSide
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
+from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Addresses, Device, Lab, Link
 from natgauge.words import TESTER, Address, Family
 

@@ -15,8 +15,8 @@ from natgauge.bench.ranges import Range
 from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.inputs.question import DeviceOptions
+from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, Foreign, Lab
-from natgauge.labs.shell import run_shell
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Progress, TrialRequest, TrialResult

@@ -23,8 +23,8 @@ from natgauge.bench.ranges import LAST_PORT, Range
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.watch import Watch
 from natgauge.errors import UsageError
+from natgauge.labs.common.locks import RUN
 from natgauge.labs.contract import FreshTrials
-from natgauge.labs.locks import RUN
 
 #: A device's clock and ours need not tick alike.
 SPARE_SECONDS: Final = 1.0

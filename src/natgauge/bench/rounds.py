@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from natgauge.bench.question import ask
 from natgauge.duts.recipe import load
 from natgauge.inputs.question import Cell
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.paired.ratios import BlockWork
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.tester.cable import untranslated_request

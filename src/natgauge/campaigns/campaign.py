@@ -29,7 +29,7 @@ from natgauge.duts.recipe import digest
 from natgauge.errors import NatgaugeError, UsageError, fault
 from natgauge.host import machine
 from natgauge.inputs.question import LabOptions
-from natgauge.labs import upkeep
+from natgauge.labs.common import cleanup
 from natgauge.measurements.conditions import moving_facts
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.parameters import describe
@@ -165,7 +165,7 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
 def _undo_left_behind(watch: Watch) -> None:
     """Undo what killed sessions left; a failure to do so is shown, and does not end the campaign."""
     try:
-        done = upkeep.undo_left_behind()
+        done = cleanup.undo_left_behind()
     except NatgaugeError as error:
         watch.stage(f"what a killed run left stays: {error}")
         return

@@ -87,9 +87,9 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
 def _refuse_labs_in_use() -> None:
     """Cores would come and go under its hands, and its figures would be of two machines."""
     from natgauge.errors import HostError
-    from natgauge.labs import upkeep
+    from natgauge.labs.common import cleanup
 
-    for lab in upkeep.status():
+    for lab in cleanup.status():
         if lab.state == "in use":
             raise HostError(f"lab {lab.name}: is in use by process {lab.pid}; wait until it has ended")
 

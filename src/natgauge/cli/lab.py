@@ -46,7 +46,7 @@ def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
 @command.command("guest")
 def guest() -> None:
     """Build the guest of `--lab vm` of Debian's packages, once: kernel, modules, Jool, tools (root; some minutes)."""
-    from natgauge.labs.guest import image
+    from natgauge.labs.vm import image
 
     built = image.build(click.echo)
     click.echo(f"guest with Linux {built.release}: {built.kernel.parent}")
@@ -56,26 +56,26 @@ def guest() -> None:
 @click.argument("name", default="default", type=LAB)
 def down(name: str) -> None:
     """Undo everything of one lab."""
-    from natgauge.labs import upkeep
+    from natgauge.labs.common import cleanup
 
-    _tell(upkeep.take_down(name), f"lab {name} had nothing left to undo")
+    _tell(cleanup.take_down(name), f"lab {name} had nothing left to undo")
 
 
 @command.command("clean")
 def clean() -> None:
     """Undo what killed runs left, and labs that were kept; labs in use are left alone."""
-    from natgauge.labs import upkeep
+    from natgauge.labs.common import cleanup
 
-    _tell(upkeep.clean(), "nothing to clean")
+    _tell(cleanup.clean(), "nothing to clean")
 
 
 @command.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(as_json: bool) -> None:
     """List the labs of this machine."""
-    from natgauge.labs import upkeep
+    from natgauge.labs.common import cleanup
 
-    labs = upkeep.status()
+    labs = cleanup.status()
     if as_json:
         import json
 

@@ -23,9 +23,9 @@ def _metrics() -> Iterable[str]:
 
 
 def _labs() -> Iterable[str]:
-    from natgauge.labs import upkeep
+    from natgauge.labs.common import cleanup
 
-    return [lab.name for lab in upkeep.status()]
+    return [lab.name for lab in cleanup.status()]
 
 
 def _published() -> Iterable[str]:

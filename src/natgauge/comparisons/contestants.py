@@ -16,7 +16,7 @@ from natgauge.bench.watch import Unread, Watch
 from natgauge.comparisons.asked import ComparedGateway
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.trials import Contestant
 
 #: As many as the engine visits in one round.

@@ -15,7 +15,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from natgauge.duts.ingredients import Model, Snippet
-from natgauge.labs.shell import last_words
+from natgauge.labs.common.shell import last_words
 
 #: Lines of its log that are brought home when it has ended.
 _LAST_LINES: Final = 5

@@ -14,8 +14,8 @@ from natgauge.duts.ingredients import OWN_PACKAGE
 from natgauge.duts.layers import BUILT_IN
 from natgauge.duts.recipe import Recipe, is_own
 from natgauge.host import kernel
-from natgauge.labs.guest.image import PACKAGES
-from natgauge.labs.guest.image import modules as guest_modules
+from natgauge.labs.vm.image import PACKAGES
+from natgauge.labs.vm.image import modules as guest_modules
 
 #: "here": in namespaces of this machine. "guest": `--lab vm`. "ssh": on another machine.
 Place = Literal["here", "guest", "ssh"]

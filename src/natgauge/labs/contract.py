@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a lab gives: two tester ports, a chain of devices between them, and all else that is asked of a place.
 
-Whoever uses a lab asks it, never what kind it is. A kind is one module of `natgauge.labs.kinds`.
+Whoever uses a lab asks it, never what kind it is. A kind is one package of `natgauge.labs`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import Recipe, digest
-from natgauge.labs.media import theoretical_maximum
+from natgauge.labs.wire.media import theoretical_maximum
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import plain

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from natgauge.counts import delays_of, stalls_of
 from natgauge.errors import BrokenError
-from natgauge.labs.addresses import INSIDE, OUTSIDE
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.contract import Port
 from natgauge.measurer import Delays
 from natgauge.trials import (

@@ -26,8 +26,9 @@ from natgauge.host.cpus import usable_cpus
 from natgauge.host.machine import memory_octets
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
-from natgauge.labs import upkeep, xdp
-from natgauge.labs.namespaces import PREFIX, names
+from natgauge.labs.common import cleanup
+from natgauge.labs.common.namespaces import PREFIX, names
+from natgauge.labs.wire import xdp
 from natgauge.tester.probe import CableProof, send_over_a_cable
 
 State = Literal["ok", "warning", "missing"]
@@ -350,7 +351,7 @@ def _ports(host: Host) -> Iterator[Finding]:
 
 def _leftovers(_host: Host) -> Iterator[Finding]:
     try:
-        labs = upkeep.status()
+        labs = cleanup.status()
     except NatgaugeError as error:
         yield Finding("leftovers", "warning", str(error), "natgauge lab clean")
         return

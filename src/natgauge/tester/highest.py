@@ -19,7 +19,7 @@ from typing import Final
 from natgauge import files
 from natgauge.host import programs
 from natgauge.host.machine import cpu_model
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Delays
 from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableTester, FrameKind
 

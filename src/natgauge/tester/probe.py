@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 from natgauge.host.cpus import usable_cpus
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import untranslated_request
 from natgauge.trials import Phase1, phase1_of, run
 

@@ -13,7 +13,7 @@ from typing import Final
 from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.labs.cable import CableLab
+from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import CableFigures, CableTester, FrameKind
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name

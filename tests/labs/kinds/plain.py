@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, Self
 
 from natgauge.inputs.input import described
-from natgauge.labs import namespaces
-from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.common.links import MTU, Cable, End, drop_counters, make, prepare_namespace
 from natgauge.labs.contract import Device, Foreign, Ground, Kind, Link, Need, Port
-from natgauge.labs.links import MTU, Cable, End, drop_counters, make, prepare_namespace
 from natgauge.words import Placement
 
 

@@ -32,11 +32,11 @@ from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import Recipe
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.question import DeviceOptions
-from natgauge.labs import namespaces
-from natgauge.labs.addresses import INSIDE
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.addresses import INSIDE
+from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device as LabDevice
 from natgauge.labs.contract import Lab, Port
-from natgauge.labs.device import NamespaceDevice
 from natgauge.measurer import TrialPlan
 from natgauge.tester.highest import HighestRates
 from natgauge.trials import Progress

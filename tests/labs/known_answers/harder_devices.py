@@ -28,7 +28,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.question import ask
 from natgauge.counts import phase2_counts
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Direction, Verdict
 from natgauge.tester.highest import HighestRates
 from natgauge.trials import TrialRequest, TrialResult

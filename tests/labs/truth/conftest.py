@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import pytest
 from tests.labs.datagrams import Datagram, parse
 
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 
 LEFT_MAC = "02:00:00:00:00:01"
 DEVICE_LEFT_MAC = "02:00:00:00:00:02"

@@ -17,7 +17,7 @@ from tests.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host import programs
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 
 if TYPE_CHECKING:
     from tests.labs.datagrams import Datagram

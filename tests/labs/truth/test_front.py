@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natgauge.host import programs
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
 
 if TYPE_CHECKING:
     from tests.labs.datagrams import Datagram

@@ -13,7 +13,7 @@ from tests.labs.truth.test_tester import streams_of, trial_request
 import natgauge
 from natgauge import trials
 from natgauge.campaigns.campaign import RunOrder, run
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.reports.text import read_summary
 
 PLAN = """

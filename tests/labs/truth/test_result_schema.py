@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.labs.truth.test_tester import trial_request
 
 from natgauge.host import programs
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "trial" / "result-1.schema.json").read_text())
 

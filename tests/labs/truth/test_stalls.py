@@ -15,7 +15,7 @@ from natgauge import trials
 from natgauge.bench import pacing
 from natgauge.counts import counts_of, stalls_of
 from natgauge.facts import TrialEvidence
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Counts, Direction, Verdict
 from natgauge.trials import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.verdicts import Judgement, judge

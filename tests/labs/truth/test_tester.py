@@ -15,10 +15,10 @@ from pyroute2 import IPRoute
 from tests.labs.calibration import Held, Mode, Tally, TimerError, calibrator, forwarder
 
 from natgauge import trials
-from natgauge.labs import namespaces
-from natgauge.labs.addresses import INSIDE, OUTSIDE
-from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.netns import NetnsLab
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.trials import StreamCounts, TrialRequest, TrialResult, phase1_of
 
 Family = Literal["ipv4", "ipv6"]

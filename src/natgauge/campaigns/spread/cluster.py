@@ -21,7 +21,7 @@ from natgauge.campaigns.spread.worker import NatgaugeWorker
 from natgauge.campaigns.spread.workers import Workers, address_of, connected
 from natgauge.errors import HostError, in_a_line
 from natgauge.host import machine
-from natgauge.labs import upkeep
+from natgauge.labs.common import cleanup
 
 _START_SECONDS: Final = 60
 _HERE: Final = "127.0.0.1"
@@ -128,8 +128,8 @@ def _worker(offer: Offer, facts: Any, make_bench: MakeBench | None) -> dict[str,
 def undo(offer: Offer) -> None:
     """Take down labs that a killed worker left behind."""
     own = {offer.lab_name(name) for name in offer.labs}
-    left = {one.name for one in upkeep.status() if one.state == "left behind"}
-    upkeep.clean(own & left)
+    left = {one.name for one in cleanup.status() if one.state == "left behind"}
+    cleanup.clean(own & left)
 
 
 def serve(where: Where, offer: Offer, say: Callable[[str], None]) -> None:

@@ -24,9 +24,9 @@ from natgauge.errors import UsageError
 from natgauge.host.cpus import core_groups
 from natgauge.inputs.question import Cell, LabOptions
 from natgauge.inputs.types import format_cores
+from natgauge.labs.common.locks import Lock, check_name
+from natgauge.labs.common.register import kept_settings
 from natgauge.labs.contract import Lab
-from natgauge.labs.locks import Lock, check_name
-from natgauge.labs.register import kept_settings
 from natgauge.measurements.conditions import moving_facts
 from natgauge.version import VERSION
 from natgauge.words import TESTER

@@ -13,7 +13,7 @@ from natgauge.errors import BrokenError, HostError
 from natgauge.host.machine import memory_octets
 from natgauge.host.settings import MachineSetting
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.remote import Remote
+from natgauge.labs.ssh.remote import Remote
 
 #: Writes down what undoes something, before that is done: the shell text, and the sentence to tell then.
 Remember = Callable[[str, str], None]

@@ -13,7 +13,7 @@ from natgauge.inputs.types import CoreList, format_cores
 from natgauge.labs.contract import Kind, Need
 
 if TYPE_CHECKING:
-    from natgauge.labs.netns import NetnsLab
+    from natgauge.labs.netns.lab import NetnsLab
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +78,7 @@ def plan(name: str, options: Options, need: Need) -> NetnsLab:
         HostError: a kept lab's register is damaged.
     """
     # What may be chosen is known without what makes namespaces.
-    from natgauge.labs.netns import DEFAULT_RING, NetnsLab  # noqa: PLC0415
+    from natgauge.labs.netns.lab import DEFAULT_RING, NetnsLab  # noqa: PLC0415
 
     kept = NetnsLab.adopt(name)
     if kept is not None:

@@ -15,7 +15,7 @@ from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
-from natgauge.labs.addresses import (
+from natgauge.labs.common.addresses import (
     BACKGROUND_INSIDE,
     BACKGROUND_OUTSIDE,
     INNER_LINKS,
@@ -26,13 +26,13 @@ from natgauge.labs.addresses import (
     LinkSide,
     inner_link,
 )
+from natgauge.labs.common.base import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.links import MTU, Cable, End
+from natgauge.labs.common.locks import check_name, directory_of
+from natgauge.labs.common.namespaces import PREFIX
+from natgauge.labs.common.neighbours import neighbour_limits
 from natgauge.labs.contract import Addresses, Ground, Link, Port
-from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.links import MTU, Cable, End
-from natgauge.labs.locks import check_name, directory_of
-from natgauge.labs.made import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
-from natgauge.labs.namespaces import PREFIX
-from natgauge.labs.neighbours import neighbour_limits
 from natgauge.words import FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
@@ -181,7 +181,7 @@ class NetnsLab(MadeLab):
 
     @property
     def ground(self) -> Ground:
-        """The address plan of `natgauge.labs.addresses`."""
+        """The address plan of `natgauge.labs.common.addresses`."""
         outside, mapped = OUTSIDE[self.families[1]], MAPPED[self.families[1]]
         return Ground(
             inside=_link(INSIDE[self.families[0]]),

@@ -14,13 +14,13 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.host.tuning.ports import settings_of
-from natgauge.labs import xdp
-from natgauge.labs.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
+from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide
+from natgauge.labs.common.links import drop_counters
+from natgauge.labs.common.locks import Lock
+from natgauge.labs.common.namespaces import exists, inside
 from natgauge.labs.contract import Addresses, Device, Foreign, Ground, Link, Port
-from natgauge.labs.links import drop_counters
-from natgauge.labs.locks import Lock
-from natgauge.labs.media import Media, media_of
-from natgauge.labs.namespaces import exists, inside
+from natgauge.labs.wire import xdp
+from natgauge.labs.wire.media import Media, media_of
 from natgauge.words import Address, Family, Placement
 
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of labs. A module in this folder that has a `KIND` is one; nothing else has to be edited to add it."""
+"""The kinds of labs. Each package of `natgauge.labs` that has a `KIND` is one; no other file names it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Any, Final
 
+from natgauge import labs
 from natgauge.errors import UsageError
 from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs.contract import Kind
@@ -17,9 +18,9 @@ DEFAULT: Final = DEFAULT_LAB
 
 
 def kinds() -> Mapping[str, Kind[Any]]:
-    """Every kind of lab by the name of its module, in alphabetical order."""
-    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
-    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    """Every kind of lab by the name of its package, in alphabetical order."""
+    names = sorted(found.name for found in pkgutil.iter_modules(labs.__path__))
+    modules = {name: importlib.import_module(f"{labs.__name__}.{name}") for name in names}
     return {name: module.KIND for name, module in modules.items() if hasattr(module, "KIND")}
 
 

@@ -16,7 +16,7 @@ from natgauge.labs.contract import Addresses, Foreign, FreshTrials, Kind, Need, 
 from natgauge.words import Family
 
 if TYPE_CHECKING:
-    from natgauge.labs.wire import WireLab
+    from natgauge.labs.wire.lab import WireLab
 
 
 #: A device that forgets nothing for longer is emptied by a command.
@@ -112,7 +112,7 @@ def plan(name: str, options: Options, need: Need) -> WireLab:
         UsageError: a port, gateway or core is missing or wrong.
     """
     # What may be chosen is known without what looks at ports.
-    from natgauge.labs.wire import WireLab  # noqa: PLC0415
+    from natgauge.labs.wire.lab import WireLab  # noqa: PLC0415
 
     return WireLab(
         _port("initiator", options.initiator_port, options.initiator_gateway, options.initiator_netns),

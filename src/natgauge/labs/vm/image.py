@@ -17,8 +17,8 @@ from typing import Final
 
 from natgauge.errors import HostError
 from natgauge.host import capabilities
-from natgauge.labs.locks import Lock
-from natgauge.labs.shell import last_words
+from natgauge.labs.common.locks import Lock
+from natgauge.labs.common.shell import last_words
 
 #: Where built guests are kept; $NATGAUGE_GUESTS names another folder.
 CACHE: Final = Path("/var/cache/natgauge/guests")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.labs import remote_bsd, remote_facts
-from natgauge.labs.remote_facts import RemoteFacts
-from natgauge.labs.remote_layout import Layout
+from natgauge.labs.ssh import bsd, facts
+from natgauge.labs.ssh.facts import RemoteFacts
+from natgauge.labs.ssh.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Ways:
     undo: Callable[[Layout, RemoteFacts], str]
 
 
-_LINUX: Final = Ways(remote_facts.script, remote_facts.read, Layout.make, Layout.undo)
-_BSD: Final = Ways(remote_bsd.script, remote_bsd.read, remote_bsd.make, remote_bsd.undo)
+_LINUX: Final = Ways(facts.script, facts.read, Layout.make, Layout.undo)
+_BSD: Final = Ways(bsd.script, bsd.read, bsd.make, bsd.undo)
 
 
 def ways(system: str) -> Ways:

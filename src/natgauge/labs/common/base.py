@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Self
 from natgauge.host import capabilities
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.links import Cable, drop_counters, make, prepare_namespace
+from natgauge.labs.common.locks import check_name, directory_of
+from natgauge.labs.common.register import Register, kept_settings
 from natgauge.labs.contract import Device, Foreign, Port
-from natgauge.labs.device import NamespaceDevice
-from natgauge.labs.links import Cable, drop_counters, make, prepare_namespace
-from natgauge.labs.locks import check_name, directory_of
-from natgauge.labs.register import Register, kept_settings
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.

@@ -12,9 +12,9 @@ from typing import Final, Literal
 
 from natgauge import files
 from natgauge.errors import NatgaugeError
-from natgauge.labs import locks, namespaces
-from natgauge.labs.locks import Lock
-from natgauge.labs.register import Register, read, registered
+from natgauge.labs.common import locks, namespaces
+from natgauge.labs.common.locks import Lock
+from natgauge.labs.common.register import Register, read, registered
 
 #: The programs whose orphans `clean` ends.
 PROGRAMS: Final = ("natgauge-engine",)

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from natgauge.errors import BrokenError, HostError
+from natgauge.labs.common.shell import title
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.openssh import Connection, Host, explained, run_once
-from natgauge.labs.shell import title
+from natgauge.labs.ssh.openssh import Connection, Host, explained, run_once
 
 #: Where the machine has the files of the lab, and beside it the lock. Empty after a reboot, as what was made is.
 DIRECTORY: Final = "/var/run/natgauge-device"

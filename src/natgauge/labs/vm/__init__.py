@@ -11,7 +11,7 @@ from natgauge.inputs.types import CoreList
 from natgauge.labs.contract import Kind, Need
 
 if TYPE_CHECKING:
-    from natgauge.labs.guest.lab import GuestLab
+    from natgauge.labs.vm.lab import GuestLab
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +50,8 @@ def plan(name: str, options: Options, need: Need) -> GuestLab:
         UsageError: a figure or core is wrong.
     """
     # What may be chosen is known without what boots guests.
-    from natgauge.labs.guest.lab import GuestLab  # noqa: PLC0415
-    from natgauge.labs.guest.qemu import Shape  # noqa: PLC0415
+    from natgauge.labs.vm.lab import GuestLab  # noqa: PLC0415
+    from natgauge.labs.vm.qemu import Shape  # noqa: PLC0415
 
     return GuestLab(
         name,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from natgauge.labs.common.base import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
+from natgauge.labs.common.links import Cable, End
+from natgauge.labs.common.locks import check_name
 from natgauge.labs.contract import Device, Port
-from natgauge.labs.links import Cable, End
-from natgauge.labs.locks import check_name
-from natgauge.labs.made import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.words import Placement
 
 

@@ -13,8 +13,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from natgauge.labs.links import End
-from natgauge.labs.remote_facts import (
+from natgauge.labs.common.links import End
+from natgauge.labs.ssh.facts import (
     PROGRAMS,
     SECTION,
     RemoteFacts,
@@ -24,7 +24,7 @@ from natgauge.labs.remote_facts import (
     sections_of,
     with_parents,
 )
-from natgauge.labs.remote_layout import Layout, private_directory
+from natgauge.labs.ssh.layout import Layout, private_directory
 
 #: Duplicates of an IPv6 address are looked for during a second, in which it cannot be used.
 _TENTATIVE_SECONDS: Final = 5

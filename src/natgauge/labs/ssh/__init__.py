@@ -12,7 +12,7 @@ from natgauge.inputs.types import CoreList, Text
 from natgauge.labs.contract import Kind, Need
 
 if TYPE_CHECKING:
-    from natgauge.labs.remote_lab import RemoteLab
+    from natgauge.labs.ssh.lab import RemoteLab
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,8 +82,8 @@ def plan(name: str, options: Options, need: Need) -> RemoteLab:
         UsageError: something is not named, or is wrong.
     """
     # What may be chosen is known without what looks at ports and machines.
-    from natgauge.labs.openssh import Host  # noqa: PLC0415
-    from natgauge.labs.remote_lab import RemoteLab  # noqa: PLC0415
+    from natgauge.labs.ssh.lab import RemoteLab  # noqa: PLC0415
+    from natgauge.labs.ssh.openssh import Host  # noqa: PLC0415
 
     named = {
         "ssh_host": options.ssh_host,

@@ -18,10 +18,10 @@ from typing import Any, Final, Self
 
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.labs import locks, namespaces
-from natgauge.labs.locks import Lock, check_name, directory_of
-from natgauge.labs.openssh import CONTROL, Host, end_orphans
-from natgauge.labs.remote import give_back
+from natgauge.labs.common import locks, namespaces
+from natgauge.labs.common.locks import Lock, check_name, directory_of
+from natgauge.labs.ssh.openssh import CONTROL, Host, end_orphans
+from natgauge.labs.ssh.remote import give_back
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
@@ -106,7 +106,7 @@ class Register:
         """Write down what is about to be made: "namespace" (name=), "directory" (path=).
 
         "remote" (undo=, says=) is undone by a shell snippet on another machine, which `settings` name: its host as
-        `natgauge.labs.openssh.Host` has it, and the lab's token.
+        `natgauge.labs.ssh.openssh.Host` has it, and the lab's token.
         """
         self._items.append({"what": what, **values})
         self._write()

@@ -18,10 +18,10 @@ from typing import Final, Literal
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.machine import memory_octets
-from natgauge.labs.guest.image import Image
-from natgauge.labs.locks import RUN
-from natgauge.labs.namespaces import end_processes, inside
-from natgauge.labs.shell import last_words
+from natgauge.labs.common.locks import RUN
+from natgauge.labs.common.namespaces import end_processes, inside
+from natgauge.labs.common.shell import last_words
+from natgauge.labs.vm.image import Image
 
 Accelerator = Literal["kvm", "tcg"]
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from natgauge.host import capabilities
-from natgauge.labs import namespaces
+from natgauge.labs.common import namespaces
+from natgauge.labs.common.links import prepare_namespace
+from natgauge.labs.common.locks import directory_of
+from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Need
-from natgauge.labs.guest import image
-from natgauge.labs.guest.qemu import Accelerator, Guest, Shape
-from natgauge.labs.links import prepare_namespace
-from natgauge.labs.locks import directory_of
-from natgauge.labs.openssh import Host
-from natgauge.labs.register import Register
-from natgauge.labs.remote_lab import RemoteLab
+from natgauge.labs.ssh.lab import RemoteLab
+from natgauge.labs.ssh.openssh import Host
+from natgauge.labs.vm import image
+from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
 
 _TAPS: Final = ("ng0i", "ng0r")
 #: The guest's interfaces towards them.

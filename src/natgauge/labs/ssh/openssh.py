@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.labs.common.namespaces import all_processes, end_processes, inside
+from natgauge.labs.common.shell import last_words, run_shell
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.namespaces import all_processes, end_processes, inside
-from natgauge.labs.shell import last_words, run_shell
 
 #: How long a machine may take to answer at all, and then to let us in.
 CONNECT_SECONDS: Final = 10

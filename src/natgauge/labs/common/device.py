@@ -14,9 +14,9 @@ from typing import IO
 from natgauge.errors import BrokenError
 from natgauge.host import programs
 from natgauge.host.this_machine import ThisMachine
+from natgauge.labs.common.namespaces import all_processes, inside, within
+from natgauge.labs.common.shell import run_shell, title
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.namespaces import all_processes, inside, within
-from natgauge.labs.shell import run_shell, title
 
 _CLONE_NEWNS = 0x00020000
 _MS_SLAVE_ALL = (1 << 19) | (1 << 14)  # MS_SLAVE | MS_REC

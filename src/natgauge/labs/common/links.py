@@ -17,7 +17,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.cpus import online_cpus
-from natgauge.labs.namespaces import inside, write_sysctls
+from natgauge.labs.common.namespaces import inside, write_sysctls
 from natgauge.words import Interface
 
 #: Octets of an IP packet on every cable. A live frame has at most 3408 octets with its Ethernet header, a translator

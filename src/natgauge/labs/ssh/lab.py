@@ -14,19 +14,19 @@ from typing import Any, ClassVar, Final, Self
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.types import format_cores
+from natgauge.labs.common.links import read_drops
+from natgauge.labs.common.locks import check_name, directory_of
+from natgauge.labs.common.neighbours import neighbour_limits
+from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, Foreign, Ground, Need, Port
-from natgauge.labs.links import read_drops
-from natgauge.labs.locks import check_name, directory_of
-from natgauge.labs.neighbours import neighbour_limits
-from natgauge.labs.netns import NetnsLab
-from natgauge.labs.openssh import CONTROL, Host
-from natgauge.labs.register import Register
-from natgauge.labs.remote import Remote
-from natgauge.labs.remote_facts import RemoteFacts, refuse_unfit
-from natgauge.labs.remote_layout import layout, private_directory
-from natgauge.labs.remote_machine import RemoteDevice, RemoteMachine
-from natgauge.labs.remote_systems import ways
-from natgauge.labs.wire import GRACE_SECONDS, WireLab
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
+from natgauge.labs.ssh.layout import layout, private_directory
+from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
+from natgauge.labs.ssh.openssh import CONTROL, Host
+from natgauge.labs.ssh.remote import Remote
+from natgauge.labs.ssh.systems import ways
+from natgauge.labs.wire.lab import GRACE_SECONDS, WireLab
 from natgauge.words import Placement
 
 #: Twisted pair takes about three seconds to agree on a speed, and a bridge on the way listens longer.

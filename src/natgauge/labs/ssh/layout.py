@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.labs.links import Cable, End
-from natgauge.labs.remote import DIRECTORY
-from natgauge.labs.remote_facts import VIRTUAL, RemoteFacts
+from natgauge.labs.common.links import Cable, End
+from natgauge.labs.ssh.facts import VIRTUAL, RemoteFacts
+from natgauge.labs.ssh.remote import DIRECTORY
 
-#: Of the machine's namespaces that are ours. Not `natgauge.labs.namespaces.PREFIX`: the machine may be this one.
+#: Of the machine's namespaces that are ours. Not `natgauge.labs.common.namespaces.PREFIX`: the machine may be this one.
 PREFIX: Final = "natgauge-"
 #: Between devices, with room for what translators and tunnels add to a frame of any MTU a port has.
 _INNER_MTU: Final = 9700
