@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two gateways side by side: connection rate and throughput of the kernel's NAT44 with nftables and with iptables.
+"""Compare two gateways: connection rate and throughput of the kernel's NAT44 with nftables and with iptables.
 
-Needs root and a few minutes: `sudo .venv/bin/python examples/compare_gateways.py`. Takes other gateways as arguments.
+Needs root and a few minutes: `sudo .venv/bin/python examples/compare_gateways.py`. Arguments name other gateways.
 """
 
 from __future__ import annotations
