@@ -14,7 +14,7 @@ from benchmarks.interval_coverage import Case, Noise, outcome
 from natgauge.bench.rounds import work_of_blocks
 from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.figures import estimates_of, is_decided
+from natgauge.comparisons.figures import Subject, estimate_of, estimates_of, is_decided
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, ratio
 from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
@@ -401,3 +401,12 @@ def test_whether_it_is_above_a_limit_is_decided_sooner_than_how_much(cost: float
 def test_on_the_limit_nothing_is_decided() -> None:
     goal = ComparisonGoal(level=0.95, resolve=0.01, fail_above=0.03)
     assert looks(Host(6, 1.03), goal, most_rounds=3)[0].above is None
+
+
+def test_a_baseline_without_work_of_its_own_leaves_no_ratio_and_no_fault() -> None:
+    """Where the baseline takes no longer than the cable, ratios are infinite, which no record can contain."""
+    endless = MedianEstimate(math.inf, ConfidenceInterval(0.5, math.inf, 0.95), 720)
+    subject = Subject("b", "up", 10.0, math.inf, 720)
+    found = estimate_of(subject, endless, None, GOAL)
+    assert (found.ratio, found.low, found.high, found.half_width) == (None, 0.5, None, None)
+    assert (found.verdict, found.ratio_to_forwarding) == ("undecided", None)

@@ -89,6 +89,12 @@ def test_a_comparison_is_read_as_it_was_written() -> None:
         ({"gateways": compared().document()["gateways"][::-1]}, "want the baseline first and the control last"),
         ({"control": compared().document()["estimates"]}, "control: other is none of the gateways"),
         ({"by": "guess"}, "by: 'guess'"),
+        ({"estimates": []}, "estimates"),
+        (
+            {"estimates": [{**estimate().model_dump(mode="json"), "low": 1.2}]},
+            "the ratio 1.1 lies outside of its interval",
+        ),
+        ({"estimates": [{**estimate().model_dump(mode="json"), "low": -1.0}]}, "estimates.0.low: -1.0"),
     ],
 )
 def test_a_document_that_is_no_comparison_is_refused_in_one_line(change: dict[str, Any], says: str) -> None:

@@ -10,7 +10,7 @@ from natgauge.bench.rounds import RoundPlan, perform, work_of_blocks
 from natgauge.bench.watch import Watch
 from natgauge.comparisons.asked import ComparedGateway, CompareOptions, ComparisonGoal
 from natgauge.comparisons.contestants import Contestants, RunningGateway
-from natgauge.comparisons.figures import estimates_of
+from natgauge.comparisons.figures import estimates_of, finite
 from natgauge.comparisons.way import Findings, making_again
 from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
@@ -143,7 +143,7 @@ class BySlices:
         return BaselineCost(
             quantity=quantity,
             nanoseconds=self._ratios.nanoseconds(baseline, quantity),
-            ratio_to_forwarding=self._ratios.ratio_to_forwarding(baseline, quantity),
+            ratio_to_forwarding=finite(self._ratios.ratio_to_forwarding(baseline, quantity)),
             tester_nanoseconds=self._ratios.tester(quantity),
         )
 

@@ -70,11 +70,11 @@ def estimate_of(
         half_width = None if found is None else found.half_width
         verdict, text = judge(subject.gateway, subject.quantity, found, bias, goal)
     return RatioEstimate(
-        **subject._asdict(),
-        ratio=ratio,
-        low=None if found is None else _finite(found.lower),
-        high=None if found is None else _finite(found.upper),
-        half_width=None if half_width is None else _finite(half_width),
+        **{**subject._asdict(), "ratio_to_forwarding": finite(subject.ratio_to_forwarding)},
+        ratio=finite(ratio),
+        low=None if found is None else finite(found.lower),
+        high=None if found is None else finite(found.upper),
+        half_width=finite(half_width),
         level=goal.level,
         verdict=verdict,
         text=text,
@@ -150,9 +150,9 @@ def _above(found: MedianEstimate | None, margin: float, goal: ComparisonGoal) ->
     return True if found.lower > limit * margin else False if found.upper * margin <= limit else None
 
 
-def _finite(value: float) -> float | None:
-    """The value; None where it is infinite, for JSON has no infinity."""
-    return value if math.isfinite(value) else None
+def finite(value: float | None) -> float | None:
+    """Return the value; None where it is infinite, for JSON has no infinity."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _percent(share: float) -> str:

@@ -23,6 +23,7 @@ Role = Literal["baseline", "compared", "control"]
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Count = Annotated[int, Field(ge=0)]
+_Ratio = Annotated[float, Field(ge=0)]
 
 
 class SearchLimit(RecordPart):
@@ -77,10 +78,10 @@ class RatioEstimate(RecordPart):
 
     gateway: str
     quantity: Quantity
-    ratio: float | None
-    low: float | None
-    high: float | None
-    half_width: float | None
+    ratio: _Ratio | None
+    low: _Ratio | None
+    high: _Ratio | None
+    half_width: _Ratio | None
     level: _Share
     verdict: CostVerdict
     text: str
@@ -89,6 +90,13 @@ class RatioEstimate(RecordPart):
     ratio_to_forwarding: float | None
     blocks: _Count
     limits: tuple[SearchLimit, ...] = ()
+
+    @model_validator(mode="after")
+    def _in_its_interval(self) -> Self:
+        known = [end for end in (self.low, self.ratio, self.high) if end is not None]
+        if known != sorted(known):
+            raise ValueError(f"the ratio {self.ratio} lies outside of its interval, {self.low} to {self.high}")
+        return self
 
     @property
     def is_bounded(self) -> bool:
@@ -178,8 +186,8 @@ class ComparisonRecord(Record):
 
     schema_name: Literal["natgauge-comparison-2"] = Field(default=COMPARISON_SCHEMA, alias="schema")
     by: Method
-    gateways: Annotated[tuple[GatewayRecord, ...], Field(min_length=2)]
-    estimates: tuple[RatioEstimate, ...]
+    gateways: Annotated[tuple[GatewayRecord, ...], Field(min_length=3)]
+    estimates: Annotated[tuple[RatioEstimate, ...], Field(min_length=1)]
     control: tuple[RatioEstimate, ...]
     baseline_costs: tuple[BaselineCost, ...]
     forwarding_nanoseconds: dict[Quantity, float | None] = Field(default_factory=dict)

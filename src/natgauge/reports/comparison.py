@@ -165,9 +165,9 @@ def _devices(number_of: int) -> str:
 
 def _rates(found: ComparisonRecord) -> Iterator[str]:
     for one in found.gateways:
-        told = [_rate(found, one, quantity, rate) for quantity, rate in one.rates.items() if rate is not None]
-        if told:
-            yield f"Rates of {one.label}: {', '.join(told)}"
+        rates = [_rate(found, one, quantity, rate) for quantity, rate in one.rates.items() if rate is not None]
+        if rates:
+            yield f"Rates of {one.label}: {', '.join(rates)}"
 
 
 def _rate(found: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate: float) -> str:

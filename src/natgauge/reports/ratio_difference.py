@@ -139,7 +139,7 @@ def _open(one: RatioChange) -> str:
 
 
 def text(found: RatioDifference) -> str:
-    """Return a line for each gateway and quantity, then what stands against each conclusion."""
+    """Return a line for each gateway and quantity, then the reasons against each conclusion."""
     lines = aligned([_HEAD, *(_row(line) for line in found.lines)], right=(2, 3, 4, 5))
     for at, line in enumerate(found.lines, start=1):
         lines += [f"Line {at}: {line.outcome}: {line.why}."] if line.why else []
