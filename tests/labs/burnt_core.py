@@ -29,7 +29,7 @@ from natgauge.bench import bench
 from natgauge.errors import NatgaugeError
 from natgauge.host.cpus import usable_cpus
 from natgauge.measurements.measure import Answer
-from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.result.results import Attempt
 from natgauge.tester.highest import HighestRates
 
 ROUTER = str(RECIPES / "loses-now-and-then.toml")

@@ -11,7 +11,7 @@ from tests.labs.moments import Moments
 
 from natgauge.bench import bench
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.procedures.kit import rate_search
+from natgauge.procedures.kit.search import rate_search
 from natgauge.tester.highest import HighestRates
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.host.cpus import usable_cpus
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import Memory
 from natgauge.trials import StreamCounts, TrialResult
 

@@ -12,7 +12,7 @@ import pytest
 import natgauge
 from natgauge.analysis.comparing import comparable
 from natgauge.cli import run
-from natgauge.procedures.kit import delay_metrics
+from natgauge.procedures.kit.measure import delay_metrics
 from natgauge.reports import frames
 from natgauge.reports.html.page import page
 from natgauge.reports.stored import find

@@ -14,7 +14,7 @@ from natgauge.errors import BrokenError
 from natgauge.facts import CpuStalls, PortFacts, TrialEvidence
 from natgauge.measurer import Ability, Counts, Delays, Direction, Measurer, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostBlock, CostPlan, CostRound
-from natgauge.procedures.kit.delay_statistics import recorded
+from natgauge.procedures.kit.result.delay_statistics import recorded
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.verdicts import judge
 from natgauge.words import Placement, Quantity

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge.measurer import Delays, Variation
-from natgauge.procedures.kit.delay_statistics import (
+from natgauge.procedures.kit.result.delay_statistics import (
     delay_variation,
     inter_packet_variations,
     packet_delay_variations,

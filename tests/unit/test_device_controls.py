@@ -29,7 +29,7 @@ from natgauge.labs.ssh.openssh import LOST, Host
 from natgauge.labs.ssh.remote import Remote
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.procedures import connection_rate
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 

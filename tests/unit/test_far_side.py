@@ -19,7 +19,7 @@ from natgauge.errors import UsageError
 from natgauge.host.cpus import as_if
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Verdict
-from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records import doubts
 from natgauge.records.parameters import Parameters
 

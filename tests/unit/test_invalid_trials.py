@@ -12,7 +12,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError
 from natgauge.measurer import Counts, TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures import frame_loss, latency, table_capacity
-from natgauge.procedures.kit.invalid_trials import (
+from natgauge.procedures.kit.search.invalid_trials import (
     TESTER_REPEATS,
     Patience,
     Tried,

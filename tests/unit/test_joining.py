@@ -11,8 +11,8 @@ from tests.unit.simulated import Gateway
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.procedures import get
-from natgauge.procedures.kit.joining import join
-from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.result.joined import join
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME
 
 DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "permutation", "four_tuples": 1000}

@@ -13,7 +13,7 @@ from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError
 from natgauge.measurer import Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures import connection_rate
-from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
+from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters

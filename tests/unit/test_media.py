@@ -20,7 +20,7 @@ from natgauge.labs.wire.lab import WireLab
 from natgauge.labs.wire.media import Media, media_of, theoretical_maximum
 from natgauge.measurements.conditions import record
 from natgauge.measurer import Verdict
-from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters

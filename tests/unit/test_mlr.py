@@ -11,7 +11,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import UsageError
 from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.throughput import PROCEDURE, Settings
 
 N = 1000

@@ -17,8 +17,8 @@ from natgauge.inputs.types import SearchError
 from natgauge.measurer import Verdict
 from natgauge.procedures.connection_rate import PROCEDURE, Settings
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 

@@ -15,7 +15,7 @@ from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.paired.slices import connections_of_block
 from natgauge.procedures.cost import PROCEDURE, Settings
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
 
 COSTS = frozenset({Ability.COSTS})

@@ -18,7 +18,7 @@ from natgauge.measurer import Ability, Direction, Restart, TrialOutcome, TrialPl
 from natgauge.notes import Note
 from natgauge.procedures import back_to_back, reset, system_recovery
 from natgauge.procedures.back_to_back import buffer_times
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.doubts import find
 from natgauge.records.parameters import Parameters

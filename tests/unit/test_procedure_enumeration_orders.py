@@ -12,7 +12,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures.enumeration_orders import PROCEDURE, Settings, expected_connections, expected_new
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 100_000
 

@@ -18,7 +18,7 @@ from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
-from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
 
 DECIDED: dict[str, Any] = {

@@ -13,7 +13,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.measurer import TrialPlan
 from natgauge.procedures.frame_loss import PROCEDURE, Settings, shares_of
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 1000
 

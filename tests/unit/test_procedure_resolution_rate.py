@@ -21,7 +21,7 @@ from natgauge.errors import UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.inputs.question import TrafficOptions
 from natgauge.measurer import Ability, Counts, Direction, Phase2Plan, TrialPlan, Verdict
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, Settings
 from natgauge.verdicts import judge
 

@@ -13,7 +13,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, TrialOutcome, TrialPlan
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget
 from natgauge.procedures.table_capacity import PROCEDURE, Settings
 from natgauge.records.making import make

@@ -14,8 +14,8 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.phase1 import SAFE_SHARE
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.measure.phase1 import SAFE_SHARE
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.throughput import PROCEDURE, Settings
 
 N = 10_000

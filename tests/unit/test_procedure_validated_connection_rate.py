@@ -10,7 +10,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome, TrialPlan
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.validated_connection_rate import PROCEDURE, Settings
 
 N = 100_000

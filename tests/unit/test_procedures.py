@@ -14,8 +14,8 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Counts, TrialPlan
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
 from natgauge.procedures.kit.events import Bounds, Event
-from natgauge.procedures.kit.frame_counts import forwarding_rate
-from natgauge.procedures.kit.inner import inner
+from natgauge.procedures.kit.measure.prerequisite import inner
+from natgauge.procedures.kit.result.frame_counts import forwarding_rate
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.making import make

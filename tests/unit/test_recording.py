@@ -17,7 +17,7 @@ from natgauge.host import machine
 from natgauge.measurements.conditions import Conditions, record, with_receiver
 from natgauge.measurer import Verdict
 from natgauge.procedures import procedures, throughput
-from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, descriptions

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from tests.unit.made_results import grouped, made
 
 from natgauge.cli import run
-from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store

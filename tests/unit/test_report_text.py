@@ -11,7 +11,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.store import plain
 from natgauge.reports.text import SeriesRow, verdict

@@ -17,9 +17,9 @@ from natgauge.errors import UsageError
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
-from natgauge.procedures.kit.notes import disturbed_note
-from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
-from natgauge.procedures.kit.results import Attempt, Measurement, make_result, verdict_counts
+from natgauge.procedures.kit.result.notes import disturbed_note
+from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
+from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.records.making import make
 from natgauge.records.measurement import Result

@@ -13,8 +13,8 @@ from tests.unit.simulated import Gateway
 from natgauge.measurer import LEAST_LAG_SECONDS, Ability
 from natgauge.paired.slices import connections_of_block
 from natgauge.procedures import connection_rate, throughput
-from natgauge.procedures.kit.expected import MOST_CONNECTIONS
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.search.expected import MOST_CONNECTIONS
 
 COSTS = frozenset({Ability.COSTS})
 ERROR = 0.01

@@ -17,8 +17,8 @@ from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures import get
-from natgauge.procedures.kit import queues, too_high
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.search import queues, too_high
 from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
 

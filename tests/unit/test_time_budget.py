@@ -16,7 +16,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, Phase2Plan, RateStep, TrialPlan
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import (
     TIME,
     TimeBudget,

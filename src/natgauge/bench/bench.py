@@ -40,8 +40,8 @@ from natgauge.labs import kinds
 from natgauge.labs.contract import DEVICES, Device, Lab, Need
 from natgauge.measurer import Ability, Delays
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.doctor import LEAST_KERNEL

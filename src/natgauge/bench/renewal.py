@@ -19,7 +19,7 @@ from natgauge.bench.planned import Planned
 from natgauge.labs import kinds
 from natgauge.measurer import Ability, CountAt, Delays, Direction, Measurer, TearDown, TrialOutcome, TrialPlan
 from natgauge.paired.slices import CostPlan, CostRound
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 
 #: Plans the bench of a repetition, from 2.
 NextBench = Callable[[int], Bench]

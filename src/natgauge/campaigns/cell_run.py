@@ -21,7 +21,7 @@ from natgauge.campaigns.replay import ReplayError
 from natgauge.campaigns.state import CampaignState, RecordedRepetition
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.measurements.conditions import with_beside
-from natgauge.procedures.kit.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
 

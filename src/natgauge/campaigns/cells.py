@@ -22,7 +22,7 @@ from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
-from natgauge.procedures.kit.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
 
 #: More cells than anybody can measure: such a plan is a mistake.

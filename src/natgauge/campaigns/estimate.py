@@ -30,7 +30,7 @@ from natgauge.measurer import (
     Verdict,
 )
 from natgauge.paired.slices import LEAD_FRAMES, CostBlock, CostPlan, CostRound
-from natgauge.procedures.kit.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.words import TESTER, Family, Quantity
 

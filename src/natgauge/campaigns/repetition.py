@@ -23,8 +23,8 @@ from natgauge.measurements.measure import keep
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.joining import counted, join
-from natgauge.procedures.kit.results import Attempt, MeasurementResult
+from natgauge.procedures.kit.result.joined import counted, join
+from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import CAMPAIGN_RESULTS, Memory, Store, plain, result_name

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.replay import RecordedCall
 from natgauge.procedures.kit.repetitions import well_known
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.settings import Repeat
 
 

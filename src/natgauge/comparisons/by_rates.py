@@ -36,8 +36,8 @@ from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
 from natgauge.paired.voids import VoidRounds
-from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, waits
-from natgauge.procedures.kit.rate_search import SearchSettings
+from natgauge.procedures.kit.search.queues import LEAST_WAIT_SECONDS, waits
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import BaselineCost, RatioEstimate
 from natgauge.records.parameters import Parameters

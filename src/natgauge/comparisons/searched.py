@@ -12,11 +12,11 @@ from typing import Final
 from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.errors import UsageError
 from natgauge.notes import Note, NoteWord
-from natgauge.procedures.kit import too_high
-from natgauge.procedures.kit.lateness import rounded_up
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings
-from natgauge.procedures.kit.results import Measurement, make_result
+from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.kit.search import too_high
+from natgauge.procedures.kit.search.late_frames import rounded_up
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.records import doubts
 from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters

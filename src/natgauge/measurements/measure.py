@@ -21,7 +21,7 @@ from natgauge.host.settings import reliance_kept
 from natgauge.inputs.keywords import MeasureKeywords
 from natgauge.inputs.question import Question
 from natgauge.measurements.conditions import Conditions, record, with_conduct, with_receiver, with_server
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store

@@ -32,17 +32,17 @@ from natgauge.inputs.checks import in_range, positive
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.binary_search import SearchPlan, search
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
-from natgauge.procedures.kit.phase1 import Phase1Settings, prepare
-from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
+from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings, top_rate
-from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
+from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.search.binary_search import SearchPlan, search
+from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 
 METRIC = "back-to-back"

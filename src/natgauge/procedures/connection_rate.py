@@ -8,7 +8,7 @@ That a frame was forwarded is taken as "its connection was established" (RFC 969
 tell its own count, the trial's verdict holds the two against each other.
 
 A short trial flatters a device with queues before it; `kit.queues` bounds by how much. In `shared` placement the lag
-that is tolerated does the same; `kit.lateness` bounds it, and refuses what would be no answer.
+that is tolerated does the same; `kit.search.late_frames` bounds it, and refuses what would be no answer.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome
-from natgauge.procedures.kit import lateness, queues
-from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.expected import expected_rate
-from natgauge.procedures.kit.frame_counts import forwarding_rate
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings, establishing_span, search_plan
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.frame_counts import forwarding_rate
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.searched_rate import SearchedRate
+from natgauge.procedures.kit.search import late_frames, queues
+from natgauge.procedures.kit.search.binary_search import search
+from natgauge.procedures.kit.search.expected import expected_rate
+from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
+from natgauge.procedures.kit.search.searched_rate import SearchedRate
 
 METRIC = "connection-rate"
 UNIT = "connections/s"
@@ -58,8 +58,8 @@ class _ConnectionRate(SearchedRate[Settings]):
         plan = search_plan(self.settings, span, known, short_probes=False)
         return search(plan, trial, lambda outcome: forwarding_rate([outcome.phase1]), fewer)
 
-    def length(self) -> lateness.Length:
-        return lateness.of_connections(self.settings.connections)
+    def length(self) -> late_frames.Length:
+        return late_frames.of_connections(self.settings.connections)
 
     def seconds(self, rate: float) -> float:
         return self.settings.connections / rate

@@ -36,7 +36,7 @@ from natgauge.paired.slices import (
 from natgauge.paired.voids import VoidRounds
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Measurement, Row
+from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out

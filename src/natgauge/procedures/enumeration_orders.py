@@ -22,14 +22,14 @@ from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.notes import Note
-from natgauge.procedures.kit import lateness
-from natgauge.procedures.kit.inner import measure_first
-from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, safely_below
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, safely_below
+from natgauge.procedures.kit.measure.prerequisite import measure_first
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.standing import Standing
+from natgauge.procedures.kit.search import late_frames
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.words import Order
 
 METRIC = "enumeration-orders"
@@ -130,8 +130,8 @@ class _EnumerationOrders(Standing[Settings]):
         if found.summary.median == 0:
             reasons = "; ".join(map(str, found.notes))
             raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {reasons}")
-        advice, what = lateness.of_connections(settings.connections).advice, f"the rate of order {settings.order}"
-        short = lateness.short_note(found.measurements, settings.placement, settings.error, advice, what)
+        advice, what = late_frames.of_connections(settings.connections).advice, f"the rate of order {settings.order}"
+        short = late_frames.short_note(found.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)
         return found.summary.median
 

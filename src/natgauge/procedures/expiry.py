@@ -21,11 +21,11 @@ from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, CountAt
 from natgauge.notes import Note
-from natgauge.procedures.kit.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
-from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.time_budget import TimeUpError
 
 METRIC = "expiry"

@@ -22,17 +22,17 @@ from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit import lateness
-from natgauge.procedures.kit.frame_counts import lost_share, shortfall, worst
-from natgauge.procedures.kit.notes import tolerance_note
-from natgauge.procedures.kit.phase1 import Phase1Settings
-from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import top_rate
-from natgauge.procedures.kit.results import Measurement, Row
+from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall, worst
+from natgauge.procedures.kit.result.notes import tolerance_note
+from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.search import late_frames
+from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 
 METRIC = "frame-loss"
@@ -156,9 +156,9 @@ def _shared_notes(settings: Settings, lossless: Sequence[float]) -> list[Note]:
     said = Note("method", text)
     if not lossless:
         return [said]
-    apart, advice = SearchError(share=settings.step), lateness.of_trials(settings.trial_seconds).advice
+    apart, advice = SearchError(share=settings.step), late_frames.of_trials(settings.trial_seconds).advice
     what = "the highest rate without loss"
-    return [said, *lateness.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
+    return [said, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
 def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Delays, TrialPlan
-from natgauge.procedures.kit.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
-from natgauge.procedures.kit.delay_statistics import TYPICAL, percentile_within
+from natgauge.procedures.kit.measure.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.delay_statistics import TYPICAL, percentile_within
 
 METRIC = "ipdv"
 

@@ -21,9 +21,9 @@ from typing import Literal
 from natgauge.inputs.checks import in_range, whole
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Delays, TrialPlan
-from natgauge.procedures.kit.delay_metrics import ABOUT_LOADS, UNIT, DelaySettings, Timing, delays_read_by
-from natgauge.procedures.kit.delay_statistics import TYPICAL, WORST_CASE, percentile_within
+from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, UNIT, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within
 
 METRIC = "latency"
 Way = Literal["every-frame", "rfc8219"]

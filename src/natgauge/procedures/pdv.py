@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natgauge.measurer import Delays
-from natgauge.procedures.kit.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
-from natgauge.procedures.kit.delay_statistics import WORST_CASE, delay_variation, percentile_within
+from natgauge.procedures.kit.measure.delay_metrics import UNIT, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.delay_statistics import WORST_CASE, delay_variation, percentile_within
 
 METRIC = "pdv"
 

@@ -23,13 +23,13 @@ from natgauge.inputs.checks import in_range, share_in
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Counts, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.phase1 import Phase1Settings
-from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
+from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
 
 METRIC = "reset"
 UNIT = "ms"

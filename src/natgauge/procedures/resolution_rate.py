@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit import queues
-from natgauge.procedures.kit.phase1 import Phase1Settings, prepare
-from natgauge.procedures.kit.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
+from natgauge.procedures.kit.measure.held_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
+from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search import queues
+from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
-from natgauge.procedures.kit.standing_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
 from natgauge.words import TESTER, Query
 
 METRIC = "resolution-rate"

@@ -19,15 +19,15 @@ from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.invalid_trials import at_one_load, until_decided
-from natgauge.procedures.kit.phase1 import Phase1Settings
-from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import top_rate
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.search.rate_search import top_rate
 
 METRIC = "system-recovery"
 UNIT = "ms"

@@ -32,15 +32,22 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import share_in, whole
 from natgauge.inputs.input import described
 from natgauge.notes import Note
-from natgauge.procedures.kit import queues, validation
-from natgauge.procedures.kit.capacity_trials import LEAST_RATE, SLOWER, CapacityTrials, CollapsedError, UndecidedError
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.notes import tolerance_note
+from natgauge.procedures.kit.measure import validation
+from natgauge.procedures.kit.measure.capacity_trials import (
+    LEAST_RATE,
+    SLOWER,
+    CapacityTrials,
+    CollapsedError,
+    UndecidedError,
+)
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Measurement, Row, verdict_counts
+from natgauge.procedures.kit.result.notes import tolerance_note
+from natgauge.procedures.kit.result.results import Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search import queues
+from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 
 METRIC = "table-capacity"

@@ -14,16 +14,16 @@ from typing import Any, Literal
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialPlan
-from natgauge.procedures.kit import mlr_search, queues
-from natgauge.procedures.kit.expected import expected_rate
-from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, prepare
-from natgauge.procedures.kit.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.held_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
+from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.repetitions import Answered
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.standing_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
+from natgauge.procedures.kit.search import mlr_search, queues
+from natgauge.procedures.kit.search.expected import expected_rate
+from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 
 METRIC = "throughput"

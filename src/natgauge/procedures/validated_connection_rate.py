@@ -15,16 +15,17 @@ from dataclasses import dataclass, replace
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit import lateness, queues, validation
-from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.frame_counts import forwarding_rate
+from natgauge.procedures.kit.measure import validation
+from natgauge.procedures.kit.measure.validation import Cause, ValidationSettings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings, establishing_span, search_plan
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.frame_counts import forwarding_rate
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.searched_rate import SearchedRate
-from natgauge.procedures.kit.validation import Cause, ValidationSettings
+from natgauge.procedures.kit.search import late_frames, queues
+from natgauge.procedures.kit.search.binary_search import search
+from natgauge.procedures.kit.search.rate_search import SearchSettings, establishing_span, search_plan
+from natgauge.procedures.kit.search.searched_rate import SearchedRate
 
 METRIC = "validated-connection-rate"
 UNIT = "connections/s"
@@ -62,8 +63,8 @@ class _ValidatedRate(SearchedRate[Settings]):
         figures = {} if asked is None else {"validation_rate": asked, "alpha": asked / found.value}
         return replace(found, figures={**found.figures, **figures}, notes=(*found.notes, *self._asking_notes()))
 
-    def length(self) -> lateness.Length:
-        return lateness.of_connections(self.settings.connections)
+    def length(self) -> late_frames.Length:
+        return late_frames.of_connections(self.settings.connections)
 
     def seconds(self, rate: float) -> float:
         # Phase 1 is the shorter one, as connections are asked no faster than they were established.

@@ -10,9 +10,9 @@ from typing import Final
 
 from natgauge.measurer import Verdict
 from natgauge.notes import Note, NoteWord, count_of
-from natgauge.procedures.kit import queues
-from natgauge.procedures.kit.notes import excused_told
-from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.result.notes import excused_told
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.search import queues
 from natgauge.records.measurement import FRAME_RATES
 from natgauge.records.parameters import Parameters, describe, differing, shown
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from natgauge.measurer import Verdict
-from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.records import doubts
 from natgauge.records.measurement import FRAME_RATES, SHARE_OF_LINK, Repetition, Result
 from natgauge.records.parameters import Parameters

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What metrics are made of. Nothing in here is a metric, and nothing in here imports one.
+"""Parts that metrics are made of. Nothing in here is a metric, and nothing in here imports a metric.
 
 The frame of every measurement:
 
-* `procedure`: what a metric is, and what all measurements have in common
-* `repetitions`: what a metric gives of its own: one repetition
-* `settings`, `values`, `profiles`: what can be asked for
-* `runner`, `events`: trials handed to the measurer, and told
-* `invalid_trials`: how often a trial that says nothing is repeated
-* `time_budget`: how long the measurement may take, and what is told when that is over
-* `results`, `summary`, `notes`: what comes of it; `joining`: of repetitions that were measured one by one
+* `procedure`: the description of a metric, and what all measurements have in common
+* `repetitions`: the interface that a metric implements: one repetition
+* `settings`, `profiles`: the settings that all metrics share, and named sets of defaults
+* `runner`, `events`: hand trials to the measurer, and report them to an observer
+* `time_budget`: the time that a measurement may take
+* `device_count`: compares the device's own count with the traffic
 
-For metrics that share a way of measuring, each with its settings:
+`result/`: `results` with `summary`, `notes` and `frame_counts`; `delay_statistics`; `joined` puts repetitions together
+that were measured separately.
 
-* `rate_search` (with `binary_search`, its `loads` and `incurable` loss, and `mlr_search`): the highest rate
-* `queues`: by how much queues before the device may raise a rate
-* `capacity_trials`: whether so many connections are kept, and whose fault it is where they are not
-* `device_count`: the device's own count against the traffic
-* `phase1`, `phase2`: a safe phase 1, and what is sent afterwards
-* `standing`, `throughput_shares`: known rates over established connections, and shares of the throughput
-* `delay_metrics`, `delay_statistics`: delays
-* `validation`: asking every connection
-* `frame_counts`: rates and shares that the counts of a trial tell
-* `inner`: what another metric must find first
+`search/`: the highest rate.
+
+* `rate_search`, `searched_rate`: settings and repetitions of a search, with `binary_search` or `mlr_search`
+* `bracket`, `loads`, `expected`: where a search starts, and what it has found out
+* `permanent_loss`, `rare_loss`: loss that does not depend on the rate
+* `invalid_trials`: how often an INVALID trial is repeated
+* `queues`, `late_frames`, `too_high`: by how much a rate that passed may be above the device's own
+
+`measure/`: trials that several metrics share.
+
+* `phase1`, `phase2`: a safe rate for phase 1, and the settings of phase 2
+* `held_connections`, `held_rate`: trials, and a search, over connections that phase 1 established
+* `prerequisite`: another metric that must be measured first; `throughput_shares`: loads as shares of the throughput
+* `delay_metrics`: delays; `validation`: whether each connection still works; `capacity_trials`: how many are kept
 """

@@ -15,10 +15,10 @@ from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Observer, ignore
-from natgauge.procedures.kit.notes import asked_again_note, disturbed_note
 from natgauge.procedures.kit.profiles import COMMON, Defaults, Profile
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
-from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.result.notes import asked_again_note, disturbed_note
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped

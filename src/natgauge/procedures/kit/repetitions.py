@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from natgauge.errors import NatgaugeError
 from natgauge.notes import Note
 from natgauge.procedures.kit.ended_early import GoneError
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, stopped

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.device_count import refuse_contradiction
 from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
-from natgauge.procedures.kit.results import Attempt, MeasurementResult
+from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 
 

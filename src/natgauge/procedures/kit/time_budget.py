@@ -15,7 +15,7 @@ from typing import Final
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.words import LimitedBy
 
 #: What limited a measurement whose time was used up before its bounds were near enough.

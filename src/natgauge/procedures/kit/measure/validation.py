@@ -18,7 +18,7 @@ from typing import Literal
 from natgauge.inputs.checks import positive, share_in
 from natgauge.inputs.input import described
 from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan, Verdict
-from natgauge.procedures.kit.rate_search import FIRST_TRIAL_SECONDS
+from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
 
 Cause = Literal["R too high", "r too high", "table full", "unknown"]

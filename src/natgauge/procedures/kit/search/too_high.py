@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from natgauge.procedures.kit import lateness, queues
-from natgauge.procedures.kit.rate_search import SearchSettings
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.search import late_frames, queues
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 
 
 def most_share(found: Measurement, settings: SearchSettings) -> float:
     """The largest share by which the rate may be too high: the device surely does value / (1 + share).
 
     Frames that wait in queues before the device raise it (`queues`), and so does the lag that is tolerated in `shared`
-    placement (`lateness`). Where both can happen, both count.
+    placement (`late_frames`). Where both can happen, both count.
 
     Args:
         found: with the figure `queues.TRIAL_SECONDS`; without it nothing passed, and the share is 0.
@@ -26,5 +26,5 @@ def most_share(found: Measurement, settings: SearchSettings) -> float:
     if queues.waits(settings.placement, settings.own_processes) and settings.frame_timeout_seconds is not None:
         share += queues.most_share(settings.frame_timeout_seconds, seconds)
     if settings.placement == "shared":
-        share += lateness.most_share(seconds, settings.error)
+        share += late_frames.most_share(seconds, settings.error)
     return share

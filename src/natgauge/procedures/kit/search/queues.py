@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 
 SettingsT = TypeVar("SettingsT", bound=TrialSettings)

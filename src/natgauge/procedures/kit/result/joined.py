@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from natgauge.notes import Note
-from natgauge.procedures.kit.results import MeasurementResult, make_result
+from natgauge.procedures.kit.result.results import MeasurementResult, make_result
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
 

@@ -12,12 +12,12 @@ from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
-from natgauge.procedures.kit import lateness
-from natgauge.procedures.kit.inner import LITERAL, measure_first
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.prerequisite import LITERAL, measure_first
 from natgauge.procedures.kit.profiles import COMMON
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.standing import Standing
 from natgauge.procedures.kit.time_budget import TIME
 
 #: The search for the throughput that the rates are shares of: finer than any share that is asked for.
@@ -85,5 +85,5 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings, sh
 def _short(found: MeasurementResult) -> list[Note]:
     """What the tolerated lag makes of the throughput, which loads are shares of."""
     run = found.parameters
-    advice, error = lateness.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
-    return lateness.short_note(found.measurements, run["placement"], error, advice, "the throughput")
+    advice, error = late_frames.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
+    return late_frames.short_note(found.measurements, run["placement"], error, advice, "the throughput")

@@ -12,8 +12,8 @@ from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import Measurer
-from natgauge.procedures.kit import lateness
-from natgauge.procedures.kit.binary_search import NEAR, SearchPlan
+from natgauge.procedures.kit.search import late_frames
+from natgauge.procedures.kit.search.binary_search import NEAR, SearchPlan
 from natgauge.procedures.kit.settings import TrialSettings
 
 #: A repetition starts this far below the answer of the one before and first steps up this much; the bounds that come
@@ -57,7 +57,7 @@ class SearchSettings(TrialSettings):
     @property
     def lag_share(self) -> float:
         """No more than a tenth of the error."""
-        return lateness.lag_share(self.error)
+        return late_frames.lag_share(self.error)
 
 
 def top_rate(measurer: Measurer) -> float:

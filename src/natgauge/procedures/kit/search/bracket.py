@@ -9,7 +9,7 @@ others: an expectation that is wrong costs some of them, and nothing else.
 from __future__ import annotations
 
 from natgauge.inputs.types import SearchError
-from natgauge.procedures.kit.loads import Load
+from natgauge.procedures.kit.search.loads import Load
 
 #: The first step away from where the search should end, as a share; no step is a larger factor than the last.
 FIRST_STEP = 0.1

@@ -31,12 +31,12 @@ from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.incurable import SPAN, Faults, Incurable, Reason
-from natgauge.procedures.kit.invalid_trials import in_search, until_decided
-from natgauge.procedures.kit.loads import Load, Status
-from natgauge.procedures.kit.nearing import Nearing
-from natgauge.procedures.kit.rare_loss import rare_loss_note
-from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.search.bracket import Nearing
+from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
+from natgauge.procedures.kit.search.loads import Load, Status
+from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, Incurable, Reason
+from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 
 #: A result nearer to the tester's own highest rate than this share of it speaks of the tester.

@@ -2,7 +2,7 @@
 """A rate that a search finds: what the length of its trials does to it, in one place for every such metric.
 
 Short trials flatter a device: one with queues before it (see `queues`), and in `shared` placement every one (see
-`lateness`). Both are bounded here; a rate that the tolerated lag may have made by itself is refused.
+`late_frames`). Both are bounded here; a rate that the tolerated lag may have made by itself is refused.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from natgauge.notes import Note
-from natgauge.procedures.kit import lateness, queues
-from natgauge.procedures.kit.notes import tolerance_note
-from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.notes import tolerance_note
+from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.search import late_frames, queues
+from natgauge.procedures.kit.search.rate_search import SearchSettings
 
 SearchT = TypeVar("SearchT", bound=SearchSettings)
 
@@ -30,7 +30,7 @@ class SearchedRate(Repetitions[SearchT]):
         """One search for the rate; arguments and errors as those of `once`."""
 
     @abstractmethod
-    def length(self) -> lateness.Length:
+    def length(self) -> late_frames.Length:
         """What decides how long the trials last."""
 
     @abstractmethod
@@ -49,12 +49,12 @@ class SearchedRate(Repetitions[SearchT]):
             return found
         seconds = self.seconds(found.value)
         if self.settings.placement == "shared":
-            lateness.refuse_short(seconds, found.value, self.settings.error, self.length())
+            late_frames.refuse_short(seconds, found.value, self.settings.error, self.length())
         return replace(found, figures={**found.figures, queues.TRIAL_SECONDS: seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """What the tolerated loss, queues and the tolerated lag make of the rate."""
         length, settings = self.length(), self.settings
         queued = queues.queue_note(measurements, settings, length.symbol, length.advice)
-        short = lateness.short_note(measurements, settings.placement, settings.error, length.advice)
+        short = late_frames.short_note(measurements, settings.placement, settings.error, length.advice)
         return [*tolerance_note(settings), *queued, *short]

@@ -3,7 +3,7 @@
 
 A trial whose sending lasts T seconds passes when the device's work ends no more than the tolerated lag L after that. So
 a rate that passes may be above the device's own by the share L/T: nothing in a trial of a second, all in one of a
-hundred microseconds. `kit.searched_rate` applies this rule to every search for a rate.
+hundred microseconds. `kit.search.searched_rate` applies this rule to every search for a rate.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from natgauge.errors import UsageError
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.notes import Note
-from natgauge.procedures.kit.queues import TRIAL_SECONDS
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.search.queues import TRIAL_SECONDS
 
 #: The lag may be no more than this share of the error that was asked for.
 ERROR_SHARE: Final = 0.1

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
 
 

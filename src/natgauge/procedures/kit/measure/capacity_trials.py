@@ -15,11 +15,11 @@ from typing import Literal, NamedTuple
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit import validation
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.invalid_trials import in_search, until_decided
-from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.measure import validation
+from natgauge.procedures.kit.result.results import Attempt
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 
 #: Rates below this, in connections/s, are not tried.
 LEAST_RATE = 10.0

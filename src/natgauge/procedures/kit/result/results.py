@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.summary import Summary, summarize
+from natgauge.procedures.kit.result.summary import Summary, summarize
 
 #: Figures that a trial was run with: of an even number of repetitions the mean would be one that no trial had.
 _TRIED: Final = frozenset({"validation_rate", "alpha"})

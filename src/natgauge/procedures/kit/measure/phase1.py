@@ -20,12 +20,12 @@ from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.binary_search import FULL
-from natgauge.procedures.kit.incurable import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
-from natgauge.procedures.kit.inner import inner, measure_first
-from natgauge.procedures.kit.lateness import ShortTrialsError
-from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search.binary_search import FULL
+from natgauge.procedures.kit.search.late_frames import ShortTrialsError
+from natgauge.procedures.kit.search.permanent_loss import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
 from natgauge.procedures.kit.settings import TrialSettings
 
 #: The metric that a safe phase 1 is a share of.

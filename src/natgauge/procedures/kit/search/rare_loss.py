@@ -13,7 +13,7 @@ from typing import Final
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.result.results import Attempt
 
 #: The option that lets trials pass which lose more than nothing.
 LOSS_TOLERANCE: Final = "a --loss-tolerance"

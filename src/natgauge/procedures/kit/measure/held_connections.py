@@ -14,11 +14,11 @@ from natgauge.errors import BrokenError
 from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.invalid_trials import at_one_load, is_valid, until_decided
-from natgauge.procedures.kit.phase1 import Phase1Settings, Preparation, prepare
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.results import Attempt, Measurement, Row, verdict_counts
+from natgauge.procedures.kit.result.results import Attempt, Measurement, Row, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
 
 Phase1T = TypeVar("Phase1T", bound=Phase1Settings)
 

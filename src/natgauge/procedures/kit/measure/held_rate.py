@@ -10,16 +10,16 @@ from typing import Final, TypeVar
 
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit import lateness
-from natgauge.procedures.kit.binary_search import search
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.frame_counts import forwarding_rate
-from natgauge.procedures.kit.phase1 import Preparation, UnpreparableError
-from natgauge.procedures.kit.rate_search import SearchSettings, Span, search_plan
+from natgauge.procedures.kit.measure.phase1 import Preparation, UnpreparableError
 from natgauge.procedures.kit.repetitions import Answered
-from natgauge.procedures.kit.results import Attempt, Measurement, MeasurementResult, verdict_counts
+from natgauge.procedures.kit.result.frame_counts import forwarding_rate
+from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.searched_rate import SearchedRate
+from natgauge.procedures.kit.search import late_frames
+from natgauge.procedures.kit.search.binary_search import search
+from natgauge.procedures.kit.search.rate_search import SearchSettings, Span, search_plan
+from natgauge.procedures.kit.search.searched_rate import SearchedRate
 
 SearchT = TypeVar("SearchT", bound=SearchSettings)
 
@@ -83,9 +83,9 @@ class StandingRate(SearchedRate[SearchT]):
         plan = search_plan(self.settings, self.span(), known, short_probes=True)
         return search(plan, self._probe, lambda outcome: forwarding_rate(outcome.phase2.values()))
 
-    def length(self) -> lateness.Length:
+    def length(self) -> late_frames.Length:
         """The length of phase 2: phase 1 only prepares, and its lateness decides nothing."""
-        return lateness.of_trials(self.settings.phase2_seconds)
+        return late_frames.of_trials(self.settings.phase2_seconds)
 
     def seconds(self, rate: float) -> float:  # noqa: ARG002 - the same for every rate
         """The length of phase 2."""

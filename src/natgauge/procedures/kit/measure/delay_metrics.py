@@ -21,16 +21,16 @@ from natgauge.inputs.input import described
 from natgauge.inputs.types import Shares, shares
 from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, Direction, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.delay_statistics import BUCKET_WIDTH, without_slowest
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.frame_counts import lost_share, worst
-from natgauge.procedures.kit.notes import repetitions_note, tolerance_note
-from natgauge.procedures.kit.phase1 import Phase1Settings
-from natgauge.procedures.kit.phase2 import Phase2Settings
-from natgauge.procedures.kit.results import Measurement, Row
+from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.result.delay_statistics import BUCKET_WIDTH, without_slowest
+from natgauge.procedures.kit.result.frame_counts import lost_share, worst
+from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
+from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.standing import Standing
-from natgauge.procedures.kit.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 
 UNIT = "us"
