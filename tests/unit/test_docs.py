@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.unit.test_architecture import MAY_IMPORT
 
 from natgauge import procedures
 
@@ -143,3 +144,34 @@ def test_metrics_and_gateways_exist(page: Path) -> None:
 def test_every_gateway_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     assert {name for name in GATEWAYS if f"`{name}`" not in readme} == set()
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+#: Folders below which docs/architecture.md names files without the folder.
+SOURCES = (ROOT, *(ROOT / name for name in ("src/natgauge", "src/natgauge/campaigns", "engine", "engine/src", "bpf")))
+
+
+def packages_of_architecture() -> list[str]:
+    """Packages and modules of natgauge in the order of the table, from the top down."""
+    table = ARCHITECTURE.split("| Where | What |\n", 1)[1].split("\n\n", 1)[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[1:]]
+    return [name.removesuffix("/").removesuffix(".py") for cell in cells for name in INLINE.findall(cell)]
+
+
+def test_the_table_of_packages_names_all_of_them_each_above_what_it_imports() -> None:
+    order = packages_of_architecture()
+    assert sorted(order) == sorted(MAY_IMPORT)
+    below = {name: set(order[place:]) for place, name in enumerate(order)}
+    assert {name: wrong for name, may in MAY_IMPORT.items() if (wrong := may - below[name])} == {}
+
+
+def exists_below_sources(name: str) -> bool:
+    """Whether a file or folder has that path below a folder of sources, or below a package of natgauge."""
+    return any(any(folder.glob(name)) for folder in SOURCES) or any(ROOT.glob(f"src/natgauge/*/{name}"))
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    named = [word for word in INLINE.findall(without_fences(ARCHITECTURE)) if re.fullmatch(r"[\w/*.-]+", word)]
+    paths = [word for word in named if re.search(r"(/|\.(py|rs|h|c|toml|json|\*))$", word)]
+    assert len(paths) > 50
+    assert [path for path in paths if not exists_below_sources(path)] == []
