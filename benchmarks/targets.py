@@ -214,7 +214,7 @@ def _blocks(
         contestants=tuple(contestants),
         floor=floor,
         slices=trials.Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, new=0, up=0, down=0, both=blocks),
-        limits=trials.Limits(seconds=ROUND_SECONDS),
+        limits=trials.TrialLimits(seconds=ROUND_SECONDS),
     )
     result = trials.compare(request, seconds=ROUND_SECONDS + 15)
     for counts, contestant in zip(result.contestants, contestants, strict=True):

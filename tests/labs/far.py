@@ -19,7 +19,7 @@ from typing import IO, Any
 import pytest
 
 from natgauge.labs.common import namespaces
-from natgauge.labs.common.links import Cable, End, make, prepare_namespace
+from natgauge.labs.common.links import End, VethCable, make, prepare_namespace
 from natgauge.labs.common.locks import RUN
 
 SSHD = "/usr/sbin/sshd"
@@ -129,7 +129,7 @@ def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
             namespaces.inside(netns, lambda: prepare_namespace(forwards=False))
         for at in range(2):
             ends = (End(tester, f"port{at}", f"02:00:00:00:0{at}:01"), End(far, f"far{at}", f"02:00:00:00:0{at}:02"))
-            make(Cable(ends, 100 + at))
+            make(VethCable(ends, 100 + at))
         _keys(folder)
         # `ip netns exec` makes a namespace of mounts, which goes with the last process in it.
         holder = subprocess.Popen(["ip", "netns", "exec", far, "sleep", "infinity"], start_new_session=True)

@@ -30,7 +30,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs import kinds, ssh
 from natgauge.labs.common import cleanup, namespaces
 from natgauge.labs.common.links import MTU
-from natgauge.labs.contract import Lab, Need
+from natgauge.labs.contract import Lab, LabNeeds
 from natgauge.labs.ssh import remote
 from natgauge.measurer import TrialPlan
 from natgauge.procedures import procedures
@@ -48,7 +48,7 @@ CONNECTIONS = 500
 #: These take the slow tester 0.3 s, in which something can happen to the machine.
 LASTING = 1500
 QUICK: dict[str, Any] = {"connections": CONNECTIONS, "seed": 5, "lab_name": "sshlab", "grace_seconds": 0.3}
-NEED = Need(families=("ipv4", "ipv4"))
+NEED = LabNeeds(families=("ipv4", "ipv4"))
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +76,13 @@ def written(file: Path, text: str) -> Iterator[None]:
         file.write_text(right)
 
 
-def place(far: FarMachine, **others: Any) -> ssh.Options:
+def place(far: FarMachine, **others: Any) -> ssh.SshOptions:
     chosen = {**far.chosen, **others}
     del chosen["lab"]
-    return ssh.Options(**chosen)
+    return ssh.SshOptions(**chosen)
 
 
-def lab_on(far: FarMachine, need: Need = NEED, **others: Any) -> Lab:
+def lab_on(far: FarMachine, need: LabNeeds = NEED, **others: Any) -> Lab:
     lab: Lab = kinds.get("ssh").plan("sshlab", place(far, **others), need)
     return lab
 

@@ -19,7 +19,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.labs import kinds, ssh
 from natgauge.labs.common import cleanup
 from natgauge.labs.common.links import MTU
-from natgauge.labs.contract import Lab, Need
+from natgauge.labs.contract import Lab, LabNeeds
 from natgauge.labs.ssh import remote
 
 pytestmark = [
@@ -64,8 +64,8 @@ def lab_on(far: FarMachine, recipe: str, **others: Any) -> Lab:
     played = load(recipe)
     chosen = {**far.chosen, "device_inside": "em1", "device_outside": "em2", **others}
     del chosen["lab"]
-    need = Need(families=(played.initiator_family, played.responder_family))
-    lab: Lab = kinds.get("ssh").plan("sshbsd", ssh.Options(**chosen), need)
+    need = LabNeeds(families=(played.initiator_family, played.responder_family))
+    lab: Lab = kinds.get("ssh").plan("sshbsd", ssh.SshOptions(**chosen), need)
     return lab
 
 

@@ -20,7 +20,7 @@ from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError
 from natgauge.labs import kinds, vm
 from natgauge.labs.common import cleanup, namespaces
-from natgauge.labs.contract import Need
+from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.records.store import TRIAL_SCHEMA, read_lines
@@ -65,7 +65,9 @@ def left() -> list[str]:
 
 def test_a_guest_is_a_machine_of_its_own_and_goes_with_the_lab() -> None:
     lab = kinds.get("vm").plan(
-        "vmtest", vm.Options(guest_cores=2, guest_memory=512), Need(families=("ipv4", "ipv4"), devices=("one", "two"))
+        "vmtest",
+        vm.VmOptions(guest_cores=2, guest_memory=512),
+        LabNeeds(families=("ipv4", "ipv4"), devices=("one", "two")),
     )
     with lab:
         one, two = lab.devices

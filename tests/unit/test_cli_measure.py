@@ -40,7 +40,7 @@ ASKED = ["measure", "throughput", "--dut", "nftables-nat44", "--connections", "1
 
 def answered(question: Question, watch: Any) -> Answer:
     """What a gateway of known rates would have answered."""
-    settings = throughput.Settings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
+    settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
     result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, watch.event)
     return Answer(result, make(result, grouped({"dut": question.cell.dut})).document(), Path("results/x"))
 
@@ -82,7 +82,7 @@ def test_options_reach_the_question_and_what_was_not_given_does_not(questions: l
     assert question.settings == {"error": SearchError(share=0.02), "repeat": 2, "directions": "up"}
     assert question.cell.traffic.connections == 1000
     assert question.cell.traffic.source_ports is None
-    assert question.cell.kind_options == netns.Options(cores=(0,))
+    assert question.cell.kind_options == netns.NetnsOptions(cores=(0,))
     assert (question.cell.device.named(), question.cell.lab.seed) == ({"udp_timeout": 100}, 7)
 
 
@@ -112,7 +112,7 @@ def test_without_a_terminal_every_trial_is_a_plain_line_on_standard_error(
 def test_on_a_terminal_a_live_line_shows_trial_rate_counts_bounds_and_time_left() -> None:
     console = Console(force_terminal=True, width=400)
     events: list[Event] = []
-    settings = throughput.Settings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
+    settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
     throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, events.append)
     begun = [event for event in events if event.outcome is None and event.bounds.upper is not None][-1]
     with console.capture() as shown, ProgressDisplay(console) as display:

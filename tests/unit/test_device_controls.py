@@ -25,7 +25,7 @@ from natgauge.facts import TrialEvidence
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
-from natgauge.labs.ssh.openssh import LOST, Host
+from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote
 from natgauge.measurer import TrialPlan, Verdict
 from natgauge.procedures import connection_rate
@@ -109,7 +109,7 @@ class Connection:
 
 
 def over_ssh(connection: Any, folder: Path) -> Gateway:
-    remote = Remote(Host("root@router"), "tester:lab:1", folder / "control")
+    remote = Remote(SshHost("root@router"), "tester:lab:1", folder / "control")
     remote._connection = connection
     device = RemoteDevice("dut", "ns", "a", "b", {}, remote, RemoteMachine(remote, lambda _undo, _said: None))
     return Gateway(load("nftables-nat44"), device, DeviceOptions())
@@ -183,7 +183,9 @@ class Forgetful(FakeTable):
 
 
 def rate_of(meter: LabMeasurer) -> MeasurementResult:
-    settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=1, frame_timeout_seconds=0.01)
+    settings = connection_rate.ConnectionRateSettings(
+        connections=1000, placement="isolated", repeat=1, frame_timeout_seconds=0.01
+    )
     return connection_rate.PROCEDURE.measure(meter, settings)
 
 
@@ -363,7 +365,7 @@ class Hiccup(Simulated):
 def test_a_lost_count_in_any_trial_leaves_the_rate_as_it_is(trial: int) -> None:
     """49,609, 99,219 and 396,875 connections/s were published, with an error below 1 % and no doubt."""
     gateway = Hiccup(placement="external", silent_in=frozenset({trial}))
-    settings = connection_rate.Settings(connections=100_000, placement="external", repeat=1)
+    settings = connection_rate.ConnectionRateSettings(connections=100_000, placement="external", repeat=1)
     result = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
     assert result.median == pytest.approx(1e6, rel=0.01)
     assert (result.trials[Verdict.COLLAPSED], result.trials[Verdict.INVALID]) == (0, 1)

@@ -92,7 +92,7 @@ def test_scale_up_has_the_parameters_of_figure_2() -> None:
     for point, number in zip(ours[: len(cores)], cores, strict=True):
         with as_if(LARGE):
             made = Bench(point.cell).traffic
-        assert isinstance(point.cell.kind_options, netns.Options)
+        assert isinstance(point.cell.kind_options, netns.NetnsOptions)
         assert len(point.cell.kind_options.cores or ()) == number
         assert {made.source_ports.count} == set(printed(theirs, "source-ports"))
         assert {made.destination_ports.count} == set(printed(theirs, "destination-ports"))

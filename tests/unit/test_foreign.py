@@ -287,7 +287,7 @@ def test_a_plain_router_needs_nothing_and_is_told_nothing() -> None:
 
 
 def test_the_result_says_that_the_table_was_not_emptied() -> None:
-    settings = throughput.Settings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
+    settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
     found = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings)
     told = {"fresh_trials": "new-tuples", "device_timeout": 60}
     words = {doubt.word: doubt.text for doubt in make(found, grouped(told)).doubts}
@@ -301,7 +301,7 @@ def test_the_result_says_that_the_table_was_not_emptied() -> None:
 def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_near_the_highest_tried(
     top: float, *, near: bool
 ) -> None:
-    settings = throughput.Settings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
+    settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
     found = throughput.PROCEDURE.measure(Gateway(forwards=800_000.0, placement="shared"), settings)
     doubts = {doubt.word: doubt.text for doubt in make(found, grouped({"search_top_phase2_rate": top})).doubts}
     assert f"no more than {top:,.0f} frames/s were tried" in doubts["tester unknown"]

@@ -9,12 +9,12 @@ import pytest
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs import vm
-from natgauge.labs.contract import Need
+from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image, qemu
 from natgauge.labs.vm.image import Image
 from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
 
-NEED = Need(families=("ipv4", "ipv4"))
+NEED = LabNeeds(families=("ipv4", "ipv4"))
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def test_another_way_of_packing_is_another_guest(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_lab_is_planned_without_a_guest() -> None:
-    lab = vm.plan("x", vm.Options(guest_cores=2, guest_accelerator="tcg"), NEED)
+    lab = vm.plan("x", vm.VmOptions(guest_cores=2, guest_accelerator="tcg"), NEED)
     assert lab.emulated
     assert lab.parameters()["guest_cores"] == 2
     assert [device.name for device in lab.devices] == ["dut"]
     assert lab.ground.mtu == 1500
     with pytest.raises(UsageError, match="guest cores: 0"):
-        vm.plan("x", vm.Options(guest_cores=0), NEED)
+        vm.plan("x", vm.VmOptions(guest_cores=0), NEED)

@@ -26,7 +26,7 @@ HANDFUL = 8
 
 def measure(procedure: Any, gateway: Gateway, connections: int = 50_000, **others: Any) -> MeasurementResult:
     given = {"connections": connections, "placement": gateway.placement, "repeat": 1, **others}
-    found: MeasurementResult = procedure.PROCEDURE.measure(gateway, procedure.Settings(**given))
+    found: MeasurementResult = procedure.PROCEDURE.measure(gateway, procedure.PROCEDURE.settings(**given))
     return found
 
 
@@ -101,7 +101,7 @@ def test_phase_2_of_a_stateless_measurement_is_judged_likewise() -> None:
     """At low rates a trial has too few frames to lose one and passes: after 136 trials 499 frames/s was published."""
     gateway = Gateway(
         loses_share=0.001,
-        abilities=frozenset(throughput.Settings(connections=1, placement="isolated", stateless=True).needs()),
+        abilities=frozenset(throughput.ThroughputSettings(connections=1, placement="isolated", stateless=True).needs()),
     )
     result = measure(throughput, gateway, stateless=True)
     assert result.summary.median == 0

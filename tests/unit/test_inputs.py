@@ -19,7 +19,7 @@ from natgauge import procedures
 from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part, place_inputs
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
-from natgauge.cli.generator import InputType
+from natgauge.cli.generator import ClickInputType
 from natgauge.comparisons import running
 from natgauge.comparisons.asked import CompareOptions
 from natgauge.errors import EXIT_STATUSES, BrokenError, FaultError, HostError, UsageError
@@ -73,7 +73,7 @@ def test_each_option_of_a_metric_is_an_input_and_each_input_an_option(metric: st
         option = options[one.name]
         assert isinstance(option, click.Option)
         assert one.option in option.opts
-        assert option.is_flag or isinstance(option.type, InputType)
+        assert option.is_flag or isinstance(option.type, ClickInputType)
 
 
 def test_each_option_of_compare_is_an_input() -> None:
@@ -166,7 +166,7 @@ def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
         (types.Flag(), 1, "x: 1 is not true or false"),
         (types.CoreList(), "0,0", 'x "0,0": a core is named twice; name each once'),
         (types.CoreList(), [1, -2], '"-2" is neither a core nor a range of cores'),
-        (types.Repetitions(), "many", "x: 'many' is neither a number nor auto"),
+        (types.RepetitionCount(), "many", "x: 'many' is neither a number nor auto"),
         (types.Words.of(("a", "b")), "c", "x: 'c' is unknown; choose one of a, b"),
         (types.Shares(), [0.5, "x"], "is no list of shares"),
         (types.ErrorOfSearch(), "nan", "neither a share such as 1% nor a rate such as 1000"),
@@ -192,7 +192,7 @@ VALUES: tuple[tuple[type[types.InputType], st.SearchStrategy[Any]], ...] = (
     (types.Share, st.floats(0.01, 1)),
     (types.Shares, st.lists(st.floats(0.001, 1), min_size=1, max_size=4, unique=True)),
     (types.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
-    (types.Repetitions, st.integers(1, 1000) | st.just("auto")),
+    (types.RepetitionCount, st.integers(1, 1000) | st.just("auto")),
     (types.ErrorOfSearch, st.floats(1e-6, 0.5) | st.floats(1, 1e6) | st.sampled_from(["1%", "1000"])),
     (types.Text, TEXTS),
 )
@@ -260,7 +260,7 @@ def test_the_command_line_of_any_question_asks_the_same(data: st.DataObject) -> 
 def test_a_flag_that_stays_off_is_not_chosen() -> None:
     asked = {"stateless": False, "confirm": False, "lab": "wire", "allow_addresses": False}
     question = ask("throughput", "linux-ipv4", asked)
-    assert (question.settings, question.cell.kind_options) == ({"confirm": False}, wire.Options())
+    assert (question.settings, question.cell.kind_options) == ({"confirm": False}, wire.WireOptions())
     assert command(question) == "natgauge measure throughput --dut linux-ipv4 --lab wire --no-confirm"
 
 

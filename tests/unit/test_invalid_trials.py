@@ -75,7 +75,7 @@ def test_how_often_and_why_is_told() -> None:
 def test_a_load_that_must_be_answered_for_is_tried_in_full_by_a_slow_tester_too() -> None:
     """The same tester would be given up after two repeats in a search."""
     slow = Gateway(real_ceiling=1e4)
-    settings = latency.Settings(
+    settings = latency.LatencySettings(
         connections=1000, placement="isolated", connection_rate=1e4, throughput_rate=1e6, invalid_repeats=5
     )
     with pytest.raises(BrokenError, match="latency: 1000000 frames/s: 6 trials were INVALID, the last one because of"):
@@ -92,7 +92,7 @@ class _DisturbedAt(Gateway):
 
 
 def test_a_load_that_stays_undecided_is_left_out_where_another_one_is_the_value() -> None:
-    settings = frame_loss.Settings(
+    settings = frame_loss.FrameLossSettings(
         connections=1000, placement="isolated", repeat=1, connection_rate=1e5, full_rate=1e6, invalid_repeats=1
     )
     result = frame_loss.PROCEDURE.measure(_DisturbedAt(forwards=5e5), settings)
@@ -105,7 +105,7 @@ def test_a_load_that_stays_undecided_is_left_out_where_another_one_is_the_value(
 
 def test_a_capacity_without_a_decision_is_none() -> None:
     gateway = Gateway(disturbed=1.0)
-    settings = table_capacity.Settings(connections=6400, placement="isolated", invalid_repeats=3)
+    settings = table_capacity.TableCapacitySettings(connections=6400, placement="isolated", invalid_repeats=3)
     says = "table-capacity: with 100 connections 4 trials were INVALID, the last one because of"
     with pytest.raises(BrokenError, match=says):
         table_capacity.PROCEDURE.measure(gateway, settings)

@@ -20,10 +20,10 @@ from natgauge.host.cpus import idlest_core, usable_cpus
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds, netns, wire
-from natgauge.labs.contract import Need, Port
+from natgauge.labs.contract import LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 
-IPV4 = Need(families=("ipv4", "ipv4"))
+IPV4 = LabNeeds(families=("ipv4", "ipv4"))
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_real_cores_are_read() -> None:
 @pytest.mark.parametrize("options", [{"cores": (0,)}, {"sender_cores": (0,)}])
 def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("natgauge.labs.netns.lab.idlest_core", None)
-    lab = netns.plan("x", netns.Options(**options), IPV4)
+    lab = netns.plan("x", netns.NetnsOptions(**options), IPV4)
     lab._prepare()
     assert lab.sender_cpus == (0,)
 
@@ -59,7 +59,7 @@ def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytes
 def test_cores_that_nobody_chose_are_chosen_when_the_lab_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     last = usable_cpus()[-1]
     monkeypatch.setattr("natgauge.labs.netns.lab.idlest_core", lambda _cpus: last)
-    lab = netns.plan("x", netns.Options(), IPV4)
+    lab = netns.plan("x", netns.NetnsOptions(), IPV4)
     lab._prepare()
     assert (lab.sender_cpus, lab.device_cpus) == ((last,), (last,))
     assert lab.devices[0].environment["NG_CPUS"] == str(last)
@@ -67,23 +67,23 @@ def test_cores_that_nobody_chose_are_chosen_when_the_lab_is_made(monkeypatch: py
 
 
 def test_in_shared_placement_the_devices_cores_are_the_senders() -> None:
-    assert netns.choose_cores(netns.Options(cores=(0, 1)), IPV4) == ((0, 1), (0, 1))
-    assert netns.choose_cores(netns.Options(placement="shared", sender_cores=(1,)), IPV4) == ((1,), None)
+    assert netns.choose_cores(netns.NetnsOptions(cores=(0, 1)), IPV4) == ((0, 1), (0, 1))
+    assert netns.choose_cores(netns.NetnsOptions(placement="shared", sender_cores=(1,)), IPV4) == ((1,), None)
 
 
 @pytest.mark.usefixtures("busy")
 def test_an_isolated_device_leaves_the_sender_a_core() -> None:
-    assert netns.choose_cores(netns.Options(placement="isolated", sender_cores=(1,)), IPV4) == ((1,), None)
+    assert netns.choose_cores(netns.NetnsOptions(placement="isolated", sender_cores=(1,)), IPV4) == ((1,), None)
 
 
-def wired(**others: str) -> wire.Options:
+def wired(**others: str) -> wire.WireOptions:
     given = {
         "initiator_port": "ngnone0",
         "initiator_gateway": "10.0.0.1",
         "responder_port": "ngnone1",
         "responder_gateway": "198.19.0.1",
     }
-    return wire.Options(**{**given, **others})  # type: ignore[arg-type]
+    return wire.WireOptions(**{**given, **others})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_options_of_another_kind_are_refused_with_the_kind_that_has_them() -> No
 
 
 def test_the_ring_that_is_told_as_default_is_the_labs() -> None:
-    (told,) = [option.default_text for option in inputs_of(netns.Options, "place") if option.name == "ring"]
+    (told,) = [option.default_text for option in inputs_of(netns.NetnsOptions, "place") if option.name == "ring"]
     assert told == str(inspect.signature(NetnsLab).parameters["ring"].default)
 
 
@@ -198,10 +198,10 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("kept")
 def test_a_kept_lab_is_used_where_nothing_else_is_asked_for() -> None:
-    lab = netns.plan("mine", netns.Options(placement="shared"), Need(families=("ipv4", "ipv4"), hosts=9))
+    lab = netns.plan("mine", netns.NetnsOptions(placement="shared"), LabNeeds(families=("ipv4", "ipv4"), hosts=9))
     assert lab._adopts
     assert lab.hosts == 9
-    assert not netns.plan("other", netns.Options(), IPV4)._adopts
+    assert not netns.plan("other", netns.NetnsOptions(), IPV4)._adopts
 
 
 @pytest.mark.usefixtures("kept")
@@ -211,12 +211,12 @@ def test_a_kept_lab_is_used_where_nothing_else_is_asked_for() -> None:
         ({"placement": "isolated"}, IPV4, "lab mine: is kept with placement shared, not isolated; leave that out"),
         ({"ring": 1024}, IPV4, "is kept with ring 512, not 1024"),
         ({"sender_cores": "4095"}, IPV4, "is kept with sender cores .*, not 4095"),
-        ({}, Need(families=("ipv6", "ipv4")), "is kept with families ipv4 to ipv4, not ipv6 to ipv4"),
-        ({}, Need(families=("ipv4", "ipv4"), background=True), "is kept with native IPv6 False, not True"),
+        ({}, LabNeeds(families=("ipv6", "ipv4")), "is kept with families ipv4 to ipv4, not ipv6 to ipv4"),
+        ({}, LabNeeds(families=("ipv4", "ipv4"), background=True), "is kept with native IPv6 False, not True"),
     ],
 )
 def test_a_kept_lab_that_is_another_one_than_asked_for_is_refused(
-    options: dict[str, Any], need: Need, says: str
+    options: dict[str, Any], need: LabNeeds, says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
-        netns.plan("mine", netns.Options(**options), need)
+        netns.plan("mine", netns.NetnsOptions(**options), need)

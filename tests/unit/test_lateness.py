@@ -21,7 +21,7 @@ RATE = 354_000.0
 
 
 def opened(connections: int, error: float = 0.01) -> MeasurementResult:
-    settings = connection_rate.Settings(
+    settings = connection_rate.ConnectionRateSettings(
         connections=connections, placement="shared", repeat=1, error=SearchError(share=error)
     )
     return connection_rate.PROCEDURE.measure(Gateway(establishes=RATE, placement="shared"), settings)
@@ -82,7 +82,7 @@ def test_every_rate_that_the_lag_makes_by_itself_is_refused(metric: str, connect
 
 
 def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:
-    settings = connection_rate.Settings(connections=100, placement="shared", repeat=1)
+    settings = connection_rate.ConnectionRateSettings(connections=100, placement="shared", repeat=1)
     with pytest.raises(ShortTrialsError):
         connection_rate.PROCEDURE.once(Gateway(establishes=RATE, placement="shared"), settings, None)
 
@@ -104,12 +104,12 @@ def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
 
 @pytest.mark.parametrize(("error", "share"), [(0.1, LAG_SHARE), (0.01, LAG_SHARE), (0.001, 0.0001)])
 def test_the_lag_is_at_most_a_tenth_of_the_error(error: float, share: float) -> None:
-    settings = throughput.Settings(connections=100, placement="shared", error=SearchError(share=error))
+    settings = throughput.ThroughputSettings(connections=100, placement="shared", error=SearchError(share=error))
     assert settings.plan(1000.0, 1000.0, 1.0).lag_share == pytest.approx(share)
 
 
 def test_what_needs_few_connections_first_is_not_refused() -> None:
-    settings = throughput.Settings(connections=64, placement="shared", repeat=1, trial_seconds=0.5)
+    settings = throughput.ThroughputSettings(connections=64, placement="shared", repeat=1, trial_seconds=0.5)
     gateway = Gateway(establishes=RATE, forwards=200_000.0, placement="shared")
     assert throughput.PROCEDURE.measure(gateway, settings).summary.median == pytest.approx(200_000, rel=0.02)
 
@@ -119,7 +119,7 @@ def test_what_needs_few_connections_first_is_not_refused() -> None:
     [("shared", "100%,50%", True), ("shared", "50%,10%", False), ("isolated", "100%", False)],
 )
 def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Placement, loads: str, *, told: bool) -> None:
-    settings = latency.Settings(
+    settings = latency.LatencySettings(
         connections=100, placement=placement, repeat=1, loads=loads, connection_rate=1000.0, throughput_rate=200_000.0
     )
     gateway = Gateway(establishes=RATE, forwards=1e6, placement=placement)
@@ -131,6 +131,6 @@ def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Placement, load
 
 
 def test_up_to_half_of_the_throughput_timed_frames_leave_alone() -> None:
-    settings = latency.Settings(connections=100, placement="shared")
+    settings = latency.LatencySettings(connections=100, placement="shared")
     alone = [settings.timed_plan(1000.0, 1000.0, share).single_frames for share in (0.1, 0.5, 0.51, 1.0)]
     assert alone == [True, True, False, False]

@@ -120,7 +120,7 @@ def test_who_restarts_the_device_between_trials_need_not_do_it_twice() -> None:
 
 
 def connection_rate_of(meter: LabMeasurer, **asked: Any) -> Result:
-    settings = connection_rate.Settings(connections=1000, placement="shared", **{"repeat": 1, **asked})
+    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="shared", **{"repeat": 1, **asked})
     return make(connection_rate.PROCEDURE.measure(meter, settings), Parameters())
 
 

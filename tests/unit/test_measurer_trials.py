@@ -463,7 +463,7 @@ def test_a_reset_is_read_from_what_the_engine_tells() -> None:
         return result.model_copy(update={"phase1": whole, "state_table": table})
 
     subject.runner = plain_phase_1
-    settings = reset.Settings(**GIVEN, placement="shared", trial_seconds=2.0, before_seconds=0.1)
+    settings = reset.ResetSettings(**GIVEN, placement="shared", trial_seconds=2.0, before_seconds=0.1)
     result = reset.PROCEDURE.measure(subject, settings)
     assert result.summary.median == pytest.approx(1150)
     assert result.trials["FAIL"] == 1
@@ -474,7 +474,7 @@ def test_a_reset_is_read_from_what_the_engine_tells() -> None:
 
 def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
     engine = FakeEngine(lost=5)
-    settings = system_recovery.Settings(
+    settings = system_recovery.SystemRecoverySettings(
         **GIVEN, placement="isolated", trial_seconds=0.5, after_seconds=1.0, stateless=True
     )
     result = system_recovery.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
@@ -488,7 +488,7 @@ def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
 
 def test_a_variation_is_read_from_what_the_engine_tells() -> None:
     engine = FakeEngine(delays_ns=(10_000, 12_500))
-    settings = ipdv.Settings(**GIVEN, placement="shared", trial_seconds=0.5)
+    settings = ipdv.IpdvSettings(**GIVEN, placement="shared", trial_seconds=0.5)
     result = ipdv.PROCEDURE.measure(measurer(engine), settings)
     assert result.summary.median == pytest.approx(5.0)
     assert result.figures["ipdv_minimum_us"] == pytest.approx(-2.5)
@@ -496,7 +496,7 @@ def test_a_variation_is_read_from_what_the_engine_tells() -> None:
 
 def test_tags_are_read_from_what_the_engine_tells() -> None:
     engine = FakeEngine(delays_ns=(10_000, 12_500))
-    settings = latency.Settings(**GIVEN, placement="shared", trial_seconds=120.0, way="rfc8219", loads="100%")
+    settings = latency.LatencySettings(**GIVEN, placement="shared", trial_seconds=120.0, way="rfc8219", loads="100%")
     result = latency.PROCEDURE.measure(measurer(engine), settings)
     samples = engine.requests[-1].delay_samples
     assert samples is not None
@@ -506,7 +506,7 @@ def test_tags_are_read_from_what_the_engine_tells() -> None:
 
 def test_a_stateless_throughput_is_searched_without_any_phase_1() -> None:
     engine = FakeEngine(capacity=300_000.0)
-    settings = throughput.Settings(connections=1000, placement="isolated", repeat=1, stateless=True)
+    settings = throughput.ThroughputSettings(connections=1000, placement="isolated", repeat=1, stateless=True)
     result = throughput.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
     assert result.summary.median == pytest.approx(300_000, rel=0.012)
     assert all(request.stateless and request.phase1 is None for request in engine.requests)

@@ -12,14 +12,14 @@ from natgauge.errors import UsageError
 from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.throughput import PROCEDURE, Settings
+from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
 
 N = 1000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, "search": "mlrsearch", **others}
-    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **given))
+    return PROCEDURE.measure(gateway, ThroughputSettings(connections=N, placement=gateway.placement, **given))
 
 
 @pytest.mark.parametrize("cliff", [5_000.0, 300_000.0, 4e6])
@@ -196,5 +196,5 @@ def test_a_table_too_small_is_told() -> None:
 )
 def test_bad_settings_are_refused_in_one_line(given: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings(**{"connections": N, "placement": "shared", **given})
+        ThroughputSettings(**{"connections": N, "placement": "shared", **given})
     assert says in str(caught.value)

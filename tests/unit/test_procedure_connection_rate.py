@@ -15,7 +15,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import Verdict
-from natgauge.procedures.connection_rate import PROCEDURE, Settings
+from natgauge.procedures.connection_rate import PROCEDURE, ConnectionRateSettings
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
@@ -26,7 +26,9 @@ N = 100_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+    return PROCEDURE.measure(
+        gateway, ConnectionRateSettings(connections=N, placement=gateway.placement, **{"repeat": 1, **others})
+    )
 
 
 def supported_by_a_pass(result: MeasurementResult) -> bool:
@@ -173,7 +175,7 @@ def test_the_document_holds_what_the_command_line_prints() -> None:
 def test_the_observer_sees_each_trial_begin_and_end() -> None:
     events: list[Event] = []
     gateway = Gateway(establishes=500_000)
-    PROCEDURE.measure(gateway, Settings(connections=N, placement="isolated", repeat=2), events.append)
+    PROCEDURE.measure(gateway, ConnectionRateSettings(connections=N, placement="isolated", repeat=2), events.append)
     assert [event.outcome is None for event in events] == [True, False] * len(gateway.plans)
     assert [event.trial for event in events[::2]] == list(range(1, len(gateway.plans) + 1))
     assert {(event.repetition, event.repetitions) for event in events} == {(1, 2), (2, 2)}
@@ -210,7 +212,7 @@ def test_a_tester_without_a_rate_is_refused(ceiling: float) -> None:
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings(**{"connections": N, "placement": "shared", name: value})
+        ConnectionRateSettings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -14,15 +14,15 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.paired.slices import connections_of_block
-from natgauge.procedures.cost import PROCEDURE, Settings
+from natgauge.procedures.cost import PROCEDURE, CostSettings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
 
 COSTS = frozenset({Ability.COSTS})
 
 
-def settings(*, connections: int = 100_000, placement: Placement = "shared", **more: object) -> Settings:
-    return Settings(connections=connections, placement=placement, **more)  # type: ignore[arg-type] # as a user gives them
+def settings(*, connections: int = 100_000, placement: Placement = "shared", **more: object) -> CostSettings:
+    return CostSettings(connections=connections, placement=placement, **more)  # type: ignore[arg-type] # as a user gives them
 
 
 def measured(gateway: Gateway, **more: object) -> MeasurementResult:

@@ -29,7 +29,7 @@ TIMES = frozenset({Ability.RATE_STEP, Ability.LOSS_TIMES, Ability.RESTART_IN_TRI
 
 def measure(metric: ModuleType, gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, "throughput_rate": 3e5, **others}
-    settings = metric.Settings(connections=N, placement=gateway.placement, **given)
+    settings = metric.PROCEDURE.settings(connections=N, placement=gateway.placement, **given)
     result: MeasurementResult = metric.PROCEDURE.measure(gateway, settings)
     return result
 
@@ -113,7 +113,7 @@ def test_a_minute_is_enough_for_an_answer_or_a_bound(more_seconds: float) -> Non
 def test_a_throughput_that_the_time_left_out_corrects_nothing() -> None:
     note = "time used up: the throughput, and with it the corrected buffer time, left out: "
     gateway = _Slow(establishes=3e5, forwards=2e5, queue=512, ring=512, ceiling=4e6, more_seconds=4.0)
-    settings = back_to_back.Settings(
+    settings = back_to_back.BackToBackSettings(
         connections=N, placement="isolated", repeat=1, connection_rate=1e5, most_seconds=17.0, burst_seconds=0.5
     )
     result = back_to_back.PROCEDURE.measure(gateway, settings, clock=gateway.clock)
@@ -404,5 +404,5 @@ def test_the_tester_must_be_able_to(metric: ModuleType, missing: str) -> None:
 )
 def test_bad_settings_are_refused_in_one_line(metric: ModuleType, given: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        metric.Settings(**{"connections": N, "placement": "isolated", **given})
+        metric.PROCEDURE.settings(**{"connections": N, "placement": "isolated", **given})
     assert says in str(caught.value)

@@ -11,7 +11,12 @@ import pytest
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.enumeration_orders import PROCEDURE, Settings, expected_connections, expected_new
+from natgauge.procedures.enumeration_orders import (
+    PROCEDURE,
+    EnumerationOrdersSettings,
+    expected_connections,
+    expected_new,
+)
 from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 100_000
@@ -19,7 +24,7 @@ N = 100_000
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     return PROCEDURE.measure(
-        gateway, Settings(**{"connections": N, "placement": gateway.placement, "repeat": 1, **others})
+        gateway, EnumerationOrdersSettings(**{"connections": N, "placement": gateway.placement, "repeat": 1, **others})
     )
 
 
@@ -59,4 +64,4 @@ def test_a_table_too_small_is_told() -> None:
 
 def test_bad_settings_are_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="four tuples: 5 is outside of 100000 to 4294967296"):
-        Settings(connections=N, placement="shared", four_tuples=5)
+        EnumerationOrdersSettings(connections=N, placement="shared", four_tuples=5)

@@ -12,7 +12,7 @@ from tests.unit.simulated import LONG_STALL, Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.measurer import TrialPlan
-from natgauge.procedures.frame_loss import PROCEDURE, Settings, shares_of
+from natgauge.procedures.frame_loss import PROCEDURE, FrameLossSettings, shares_of
 from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 1000
@@ -20,7 +20,7 @@ N = 1000
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, **others}
-    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **given))
+    return PROCEDURE.measure(gateway, FrameLossSettings(connections=N, placement=gateway.placement, **given))
 
 
 def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None:
@@ -92,7 +92,7 @@ def test_a_device_without_connections_has_no_loss_rate() -> None:
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings(**{"connections": N, "placement": "shared", name: value})
+        FrameLossSettings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)
 
 

@@ -22,7 +22,7 @@ from natgauge.facts import TrialEvidence
 from natgauge.inputs.question import TrafficOptions
 from natgauge.measurer import Ability, Counts, Direction, Phase2Plan, TrialPlan, Verdict
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, Settings
+from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
 from natgauge.verdicts import judge
 
 N = 1600
@@ -35,7 +35,7 @@ def gateway(**others: Any) -> Gateway:
 
 def measure(device: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, **others}
-    return PROCEDURE.measure(device, Settings(connections=N, placement=device.placement, **given))
+    return PROCEDURE.measure(device, ResolutionRateSettings(connections=N, placement=device.placement, **given))
 
 
 @given(st.floats(5e3, 7e6), st.sampled_from(["isolated", "shared"]))
@@ -131,7 +131,7 @@ def test_without_a_place_for_a_server_there_is_none() -> None:
 
 def test_a_type_that_is_none_of_ours_is_refused() -> None:
     with pytest.raises(UsageError, match="query"):
-        Settings(connections=N, placement="shared", query="mx")  # type: ignore[arg-type]
+        ResolutionRateSettings(connections=N, placement="shared", query="mx")  # type: ignore[arg-type]
 
 
 def answered(phase2: Counts, **changed: Any) -> TrialEvidence:

@@ -15,7 +15,7 @@ ABLE = frozenset({Ability.STATELESS})
 
 def test_throughput_without_a_state_has_no_phase_1() -> None:
     gateway = Gateway(establishes=1.0, forwards=300_000, abilities=ABLE, placement="shared")
-    settings = throughput.Settings(connections=1000, placement="shared", repeat=1, stateless=True)
+    settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, stateless=True)
     result = throughput.PROCEDURE.measure(gateway, settings)
     assert result.summary.median == pytest.approx(300_000, rel=0.012)
     assert all(plan.stateless and plan.phase2 is not None for plan in gateway.plans)
@@ -25,7 +25,7 @@ def test_throughput_without_a_state_has_no_phase_1() -> None:
 def test_latency_and_loss_are_stateless_all_the_way() -> None:
     for metric in (latency, frame_loss):
         gateway = Gateway(establishes=1.0, forwards=300_000, abilities=ABLE, placement="shared")
-        settings = metric.Settings(connections=1000, placement="shared", repeat=1, stateless=True)
+        settings = metric.PROCEDURE.settings(connections=1000, placement="shared", repeat=1, stateless=True)
         metric.PROCEDURE.measure(gateway, settings)
         assert gateway.plans
         assert all(plan.stateless for plan in gateway.plans)

@@ -15,7 +15,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget
-from natgauge.procedures.table_capacity import PROCEDURE, Settings
+from natgauge.procedures.table_capacity import PROCEDURE, TableCapacitySettings
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters
 
@@ -23,7 +23,9 @@ N = 1_000_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return PROCEDURE.measure(gateway, Settings(**{"connections": N, "placement": gateway.placement, **others}))
+    return PROCEDURE.measure(
+        gateway, TableCapacitySettings(**{"connections": N, "placement": gateway.placement, **others})
+    )
 
 
 @given(
@@ -270,7 +272,7 @@ def test_a_deep_queue_before_a_slow_device_takes_no_more_than_the_time_there_is(
         establishes=establishes, forwards=1.5e6, table_size=limit, queue=16_384, knows_limit=False, ceiling=1e6
     )
     chosen = PROCEDURE.with_profile({"profile": "quick"})
-    asked = Settings(connections=60_000, placement="isolated", **chosen)
+    asked = TableCapacitySettings(connections=60_000, placement="isolated", **chosen)
     result = PROCEDURE.measure(gateway, asked, budget=TimeBudget(60.0, gateway.clock))
     assert (result.summary.median, result.limited_by) == (limit, "table")
     assert gateway.clock() < 30
@@ -354,5 +356,5 @@ def test_a_loss_that_falls_with_the_rate_but_never_ends_is_undecided(method: str
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings(**{"connections": N, "placement": "shared", name: value})
+        TableCapacitySettings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)

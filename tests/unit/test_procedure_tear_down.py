@@ -62,7 +62,7 @@ class _Emptying(Gateway):
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"connections": N, "placement": gateway.placement, "connection_rate": 1e6, **others}
-    return tear_down_rate.PROCEDURE.measure(gateway, tear_down_rate.Settings(**given))
+    return tear_down_rate.PROCEDURE.measure(gateway, tear_down_rate.TearDownRateSettings(**given))
 
 
 def test_the_cost_of_the_command_itself_is_subtracted() -> None:
@@ -111,13 +111,13 @@ def test_the_tester_must_be_able_to() -> None:
     with pytest.raises(UsageError, match="tear-down-rate: this tester lacks timing how long the device takes"):
         measure(gateway)
     with pytest.raises(UsageError, match="expiry: this tester lacks watching the device's own count fall"):
-        expiry.PROCEDURE.measure(gateway, expiry.Settings(connections=N, placement="shared"))
+        expiry.PROCEDURE.measure(gateway, expiry.ExpirySettings(connections=N, placement="shared"))
     assert not gateway.plans
 
 
 def expire(gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"connections": N, "placement": gateway.placement, "connection_rate": 1e6, **others}
-    return expiry.PROCEDURE.measure(gateway, expiry.Settings(**given))
+    return expiry.PROCEDURE.measure(gateway, expiry.ExpirySettings(**given))
 
 
 def test_the_expiry_rate_is_the_slope_of_the_count() -> None:
@@ -148,10 +148,10 @@ def test_a_fall_before_the_first_reading_is_a_least_rate() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "value", "says"),
     [
-        (tear_down_rate.Settings, "sample", 1, "sample: 1 is outside of 2 to 1000 times"),
-        (tear_down_rate.Settings, "connection_rate", 0.0, "connection rate: 0.0"),
-        (expiry.Settings, "watch_seconds", 0, "watch seconds: 0 is outside of 1 to 86400 s"),
-        (expiry.Settings, "interval_seconds", 0, "interval seconds: 0 is outside of 0.01 to 60 s"),
+        (tear_down_rate.TearDownRateSettings, "sample", 1, "sample: 1 is outside of 2 to 1000 times"),
+        (tear_down_rate.TearDownRateSettings, "connection_rate", 0.0, "connection rate: 0.0"),
+        (expiry.ExpirySettings, "watch_seconds", 0, "watch seconds: 0 is outside of 1 to 86400 s"),
+        (expiry.ExpirySettings, "interval_seconds", 0, "interval seconds: 0 is outside of 0.01 to 60 s"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(kind: Any, name: str, value: Any, says: str) -> None:

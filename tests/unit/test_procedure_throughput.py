@@ -16,13 +16,15 @@ from natgauge.measurer import TrialOutcome, TrialPlan, Verdict
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import SAFE_SHARE
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.throughput import PROCEDURE, Settings
+from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
 
 N = 10_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+    return PROCEDURE.measure(
+        gateway, ThroughputSettings(connections=N, placement=gateway.placement, **{"repeat": 1, **others})
+    )
 
 
 @given(st.floats(1e3, 7e6), st.sampled_from(["both", "up", "down"]))
@@ -81,7 +83,7 @@ def test_phase_1_runs_at_a_safe_share_of_the_connection_rate_given() -> None:
 def test_without_a_connection_rate_it_is_measured_first() -> None:
     gateway = Gateway(establishes=200_000, forwards=300_000)
     events: list[Event] = []
-    PROCEDURE.measure(gateway, Settings(connections=N, placement="isolated", repeat=2), events.append)
+    PROCEDURE.measure(gateway, ThroughputSettings(connections=N, placement="isolated", repeat=2), events.append)
     metrics = list(dict.fromkeys(event.metric for event in events))
     assert metrics == ["connection-rate", "throughput"]
     phase1 = {plan.phase1_rate for plan in gateway.plans if plan.phase2}
@@ -203,5 +205,5 @@ def test_only_failures_of_phase_1_in_a_row_end_the_measurement() -> None:
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings(**{"connections": N, "placement": "shared", name: value})
+        ThroughputSettings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)

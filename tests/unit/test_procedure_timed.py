@@ -30,7 +30,7 @@ VARIATION = frozenset({Ability.VARIATION})
 def measure(metric: ModuleType, gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"repeat": 1, "connection_rate": 1e5, "throughput_rate": 1e5, "trial_seconds": 0.1, **others}
     result: MeasurementResult = metric.PROCEDURE.measure(
-        gateway, metric.Settings(connections=N, placement=gateway.placement, **given)
+        gateway, metric.PROCEDURE.settings(connections=N, placement=gateway.placement, **given)
     )
     return result
 
@@ -168,7 +168,7 @@ def test_a_trial_that_counts_as_the_best_of_several_is_among_them_once() -> None
 def test_whoever_watches_sees_which_trials_are_repeated_and_why() -> None:
     """Before, four trials of one load were shown as PASS, one after the other."""
     seen: list[TrialOutcome] = []
-    settings = latency.Settings(
+    settings = latency.LatencySettings(
         connections=N, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, trial_seconds=0.1,
         loads="100%",
     )  # fmt: skip
@@ -243,7 +243,7 @@ def test_the_loads_of_one_measurement_are_repeated_each_for_itself() -> None:
 
 def test_where_the_time_ends_in_the_repeats_the_trial_that_there_was_counts() -> None:
     gateway = _HeldUp(held=[25])
-    settings = latency.Settings(
+    settings = latency.LatencySettings(
         connections=N, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, most_seconds=4.5
     )
     result = latency.PROCEDURE.measure(gateway, settings, clock=gateway.clock)
@@ -292,7 +292,7 @@ def test_the_literal_way_times_500_tags_after_the_first_minute_of_two() -> None:
     assert plan.phase2 is not None
     assert (plan.phase2.seconds, plan.delays_from_seconds, plan.delay_samples) == (120, 60, 500)
     with pytest.raises(UsageError, match=r"trial seconds \(way rfc8219\): 119.0 is outside of 120 to 3600"):
-        latency.Settings(connections=N, placement="shared", way="rfc8219", trial_seconds=119.0)
+        latency.LatencySettings(connections=N, placement="shared", way="rfc8219", trial_seconds=119.0)
     with pytest.raises(UsageError, match="latency: this tester lacks timing only a few tagged frames"):
         measure(latency, Gateway(), way="rfc8219", trial_seconds=120.0)
 
@@ -396,5 +396,5 @@ def test_a_host_that_disturbs_every_trial_gives_no_latency() -> None:
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        latency.Settings(**{"connections": N, "placement": "shared", name: value})
+        latency.LatencySettings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)

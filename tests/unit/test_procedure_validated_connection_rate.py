@@ -11,13 +11,15 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import UsageError
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.validated_connection_rate import PROCEDURE, Settings
+from natgauge.procedures.validated_connection_rate import PROCEDURE, ValidatedConnectionRateSettings
 
 N = 100_000
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return PROCEDURE.measure(gateway, Settings(connections=N, placement=gateway.placement, **{"repeat": 1, **others}))
+    return PROCEDURE.measure(
+        gateway, ValidatedConnectionRateSettings(connections=N, placement=gateway.placement, **{"repeat": 1, **others})
+    )
 
 
 @pytest.mark.parametrize("cliff", [3_000.0, 250_000.0, 3e6])
@@ -101,5 +103,5 @@ def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings(**{"connections": N, "placement": "shared", name: value})
+        ValidatedConnectionRateSettings(**{"connections": N, "placement": "shared", name: value})
     assert says in str(caught.value)

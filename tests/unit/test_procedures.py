@@ -116,11 +116,11 @@ def test_an_inner_measurement_has_all_common_settings_but_is_done_once() -> None
         "most_seconds": 77.0,
     }
     assert {*common, "repeat"} == {item.name for item in dataclasses.fields(TrialSettings)}
-    outer = latency.Settings(repeat=9, **common, **others)
-    found = inner(throughput.Settings, outer, confirm=False, directions="down")
+    outer = latency.LatencySettings(repeat=9, **common, **others)
+    found = inner(throughput.ThroughputSettings, outer, confirm=False, directions="down")
     assert {name: getattr(found, name) for name in common} == common
     assert (found.repeat, found.confirm, found.directions, found.trial_seconds) == (1, False, "down", 2.0)
-    assert inner(connection_rate.Settings, outer, repeat=2).repeat == 2
+    assert inner(connection_rate.ConnectionRateSettings, outer, repeat=2).repeat == 2
 
 
 def test_time_left_counts_this_repetition_and_those_to_come() -> None:

@@ -63,7 +63,9 @@ def test_texts_of_the_command_line_are_read() -> None:
 
 
 def measure(gateway: Gateway, **others: Any) -> int:
-    settings = connection_rate.Settings(connections=100_000, placement="isolated", repeat="auto", **others)
+    settings = connection_rate.ConnectionRateSettings(
+        connections=100_000, placement="isolated", repeat="auto", **others
+    )
     return len(connection_rate.PROCEDURE.measure(gateway, settings).measurements)
 
 

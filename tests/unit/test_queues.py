@@ -24,7 +24,7 @@ RINGS = (512, 2_048, 16_384, 100_000)
 
 def rate(metric: Any, gateway: Gateway, **others: Any) -> MeasurementResult:
     given = {"connections": 20_000, "placement": gateway.placement, "repeat": 1, **others}
-    found: MeasurementResult = metric.PROCEDURE.measure(gateway, metric.Settings(**given))
+    found: MeasurementResult = metric.PROCEDURE.measure(gateway, metric.PROCEDURE.settings(**given))
     return found
 
 

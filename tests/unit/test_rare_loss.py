@@ -34,7 +34,7 @@ class LosesAFew(Gateway):
 
 def result_of(procedure: Any, gateway: Gateway, **others: Any) -> Result:
     given = {"connections": 100_000, "placement": gateway.placement, "repeat": 1, **others}
-    return make(procedure.PROCEDURE.measure(gateway, procedure.Settings(**given)), Parameters())
+    return make(procedure.PROCEDURE.measure(gateway, procedure.PROCEDURE.settings(**given)), Parameters())
 
 
 def words(result: Result) -> set[str]:

@@ -15,7 +15,7 @@ from tests.unit.made_machine import Memory
 from natgauge.duts import gateway as driver
 from natgauge.duts.fitness import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.ingredients import VERBS, Knobs, Limits
+from natgauge.duts.ingredients import VERBS, GatewayLimits, Knobs
 from natgauge.duts.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.settings import LocalSetting
@@ -512,7 +512,7 @@ def test_an_unknown_name_gets_its_near_misses() -> None:
 
 def test_the_page_tells_every_verb_variable_and_knob(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "gateways.md").read_text()
-    for word in (*VERBS, *VARIABLES, *Knobs.model_fields, *Recipe.model_fields, *Limits.model_fields):
+    for word in (*VERBS, *VARIABLES, *Knobs.model_fields, *Recipe.model_fields, *GatewayLimits.model_fields):
         if word != "origin":
             assert f"`{word}`" in page or f"`${word}`" in page, word
     example = re.search(r"```toml\n(.*?)```", page, re.DOTALL)

@@ -31,8 +31,8 @@ def traffic(**options: Any) -> Any:
     return Bench(ask("throughput", RECIPE.name, {"connections": 1000, **options}).cell).traffic
 
 
-def settings(**given: Any) -> throughput.Settings:
-    return throughput.Settings(**{"connections": 1000, "placement": "isolated", **given})
+def settings(**given: Any) -> throughput.ThroughputSettings:
+    return throughput.ThroughputSettings(**{"connections": 1000, "placement": "isolated", **given})
 
 
 DEVICE = DeviceSettings("nftables-nat44", ("nftables 1",), 1000, {"table_size": 4096, "hash_size": 1024})

@@ -16,7 +16,7 @@ from natgauge.labs.ssh import bsd
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
-from natgauge.labs.ssh.openssh import Host
+from natgauge.labs.ssh.openssh import SshHost
 from natgauge.labs.ssh.systems import ways
 from natgauge.words import Family
 
@@ -157,7 +157,7 @@ def test_a_program_that_is_missing_is_no_package() -> None:
 class Far:
     """A connection to such a machine."""
 
-    host = Host("far")
+    host = SshHost("far")
 
     def __init__(self, device: FarDevice) -> None:
         self.device = device

@@ -15,13 +15,13 @@ from natgauge.labs.contract import CommandResult
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.layout import layout
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
-from natgauge.labs.ssh.openssh import Host
+from natgauge.labs.ssh.openssh import SshHost
 
 
 class Here:
     """A machine that is this one."""
 
-    host = Host("far")
+    host = SshHost("far")
 
     def __init__(self) -> None:
         self.fails: HostError | None = None

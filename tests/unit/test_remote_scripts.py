@@ -16,7 +16,7 @@ import pytest
 from natgauge.errors import BrokenError, UsageError
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh import remote
-from natgauge.labs.ssh.openssh import Host, end_orphans, explained
+from natgauge.labs.ssh.openssh import SshHost, end_orphans, explained
 
 TOKEN = "tester:lab:0123"
 SHELLS = ["dash", "busybox sh", "mksh", "bash"]
@@ -154,7 +154,7 @@ def test_a_clock_without_nanoseconds_or_one_that_was_set_is_not_believed() -> No
     ],
 )
 def test_what_ssh_says_becomes_one_line(said: str, meant: str) -> None:
-    line = explained(Host("root@far"), said)
+    line = explained(SshHost("root@far"), said)
     assert line.startswith("ssh host root@far: ")
     assert meant in line
     assert "\n" not in line
@@ -163,17 +163,17 @@ def test_what_ssh_says_becomes_one_line(said: str, meant: str) -> None:
 @pytest.mark.parametrize("name", ["", "-oProxyCommand=touch /tmp/x", "a b", "-"])
 def test_what_is_no_destination_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="ssh host"):
-        Host(name).checked()
+        SshHost(name).checked()
 
 
 @pytest.mark.parametrize("name", ["far", "root@far.example", "ssh://root@[2001:db8::1]:2222", "10.0.0.1"])
 def test_destinations_of_every_form_are_taken(name: str) -> None:
-    assert Host(name).checked() == Host(name)
+    assert SshHost(name).checked() == SshHost(name)
 
 
 def test_a_config_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="ssh config"):
-        Host("far", str(tmp_path / "none")).checked()
+        SshHost("far", str(tmp_path / "none")).checked()
 
 
 def test_a_machine_is_given_back_step_by_step_and_only_by_the_lab_that_has_it(
@@ -182,15 +182,15 @@ def test_a_machine_is_given_back_step_by_step_and_only_by_the_lab_that_has_it(
     monkeypatch.setattr(remote, "run_once", lambda _host, script, _seconds: told(shell, script))
     log = far.parent / "log"
     steps = [f"echo first >> {log}", "exit 9", f"echo last >> {log}"]
-    assert remote.give_back(Host("far"), "another:lab:4567", steps) is False
+    assert remote.give_back(SshHost("far"), "another:lab:4567", steps) is False
     assert not log.exists()
     with pytest.raises(BrokenError, match="not all could be undone"):
-        remote.give_back(Host("far"), TOKEN, steps)
+        remote.give_back(SshHost("far"), TOKEN, steps)
     # All others were tried, and nothing new can be made there; the next try begins where this one stopped.
     assert log.read_text() == "first\nlast\n"
     said = told(shell, remote.wrapped(f"touch {far}/made", TOKEN, 1, {"PATH": os.environ["PATH"]}))
     assert remote._unwrapped(said) is None
-    assert remote.give_back(Host("far"), TOKEN, [steps[0]]) is True
+    assert remote.give_back(SshHost("far"), TOKEN, [steps[0]]) is True
     assert list(far.parent.iterdir()) == [log]
 
 

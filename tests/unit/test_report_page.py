@@ -203,7 +203,7 @@ class _Looped(Gateway):
 
 
 def test_the_note_of_the_tester_s_own_delay_is_read_as_the_metric_writes_it() -> None:
-    asked = latency.Settings(
+    asked = latency.LatencySettings(
         connections=1000, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, trial_seconds=0.1
     )
     gateway = _Looped(abilities=frozenset({Ability.OWN_DELAYS}))

@@ -70,7 +70,7 @@ def test_a_long_series_is_thinned_and_keeps_both_ends(rows: int, lines: int, say
 
 
 def test_directions_are_left_to_the_results_and_the_worst_of_them_shown() -> None:
-    asked = latency.Settings(
+    asked = latency.LatencySettings(
         connections=1000, placement="isolated", repeat=1, connection_rate=1e5, throughput_rate=1e5, trial_seconds=0.1
     )
     head, *rows = series_of(told(latency.PROCEDURE.measure(Gateway(), asked)))
@@ -81,11 +81,13 @@ def test_directions_are_left_to_the_results_and_the_worst_of_them_shown() -> Non
 
 
 def test_the_frame_loss_curve_and_the_orders_are_shown() -> None:
-    curve = frame_loss.Settings(connections=1000, placement="isolated", repeat=1, connection_rate=1e5, full_rate=1e6)
+    curve = frame_loss.FrameLossSettings(
+        connections=1000, placement="isolated", repeat=1, connection_rate=1e5, full_rate=1e6
+    )
     head, *rows = series_of(told(frame_loss.PROCEDURE.measure(Gateway(forwards=5e5), curve)))
     assert head.split()[:4] == ["offered", "percent", "offered", "rate"]
     assert rows[0].split()[:3] == ["100", "1,000,000", "50"]
-    orders = enumeration_orders.Settings(connections=1000, placement="isolated", repeat=1)
+    orders = enumeration_orders.EnumerationOrdersSettings(connections=1000, placement="isolated", repeat=1)
     names = [
         row.split()[0]
         for row in series_of(told(enumeration_orders.PROCEDURE.measure(Gateway(four_tuples=1000), orders)))[1:]

@@ -51,7 +51,7 @@ def stored(folder: Path, change: Change = lambda _: None) -> Path:
 def test_repetitions_that_were_limited_otherwise_than_most_are_told() -> None:
     """Two of five were the tester's, and nothing said so."""
     gateway = Gateway(establishes=1e6, ceiling=1.12e6, noise=0.06, seed=1)
-    settings = connection_rate.Settings(connections=100_000, placement="isolated", repeat=5)
+    settings = connection_rate.ConnectionRateSettings(connections=100_000, placement="isolated", repeat=5)
     result = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
     assert sorted(one.limited_by for one in result.repetitions) == ["device"] * 3 + ["tester"] * 2
     (doubt,) = (doubt for doubt in result.doubts if doubt.word == "several limits")
@@ -59,7 +59,7 @@ def test_repetitions_that_were_limited_otherwise_than_most_are_told() -> None:
 
 
 def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
-    settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=3)
+    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="isolated", repeat=3)
     found = make(
         connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, noise=0.02), settings),
         grouped({"dut": "x"}),
@@ -156,7 +156,7 @@ def test_every_setting_of_every_procedure_is_described_with_its_unit() -> None:
 
 
 def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> None:
-    settings = connection_rate.Settings(connections=1000, placement="isolated", repeat=2)
+    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="isolated", repeat=2)
     asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"dut": "x"})
     measurement = connection_rate.PROCEDURE.measure(Gateway(establishes=500_000), settings)
     found = make(measurement, asked)
@@ -311,7 +311,7 @@ def test_a_machine_that_others_measured_on_is_told(beside: int | None, said: str
 def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
     """200,000/s fails, 207,000/s passes: one repetition in three found the dip; before, nobody was told of it."""
     gateway = Gateway(passes=lambda rate: rate <= 208_000 and not 199_000 <= rate <= 200_400)
-    settings = connection_rate.Settings(connections=100_000, placement="isolated", repeat=3)
+    settings = connection_rate.ConnectionRateSettings(connections=100_000, placement="isolated", repeat=3)
     found = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
     low, *high = found.values
     assert low < 199_000
@@ -323,7 +323,7 @@ def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding() -> None:
 
 
 def test_disturbances_are_doubts() -> None:
-    settings = connection_rate.Settings(connections=1000, placement="shared", repeat=2)
+    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="shared", repeat=2)
     disturbed = connection_rate.PROCEDURE.measure(
         Gateway(establishes=500_000, placement="shared", disturbed=0.3), settings
     )
@@ -381,7 +381,7 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
 def test_short_trials_behind_a_queue_are_doubted(
     placement: Any, limit: float | None, connections: int, *, doubtful: bool
 ) -> None:
-    settings = connection_rate.Settings(
+    settings = connection_rate.ConnectionRateSettings(
         connections=connections, placement=placement, repeat=2, frame_timeout_seconds=limit
     )
     found = make(

@@ -23,12 +23,12 @@ LAG = 0.002
 
 
 def connections(gateway: Gateway, **more: object) -> MeasurementResult:
-    asked = connection_rate.Settings(connections=100_000, placement="shared", repeat=1, **more)  # type: ignore[arg-type] # as asked
+    asked = connection_rate.ConnectionRateSettings(connections=100_000, placement="shared", repeat=1, **more)  # type: ignore[arg-type] # as asked
     return connection_rate.PROCEDURE.measure(gateway, asked)
 
 
 def frames(gateway: Gateway, **more: object) -> MeasurementResult:
-    asked = throughput.Settings(connections=100_000, placement="shared", repeat=1, **more)  # type: ignore[arg-type] # as asked
+    asked = throughput.ThroughputSettings(connections=100_000, placement="shared", repeat=1, **more)  # type: ignore[arg-type] # as asked
     return throughput.PROCEDURE.measure(gateway, asked)
 
 
@@ -92,7 +92,7 @@ def test_a_device_beyond_the_tester_is_limited_by_the_tester() -> None:
 
 
 def test_later_repetitions_expect_what_the_one_before_found() -> None:
-    asked = connection_rate.Settings(connections=100_000, placement="shared", repeat=4)
+    asked = connection_rate.ConnectionRateSettings(connections=100_000, placement="shared", repeat=4)
     device = gateway(establishes=3e5, abilities=COSTS, slower_in_slices=3.0)
     found = connection_rate.PROCEDURE.measure(device, asked)
     trials = [sum(one.trials.values()) for one in found.measurements]
@@ -116,7 +116,7 @@ def test_slices_that_cannot_be_run_end_no_measurement() -> None:
 
 def test_slices_are_of_the_device_alone_and_of_no_more_connections_than_it_takes() -> None:
     device = gateway(establishes=3e5, abilities=COSTS)
-    asked = connection_rate.Settings(connections=2_000_000, placement="shared", repeat=1)
+    asked = connection_rate.ConnectionRateSettings(connections=2_000_000, placement="shared", repeat=1)
     connection_rate.PROCEDURE.measure(device, asked)
     (plan,) = device.rounds
     assert plan.alone
@@ -130,5 +130,5 @@ def test_frames_that_slices_do_not_have_are_searched_without(more: dict[str, obj
     placed = more.get("placement", "shared")
     device = Gateway(placement=placed, establishes=3e5, abilities=able)  # type: ignore[arg-type] # one of two words
     given_ = {"connections": 10_000, "placement": "shared", "repeat": 1, "connection_rate": 1e5, **more}
-    throughput.PROCEDURE.measure(device, throughput.Settings(**given_))  # type: ignore[arg-type] # as asked
+    throughput.PROCEDURE.measure(device, throughput.ThroughputSettings(**given_))  # type: ignore[arg-type] # as asked
     assert device.rounds == []

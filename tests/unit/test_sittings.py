@@ -30,7 +30,7 @@ from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Memory
-from natgauge.reports.difference import Diff, Line, diff, document, text
+from natgauge.reports.difference import Diff, MetricDifference, diff, document, text
 from natgauge.reports.text import read_summary
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
@@ -47,7 +47,7 @@ def sitting(values: list[float], labs: int | None = 4, start: float = 0.0) -> Re
     return result(values, labs, [start + 60.0 * number for number in range(len(values))])
 
 
-def line_of(found: Diff) -> Line:
+def line_of(found: Diff) -> MetricDifference:
     (line,) = found.lines
     return line
 
@@ -216,7 +216,7 @@ def test_a_series_that_an_error_ended_has_a_doubt_that_names_the_error() -> None
         if number == 3:
             raise HostError("no memory for another lab")
 
-    settings = connection_rate.Settings(connections=1000, placement="external", repeat=5)
+    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="external", repeat=5)
     found = make(connection_rate.PROCEDURE.measure(Standing(10_000.0), settings, begins=begins), Parameters())
     assert len(found.repetitions) == 2
     (doubt,) = (doubt for doubt in found.doubts if doubt.word == "ended early")

@@ -37,7 +37,7 @@ from natgauge.host import capabilities, programs
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
-from natgauge.labs.contract import DEVICES, Device, Lab, Need
+from natgauge.labs.contract import DEVICES, Device, Lab, LabNeeds
 from natgauge.measurer import Ability, Delays
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -405,9 +405,9 @@ class Bench:
         return self.traffic.frame_size + LEAST_FRAME[family] - LEAST_FRAME[spoken]
 
 
-def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> Need:
-    """What a gateway asks of a lab; `hosts` and `background` as in `Need`."""
-    return Need(
+def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabNeeds:
+    """What a gateway asks of a lab; `hosts` and `background` as in `LabNeeds`."""
+    return LabNeeds(
         families=(recipe.initiator_family, recipe.responder_family),
         devices=tuple(part.device for part in recipe.chain) or DEVICES,
         own_processes=recipe.own_processes,
@@ -424,7 +424,7 @@ def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, backg
         HostError: it cannot be made here.
     """
     kind = kinds.get(kinds.DEFAULT)
-    need = Need(families=("ipv4", "ipv4"), background=background)
+    need = LabNeeds(families=("ipv4", "ipv4"), background=background)
     if dut is not None:
         need = need_of(load(dut), background=background)
     inputs = inputs_of(kind.options, "place")

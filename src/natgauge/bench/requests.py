@@ -20,7 +20,6 @@ from natgauge.trials import (
     GatewaySide,
     InitiatorSide,
     InitiatorStream,
-    Limits,
     Phase1,
     Phase2,
     PortRange,
@@ -29,6 +28,7 @@ from natgauge.trials import (
     Senders,
     Step,
     Translation,
+    TrialLimits,
     TrialRequest,
 )
 from natgauge.words import Family
@@ -139,7 +139,7 @@ class Requests:
             watch_cpus=settings.watch_cpus,
             watch_stall_ns=round(watched_bound(plan) * 1e9) if plan.record_delays else None,
         )
-        return request.model_copy(update={"limits": Limits(seconds=longest_seconds(request))})
+        return request.model_copy(update={"limits": TrialLimits(seconds=longest_seconds(request))})
 
     def _background(self, plan: TrialPlan) -> Background | None:
         if plan.foreground_share >= 1 or self.constants.background is None:

@@ -21,9 +21,9 @@ from natgauge.trials import (
     ComparisonResult,
     Contestant,
     ContestantCounts,
-    Limits,
     Phase1,
     Slices,
+    TrialLimits,
     TrialRequest,
     compare,
 )
@@ -127,7 +127,7 @@ def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contes
         cpu=plan.cpu,
         contestants=(*own, *cables),
         slices=Slices(frames=plan.frames, lead=LEAD_FRAMES, **blocks),
-        limits=Limits(seconds=limit),
+        limits=TrialLimits(seconds=limit),
     )
     result = run(request, seconds=limit + _SLACK_SECONDS)
     faults = {}

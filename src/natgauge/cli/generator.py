@@ -41,7 +41,7 @@ CORES: Final = ValueType(types.CoreList())
 SHARE: Final = ValueType(types.Share())
 
 
-class InputType(click.ParamType[Any]):
+class ClickInputType(click.ParamType[Any]):
     """The type of an option that is an input."""
 
     name = "input"
@@ -83,7 +83,7 @@ def option(described: Input) -> cloup.Option:
         return cloup.Option(names, is_flag=True, default=None, help=help_text)
     return cloup.Option(
         [described.option, *described.also, described.name],
-        type=InputType(described),
+        type=ClickInputType(described),
         metavar=described.type.metavar,
         help=help_text,
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, ValidationError
 
-from natgauge.duts.ingredients import Knobs, Limits, Model, Module, Need, System, Verbs
+from natgauge.duts.ingredients import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
 from natgauge.duts.layers import BUILT_IN, frozen, layered
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import broken_rule
@@ -28,7 +28,7 @@ ADDRESS4: Final = "198.18.0.53"
 ADDRESS6: Final = "2001:2::53"
 
 
-class Server(Model):
+class Server(RecipeTable):
     """One server.
 
     Attributes:
@@ -46,7 +46,7 @@ class Server(Model):
     title: Annotated[str, Field(min_length=1, max_length=120)]
     extends: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
-    needs: tuple[Need, ...] = ()
+    needs: tuple[RequiredPrograms, ...] = ()
     process: Annotated[tuple[Process, ...], Field(min_length=1)]
     verbs: Verbs
     origin: Path
@@ -67,9 +67,9 @@ class Server(Model):
         return ()
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> GatewayLimits:
         """None."""
-        return Limits()
+        return GatewayLimits()
 
     @property
     def knobs(self) -> Knobs:

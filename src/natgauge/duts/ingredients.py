@@ -29,13 +29,13 @@ Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-class Model(BaseModel):
+class RecipeTable(BaseModel):
     """What every part of a recipe shares: nothing unknown, nothing converted, nothing changed later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Need(Model):
+class RequiredPrograms(RecipeTable):
     """Programs the device must have, and where they come from.
 
     Attributes:
@@ -56,7 +56,7 @@ class Need(Model):
         return self
 
 
-class Module(Model):
+class Module(RecipeTable):
     """Something that the kernel of the device's machine must have, beyond what every Linux has.
 
     Attributes:
@@ -82,7 +82,7 @@ def installing(packages: Iterable[str]) -> str:
     return " && ".join(commands)
 
 
-class Limits(Model):
+class GatewayLimits(RecipeTable):
     """What no knob changes.
 
     Attributes:
@@ -111,7 +111,7 @@ class Limits(Model):
         return self
 
 
-class Knob(Model):
+class Knob(RecipeTable):
     """One thing that can be set.
 
     Attributes:
@@ -155,7 +155,7 @@ class Knob(Model):
         return bool(self.paths or self.write)
 
 
-class Knobs(Model):
+class Knobs(RecipeTable):
     """The knobs natgauge knows; None = the gateway has no such thing.
 
     Attributes:
@@ -176,7 +176,7 @@ class Knobs(Model):
         return {name: knob for name, knob in every.items() if knob is not None}
 
 
-class Verbs(Model):
+class Verbs(RecipeTable):
     """Shell snippets (POSIX, run with `sh -eu`); each verb is made of the pieces its fragments and recipe give.
 
     Attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from natgauge.duts.ingredients import BASE_PACKAGE, Need, installing
+from natgauge.duts.ingredients import BASE_PACKAGE, RequiredPrograms, installing
 from natgauge.duts.playable import Playable
 from natgauge.errors import HostError
 from natgauge.labs.contract import Device
@@ -60,7 +60,7 @@ def refuse_modules(recipe: Playable, device: Device, works: Callable[[str], bool
             raise HostError(f"{recipe.name}: the kernel of device {device.name} has no {module.name}; {module.mends}")
 
 
-def _mends(need: Need, recipe: Playable) -> str:
+def _mends(need: RequiredPrograms, recipe: Playable) -> str:
     if need.package is None:
         return need.mends or ""
     if need.package == BASE_PACKAGE:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.ingredients import Knobs, Limits, Module, Need, System, Verbs
+    from natgauge.duts.ingredients import GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
     from natgauge.duts.processes import Process
 
 
@@ -32,7 +32,7 @@ class Playable(Protocol):
         """Variables its snippets see beside those of the lab."""
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[RequiredPrograms, ...]:
         """What must be installed on the device."""
 
     @property
@@ -40,7 +40,7 @@ class Playable(Protocol):
         """What its machine's kernel must have."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> GatewayLimits:
         """What no knob changes."""
 
     @property

@@ -9,14 +9,14 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
-from natgauge.duts.ingredients import Model, Number
+from natgauge.duts.ingredients import Number, RecipeTable
 
 #: Ports below are the system's (RFC 6335 section 6): no subscriber is given a set that has any (RFC 7596 section 5.1).
 FIRST_PORT: Final = 1024
 _PORT_BITS: Final = 16
 
 
-class PortSets(Model):
+class PortSets(RecipeTable):
     """How addresses and ports are shared out. Subscriber 0 has the first address's first set, and so on.
 
     Attributes:

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from natgauge.duts.ingredients import Model, Snippet
+from natgauge.duts.ingredients import RecipeTable, Snippet
 from natgauge.labs.common.shell import last_words
 
 #: Lines of its log that are brought home when it has ended.
@@ -23,7 +23,7 @@ _SAID_LENGTH: Final = 200
 _MARK: Final = "natgauge-end "
 
 
-class Process(Model):
+class Process(RecipeTable):
     """A program that runs as long as its gateway stands.
 
     Attributes:

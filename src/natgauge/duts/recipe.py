@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from natgauge.duts.ingredients import Knobs, Limits, Model, Module, Need, System, Verbs
+from natgauge.duts.ingredients import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
 from natgauge.duts.layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.processes import Process
@@ -49,7 +49,7 @@ _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit")
 _SHARING: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t")
 
 
-class Recipe(Model):
+class Recipe(RecipeTable):
     """One gateway.
 
     Attributes:
@@ -86,13 +86,13 @@ class Recipe(Model):
     system: System = "Linux"
     extends: tuple[str, ...] = ()
     environment: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str] = Field(default_factory=dict)
-    needs: tuple[Need, ...] = ()
+    needs: tuple[RequiredPrograms, ...] = ()
     modules: tuple[Module, ...] = ()
-    limits: Limits = Limits()
+    limits: GatewayLimits = GatewayLimits()
     process: tuple[Process, ...] = ()
     verbs: Verbs
     knobs: Knobs = Knobs()
-    chain: tuple[Part, ...] = ()
+    chain: tuple[ChainDevice, ...] = ()
     port_sets: PortSets | None = None
     origin: Path
 
@@ -155,7 +155,7 @@ class Recipe(Model):
         return tuple(part.recipe for part in self.chain) or (self,) * count
 
 
-class Part(Model):
+class ChainDevice(RecipeTable):
     """One device of a chain.
 
     Attributes:
@@ -167,7 +167,7 @@ class Part(Model):
     recipe: Recipe
 
 
-class _Entry(Model):
+class _Entry(RecipeTable):
     """One device of a chain as it is written: a recipe, and what is laid over it."""
 
     device: str

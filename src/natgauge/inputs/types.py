@@ -324,7 +324,7 @@ def format_cores(cores: Iterable[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Repetitions(InputType):
+class RepetitionCount(InputType):
     """A number of repetitions, or "auto"."""
 
     metavar: str = "N|auto"

@@ -218,7 +218,7 @@ DEVICES = ("dut",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Need:
+class LabNeeds:
     """What is to happen in a lab, so that it can be planned.
 
     Attributes:
@@ -310,6 +310,6 @@ class Kind(Generic[OptionsT]):
 
     summary: str
     options: type[OptionsT]
-    plan: Callable[[str, OptionsT, Need], Lab]
+    plan: Callable[[str, OptionsT, LabNeeds], Lab]
     quick: bool = False
     shares_core: bool = False

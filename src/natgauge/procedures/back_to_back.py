@@ -72,7 +72,7 @@ RFC_REPETITIONS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSettings):
+class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the back-to-back frames.
 
     Attributes:
@@ -112,10 +112,10 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSe
         return []
 
 
-class _BackToBack(Standing[Settings]):
+class _BackToBack(Standing[BackToBackSettings]):
     """The longest burst without loss, in frames of each active direction."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: BackToBackSettings) -> None:
         super().__init__(runner, settings, prepare(runner, settings, PHASE1_TIME_SHARE))
         self.rate = settings.burst_rate or BURST_SHARE * top_rate(runner.measurer) / settings.active
         self.throughput = self._throughput()
@@ -303,7 +303,7 @@ PROCEDURE = Procedure(
     better="higher",
     summary="longest burst at full speed without loss, and the buffer it tells of",
     source="RFC 9004",
-    settings=Settings,
+    settings=BackToBackSettings,
     start=_BackToBack,
     profiles={
         "quick": {"burst_seconds": 0.5},

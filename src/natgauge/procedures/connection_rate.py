@@ -32,18 +32,18 @@ UNIT = "connections/s"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(SearchSettings):
+class ConnectionRateSettings(SearchSettings):
     """Settings of the connection rate; all those of a search."""
 
-    def as_run(self) -> Settings:
+    def as_run(self) -> ConnectionRateSettings:
         """The same, with a time limit for each frame where queues stand before the device."""
         return queues.limited(self)
 
 
-class _ConnectionRate(SearchedRate[Settings]):
+class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
     """The highest rate in connections/s."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
         super().__init__(runner, settings)
         self._expected = expected_rate(runner, settings, "new")
 
@@ -71,7 +71,7 @@ PROCEDURE = Procedure(
     better="higher",
     summary="highest rate at which every new connection is established",
     source="RFC 9693 section 4.5",
-    settings=Settings,
+    settings=ConnectionRateSettings,
     start=_ConnectionRate,
     # RFC 9693 section 6: ten experiments.
     profiles={"rfc": {"repeat": 10}},

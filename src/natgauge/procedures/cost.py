@@ -58,7 +58,7 @@ def _check_quantities(_name: str, text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(TrialSettings):
+class CostSettings(TrialSettings):
     """Settings of the cost.
 
     Attributes:
@@ -131,10 +131,10 @@ class Settings(TrialSettings):
         return {**super().parameters(), "quantities": ",".join(self.asked())}
 
 
-class _Cost(Repetitions[Settings]):
+class _Cost(Repetitions[CostSettings]):
     """The device's work for a frame / that of plain forwarding."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: CostSettings) -> None:
         super().__init__(runner, settings)
         self._asked_rounds = 0
         self._slices = 0
@@ -315,7 +315,7 @@ PROCEDURE = Procedure(
     better="lower",
     summary="work of the device for a frame, beside plain forwarding",
     source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices beside plain forwarding)",
-    settings=Settings,
+    settings=CostSettings,
     start=_Cost,
     profiles={
         "quick": {"rounds": LEAST_ROUNDS},

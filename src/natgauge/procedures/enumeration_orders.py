@@ -40,7 +40,7 @@ ENDING_SHARE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Phase1Settings, SearchSettings):
+class EnumerationOrdersSettings(Phase1Settings, SearchSettings):
     """Settings of the comparison.
 
     Attributes:
@@ -81,10 +81,10 @@ def expected_new(draws: int, space: int) -> float:
     return math.exp(draws * math.log1p(-1 / space)) if space > 1 else 0.0
 
 
-class _EnumerationOrders(Standing[Settings]):
+class _EnumerationOrders(Standing[EnumerationOrdersSettings]):
     """The share of connections that draws with replacement created, in %, and each order's rate."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: EnumerationOrdersSettings) -> None:
         # Each order has a phase 1 of its own, so none is looked for here.
         super().__init__(runner, settings, Preparation(1.0, 1.0))
 
@@ -118,7 +118,7 @@ class _EnumerationOrders(Standing[Settings]):
         """None: each order's is in its row."""
         return ()
 
-    def _connection_rate(self, settings: Settings) -> float:
+    def _connection_rate(self, settings: EnumerationOrdersSettings) -> float:
         found = measure_first(
             "connection-rate",
             self.runner,
@@ -135,7 +135,7 @@ class _EnumerationOrders(Standing[Settings]):
         self.repetition_notes.extend(short)
         return found.summary.median
 
-    def _created(self, settings: Settings, frames: int) -> int:
+    def _created(self, settings: EnumerationOrdersSettings, frames: int) -> int:
         """Connections there are after so many frames, by the device's own word where it has one."""
         rate = self.preparation.rate
         outcome = self.must(rate, replace(settings.phase1_plan(rate), connections=frames))
@@ -147,7 +147,7 @@ PROCEDURE = Procedure(
     unit=UNIT,
     summary="connections really created, and rates, with each order of phase 1",
     source="RFC 9693 section 4.4",
-    settings=Settings,
+    settings=EnumerationOrdersSettings,
     start=_EnumerationOrders,
     profiles={"standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

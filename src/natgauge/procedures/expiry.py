@@ -35,7 +35,7 @@ FROM_SHARE, TO_SHARE = 0.9, 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Phase1Settings):
+class ExpirySettings(Phase1Settings):
     """Settings of the expiry rate.
 
     Attributes:
@@ -66,7 +66,7 @@ class Settings(Phase1Settings):
         return super().needs() | {Ability.WATCH_COUNT}
 
 
-class _Expiry(Standing[Settings]):
+class _Expiry(Standing[ExpirySettings]):
     """The rate in connections/s."""
 
     def once(self, _known: float | None) -> Measurement:
@@ -113,7 +113,7 @@ PROCEDURE = Procedure(
     unit=UNIT,
     summary="connections per second that time out",
     source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
-    settings=Settings,
+    settings=ExpirySettings,
     start=_Expiry,
     profiles={"quick": {"most_seconds": 240.0}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

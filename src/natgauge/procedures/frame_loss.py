@@ -48,7 +48,7 @@ LOSS_FREE_IN_A_ROW = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
+class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the frame loss rate.
 
     Attributes:
@@ -80,10 +80,10 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         return self.full_rate is None and self.placement == "shared"
 
 
-class _FrameLoss(Standing[Settings]):
+class _FrameLoss(Standing[FrameLossSettings]):
     """The share lost over rates; the value is the one at 100 %, in %."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: FrameLossSettings) -> None:
         super().__init__(runner, settings)
         throughput = throughput_of(self, settings) if settings.relative else 0.0
         self.full, self.meaning = self._full_rate(throughput)
@@ -149,7 +149,7 @@ def shares_of(step: float) -> Iterator[float]:
         yield last
 
 
-def _shared_notes(settings: Settings, lossless: Sequence[float]) -> list[Note]:
+def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> list[Note]:
     if settings.placement != "shared":
         return []
     text = "in shared placement nothing is lost; shown is the share by which the sending was slowed down"
@@ -184,7 +184,7 @@ PROCEDURE = Procedure(
     better="lower",
     summary="share of frames lost over the rate, from overload down to no loss",
     source="RFC 2544 section 26.3",
-    settings=Settings,
+    settings=FrameLossSettings,
     start=_FrameLoss,
     profiles={
         "quick": {"step": COARSEST_STEP},

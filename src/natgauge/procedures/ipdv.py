@@ -18,7 +18,7 @@ METRIC = "ipdv"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(DelaySettings):
+class IpdvSettings(DelaySettings):
     """Settings of the inter packet delay variation; all those of a measurement of delays."""
 
     def needs(self) -> frozenset[Ability]:
@@ -57,6 +57,6 @@ PROCEDURE = Procedure(
     better="lower",
     summary="inter packet delay variation at the throughput",
     source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
-    settings=Settings,
+    settings=IpdvSettings,
     start=delays_read_by(Timing(METRIC, "ipdv_spread_us", read, EXTREMES)),
 )

@@ -35,7 +35,7 @@ RFC_TAGS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(DelaySettings):
+class LatencySettings(DelaySettings):
     """Settings of the latency.
 
     Attributes:
@@ -99,7 +99,7 @@ PROCEDURE = Procedure(
     better="lower",
     summary="typical and worst case latency at the throughput and below it",
     source="RFC 8219 section 7.2",
-    settings=Settings,
+    settings=LatencySettings,
     start=delays_read_by(Timing(METRIC, "typical_latency_us", read, PERCENTILES, OTHERS)),
     profiles={
         "quick": {"loads": "100%,50%"},

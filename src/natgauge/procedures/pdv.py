@@ -18,7 +18,7 @@ METRIC = "pdv"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(DelaySettings):
+class PdvSettings(DelaySettings):
     """Settings of the packet delay variation; all those of a measurement of delays."""
 
 
@@ -37,7 +37,7 @@ PROCEDURE = Procedure(
     better="lower",
     summary="packet delay variation at the throughput",
     source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
-    settings=Settings,
+    settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
     start=delays_read_by(Timing(METRIC, "pdv_us", read, ("delay_99_9_us",), ("pdv_us",))),
 )

@@ -40,7 +40,7 @@ TAIL_SHARE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
+class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the reset time; `trial_seconds` is the length of the whole phase 2.
 
     Attributes:
@@ -85,10 +85,10 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         return replace(plan, restart_at_seconds=self.before_seconds, record_loss_times=True)
 
 
-class _ResetTime(Standing[Settings]):
+class _ResetTime(Standing[ResetSettings]):
     """The time in ms, of the direction that comes back later."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: ResetSettings) -> None:
         super().__init__(runner, settings)
         self.rate = throughput_of(self, settings) * settings.load
 
@@ -163,7 +163,7 @@ PROCEDURE = Procedure(
     better="lower",
     summary="time for which a restarted device forwards nothing, in each direction",
     source="RFC 6201, RFC 8219 section 7.7",
-    settings=Settings,
+    settings=ResetSettings,
     start=_ResetTime,
     profiles={
         "quick": {"trial_seconds": 12.0},

@@ -39,7 +39,7 @@ SERVER_PHASE1_RATE = 10_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Phase1Settings, SearchSettings):
+class ResolutionRateSettings(Phase1Settings, SearchSettings):
     """Settings of the resolution rate.
 
     Attributes:
@@ -107,7 +107,7 @@ class Settings(Phase1Settings, SearchSettings):
         )
 
 
-def _start(runner: TrialRunner, settings: Settings) -> _ResolutionRate | Answered:
+def _start(runner: TrialRunner, settings: ResolutionRateSettings) -> _ResolutionRate | Answered:
     preparation = prepare(runner, settings)
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, _figures(settings))
@@ -116,7 +116,7 @@ def _start(runner: TrialRunner, settings: Settings) -> _ResolutionRate | Answere
     return _ResolutionRate(runner, settings, preparation)
 
 
-class _ResolutionRate(StandingRate[Settings]):
+class _ResolutionRate(StandingRate[ResolutionRateSettings]):
     """The highest rate in queries/s."""
 
     def load(self, rate: float, seconds: float) -> TrialPlan:
@@ -135,7 +135,7 @@ class _ResolutionRate(StandingRate[Settings]):
         )
 
 
-def _figures(settings: Settings) -> dict[str, float]:
+def _figures(settings: ResolutionRateSettings) -> dict[str, float]:
     return {queues.TRIAL_SECONDS: settings.trial_seconds}
 
 
@@ -145,7 +145,7 @@ PROCEDURE = Procedure(
     better="higher",
     summary="highest rate of DNS queries that are answered right and in time",
     source="draft-lencse-v6ops-transition-scalability-05 section 5",
-    settings=Settings,
+    settings=ResolutionRateSettings,
     start=_start,
     traffic={"destination_ports": "53", "connections": CONNECTIONS},
 )

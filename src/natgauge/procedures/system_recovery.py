@@ -39,7 +39,7 @@ TAIL_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
+class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 wants 60.
 
     Attributes:
@@ -85,10 +85,10 @@ class Settings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         return replace(plan, phase2=phase2, record_loss_times=True)
 
 
-class _SystemRecovery(Standing[Settings]):
+class _SystemRecovery(Standing[SystemRecoverySettings]):
     """The time in ms, of the slower direction."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: SystemRecoverySettings) -> None:
         super().__init__(runner, settings)
         self.throughput = throughput_of(self, settings)
         self.rate = min(self.throughput * settings.overload, top_rate(runner.measurer) / settings.active)
@@ -143,7 +143,9 @@ def _doubtful(outcome: TrialOutcome, each: Mapping[Direction, float]) -> bool:
     return outcome.excused_frames > 0 and max(each.values()) > 0
 
 
-def _doubts(outcome: TrialOutcome, each: Mapping[Direction, float], settings: Settings) -> tuple[list[Note], str]:
+def _doubts(
+    outcome: TrialOutcome, each: Mapping[Direction, float], settings: SystemRecoverySettings
+) -> tuple[list[Note], str]:
     if not any(counts.lost for counts in outcome.phase2.values()):
         return [Note("tester", "the overload lost no frame, so there was nothing to recover from")], "tester"
     if max(each.values()) >= (1 - TAIL_SHARE) * settings.after_seconds:
@@ -161,7 +163,7 @@ PROCEDURE = Procedure(
     better="lower",
     summary="time for which frames are lost after an overload",
     source="RFC 2544 section 26.5",
-    settings=Settings,
+    settings=SystemRecoverySettings,
     start=_SystemRecovery,
     profiles={
         "quick": {"trial_seconds": 1.0, "after_seconds": 1.0},

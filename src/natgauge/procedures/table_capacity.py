@@ -67,7 +67,7 @@ _CHECK_DROP = partial(share_in, lowest=0.01, highest=0.99)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(validation.ValidationSettings):
+class TableCapacitySettings(validation.ValidationSettings):
     """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples.
 
     Attributes:
@@ -100,7 +100,7 @@ class Settings(validation.ValidationSettings):
         metadata=described("error of the searched rates", "share", partial(share_in, lowest=0.001, highest=0.5)),
     )
 
-    def as_run(self) -> Settings:
+    def as_run(self) -> TableCapacitySettings:
         """The same, with a time limit for each frame where queues stand before the device."""
         return queues.limited(self)
 
@@ -158,7 +158,7 @@ class _Step:
         }
 
 
-class _TableCapacity(Repetitions[Settings]):
+class _TableCapacity(Repetitions[TableCapacitySettings]):
     """The capacity in connections; each repetition knows nothing of the one before."""
 
     def once(self, _known: float | None) -> Measurement:
@@ -176,7 +176,7 @@ class _TableCapacity(Repetitions[Settings]):
 class _Capacity:
     """One repetition."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: TableCapacitySettings) -> None:
         self._top_rate = top_rate(runner.measurer)
         self._settings = settings
         self._trials = CapacityTrials(runner, settings)
@@ -390,7 +390,7 @@ PROCEDURE = Procedure(
     better="higher",
     summary="the most connections that the device keeps",
     source="RFC 9693 section 4.9",
-    settings=Settings,
+    settings=TableCapacitySettings,
     start=_TableCapacity,
     profiles={
         "quick": {"rate_error": 0.2},

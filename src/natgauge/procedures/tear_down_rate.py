@@ -34,7 +34,7 @@ LEAST_SAMPLE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Phase1Settings):
+class TearDownRateSettings(Phase1Settings):
     """Settings of the tear-down rate.
 
     Attributes:
@@ -57,7 +57,7 @@ class Settings(Phase1Settings):
         return super().needs() | {Ability.EMPTY_TIMED}
 
 
-class _TearDownRate(Standing[Settings]):
+class _TearDownRate(Standing[TearDownRateSettings]):
     """The rate in connections/s."""
 
     def once(self, _known: float | None) -> Measurement:
@@ -133,7 +133,7 @@ PROCEDURE = Procedure(
     better="higher",
     summary="connections per second that go when the device's table is emptied",
     source="RFC 9693 section 4.8",
-    settings=Settings,
+    settings=TearDownRateSettings,
     start=_TearDownRate,
     profiles={"quick": {"sample": 3}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},
 )

@@ -32,7 +32,7 @@ SearchWay = Literal["binary", "mlrsearch"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Phase2Settings, Phase1Settings, SearchSettings):
+class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the throughput.
 
     Attributes:
@@ -61,7 +61,7 @@ class Settings(Phase2Settings, Phase1Settings, SearchSettings):
         elif self.loss_tolerance:
             raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr")
 
-    def as_run(self) -> Settings:
+    def as_run(self) -> ThroughputSettings:
         """The same, with a time limit for each frame where queues stand before the device."""
         return queues.limited(self, self.trial_seconds, self.error)
 
@@ -71,17 +71,17 @@ class Settings(Phase2Settings, Phase1Settings, SearchSettings):
         return {**super().parameters(), "goal_criteria": told}
 
 
-def _start(runner: TrialRunner, settings: Settings) -> _Throughput | Answered:
+def _start(runner: TrialRunner, settings: ThroughputSettings) -> _Throughput | Answered:
     preparation = prepare(runner, settings)
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, _figures(0.0, settings))
     return _Throughput(runner, settings, preparation)
 
 
-class _Throughput(StandingRate[Settings]):
+class _Throughput(StandingRate[ThroughputSettings]):
     """The highest rate in frames/s of each active direction."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings, preparation: Preparation) -> None:
+    def __init__(self, runner: TrialRunner, settings: ThroughputSettings, preparation: Preparation) -> None:
         super().__init__(runner, settings, preparation)
         self._expected = self._from_slices()
 
@@ -117,7 +117,7 @@ class _Throughput(StandingRate[Settings]):
             return cut_off(self.judged, UNIT, error)
 
 
-def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr_search.MlrPlan:
+def _mlr_plan(settings: ThroughputSettings, span: Span, known: float | None) -> mlr_search.MlrPlan:
     lowest = min(span.floor, span.top)
     return mlr_search.MlrPlan(
         preset=settings.goals,
@@ -131,7 +131,7 @@ def _mlr_plan(settings: Settings, span: Span, known: float | None) -> mlr_search
     )
 
 
-def _figures(value: float, settings: Settings) -> dict[str, float]:
+def _figures(value: float, settings: ThroughputSettings) -> dict[str, float]:
     return {
         "frames_per_second_each_direction": value,
         "frames_per_second_total": value * settings.active,
@@ -145,7 +145,7 @@ PROCEDURE = Procedure(
     better="higher",
     summary="highest frame rate without loss over established connections",
     source="RFC 9693 section 4.7, RFC 2544 section 26.1",
-    settings=Settings,
+    settings=ThroughputSettings,
     start=_start,
     profiles={
         "standard": {"search": "mlrsearch", "goals": "ndr-pdr", "trial_seconds": 1.0, "repeat": 1},

@@ -35,18 +35,18 @@ _LIMITS: dict[Cause, str] = {"table full": "table", "R too high": "device", "unk
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ValidationSettings, SearchSettings):
+class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
     """Settings of the validated connection rate; all those of a search and of a validation."""
 
-    def as_run(self) -> Settings:
+    def as_run(self) -> ValidatedConnectionRateSettings:
         """The same, with a time limit for each frame where queues stand before the device."""
         return queues.limited(self)
 
 
-class _ValidatedRate(SearchedRate[Settings]):
+class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
     """The highest R in connections/s; r gets lower where it is what fails."""
 
-    def __init__(self, runner: TrialRunner, settings: Settings) -> None:
+    def __init__(self, runner: TrialRunner, settings: ValidatedConnectionRateSettings) -> None:
         super().__init__(runner, settings)
         self.validation = settings.validation()
         self.causes: Counter[Cause] = Counter()
@@ -110,7 +110,7 @@ PROCEDURE = Procedure(
     better="higher",
     summary="highest rate at which every new connection is established and afterwards answers",
     source="RFC 9693 section 4.6",
-    settings=Settings,
+    settings=ValidatedConnectionRateSettings,
     start=_ValidatedRate,
     # RFC 9693 section 6: ten experiments.
     profiles={"rfc": {"repeat": 10}},

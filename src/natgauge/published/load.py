@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge import toml_text
 from natgauge.errors import UsageError, did_you_mean
-from natgauge.published.model import Document, Machine, Table
+from natgauge.published.model import Document, MachineDescription, Table
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -25,7 +25,7 @@ class Sources(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     documents: dict[str, Document]
-    machines: dict[str, Machine]
+    machines: dict[str, MachineDescription]
 
 
 def names() -> list[str]:

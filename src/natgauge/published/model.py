@@ -56,7 +56,7 @@ class Document(_Model):
     url: Annotated[str, Field(pattern=r"^https://")]
 
 
-class Machine(_Model):
+class MachineDescription(_Model):
     """On what tables were measured.
 
     Attributes:
@@ -88,7 +88,7 @@ class Quantity(_Model):
     directions: Text | None = None
 
 
-class Row(_Model):
+class PublishedRow(_Model):
     """One printed row.
 
     Attributes:
@@ -167,7 +167,7 @@ class Table(_Model):
     conditions: tuple[Text, ...] = ()
     also_in: tuple[Text, ...] = ()
     drawn: tuple[Column, ...] = ()
-    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    rows: Annotated[tuple[PublishedRow, ...], Field(min_length=1)]
     quantities: dict[str, Quantity]
     slips: tuple[Slip, ...] = ()
 
@@ -203,7 +203,7 @@ class Table(_Model):
         """Columns of figures."""
         return len(self.rows[0].cells)
 
-    def row(self, kind: Kind, quantity: str | None = None) -> Row | None:
+    def row(self, kind: Kind, quantity: str | None = None) -> PublishedRow | None:
         """The row that holds this of that quantity; None where none was printed."""
         return next((row for row in self.rows if row.kind == kind and row.quantity == quantity), None)
 

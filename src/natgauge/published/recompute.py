@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from natgauge.analysis import derived
 from natgauge.published.cells import Printed
-from natgauge.published.model import Derived, Figure, Kind, Row, Table
+from natgauge.published.model import Derived, Figure, Kind, PublishedRow, Table
 
 #: "same": to the last printed digit; "rounding": the roundings of what it follows from explain the last digit; "slip":
 #: differs as printed, and not once the known slips of the table are put right; "differs": nobody knows why.
@@ -108,7 +108,7 @@ def degradations(table: Table, quantity: str) -> tuple[float | None, ...]:
     return (None, *worse)
 
 
-def _derived(table: Table, row: Row) -> Iterator[Check]:
+def _derived(table: Table, row: PublishedRow) -> Iterator[Check]:
     for column, printed in enumerate(row.numbers()):
         formula = None if printed is None else _FORMULAS[row.kind](table, row.quantity, column)
         if printed is not None and formula is not None:

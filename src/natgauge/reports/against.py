@@ -14,8 +14,8 @@ from typing import Final, Literal
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
-from natgauge.reports.rows import Cell, Row, rows, unit_of, whole
-from natgauge.reports.shown import Line, Sheet, below
+from natgauge.reports.rows import Cell, ResultRow, rows, unit_of, whole
+from natgauge.reports.shown import Sheet, SheetRow, below
 
 Against = Literal["cores", "connections"]
 
@@ -64,7 +64,7 @@ def sheet(results: Sequence[Result], against: Against, *, narrow: bool = False) 
     blocks = _blocks(results, against)
     cells = {block: [places.get(value) for value in values] for block, places in blocks.items()}
     columns = [[at for at, result in enumerate(results) if read(result) == value] for value in values]
-    lines = [Line(_ROW[against], tuple(map(whole, values)))]
+    lines = [SheetRow(_ROW[against], tuple(map(whole, values)))]
     own = []
     for row in found:
         if row.label in _IN_HEADING | _LEFT_OUT | {_ROW[against]}:
@@ -76,7 +76,7 @@ def sheet(results: Sequence[Result], against: Against, *, narrow: bool = False) 
     for block, places in cells.items():
         there = [results[at] for at in places if at is not None]
         many = narrow and min(one.median for one in there) >= _MANY
-        lines.append(Line(_heading(block, list(cells), there[0], against, many=many), ()))
+        lines.append(SheetRow(_heading(block, list(cells), there[0], against, many=many), ()))
         for row in own:
             _add(lines, _in_thousands(row) if many and row.label in _IN_UNIT else row, places)
     ordered = [results[at] for places in cells.values() for at in places if at is not None]
@@ -100,25 +100,25 @@ def _blocks(results: Sequence[Result], against: Against) -> dict[_Block, dict[in
     return blocks
 
 
-def _is_common(row: Row, columns: Sequence[Sequence[int]]) -> bool:
+def _is_common(row: ResultRow, columns: Sequence[Sequence[int]]) -> bool:
     """Whether the results of each column agree, as far as they say something; single results agree with themselves."""
     counts = row.label in _NONE_IS_A_VALUE
     return all(len({row.cells[at] for at in column if counts or row.cells[at] is not None}) <= 1 for column in columns)
 
 
-def _first(row: Row, column: Sequence[int]) -> int | None:
+def _first(row: ResultRow, column: Sequence[int]) -> int | None:
     return next((at for at in column if row.cells[at] is not None), None)
 
 
-def _add(lines: list[Line], row: Row, places: Sequence[int | None]) -> None:
+def _add(lines: list[SheetRow], row: ResultRow, places: Sequence[int | None]) -> None:
     """Append the row of these results, where it says something."""
     printed = row.printed
     cells = tuple("-" if at is None else printed[at] for at in places)
     if any(cell != "-" for cell in cells):
-        lines.append(Line(row.heading, cells))
+        lines.append(SheetRow(row.heading, cells))
 
 
-def _in_thousands(row: Row) -> Row:
+def _in_thousands(row: ResultRow) -> ResultRow:
     cells = tuple(cell / _THOUSAND if isinstance(cell, int | float) else cell for cell in row.cells)
     return replace(row, cells=cells, text=_four_digits)
 

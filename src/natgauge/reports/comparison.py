@@ -10,7 +10,7 @@ from typing import Final
 
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
-from natgauge.reports.shown import Line, Sheet
+from natgauge.reports.shown import Sheet, SheetRow
 
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
@@ -61,15 +61,15 @@ def comment(found: ComparisonRecord) -> str:
 def sheet(found: ComparisonRecord) -> Sheet:
     """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last."""
     head = ("of", "cost vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
-    lines = [Line("gateway", head)]
+    lines = [SheetRow("gateway", head)]
     for cost in found.baseline_costs:
         own = (number(cost.nanoseconds, 0), number(cost.ratio_to_forwarding, 2))
-        lines.append(Line(f"{_named(found, found.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
+        lines.append(SheetRow(f"{_named(found, found.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
     for one in (*found.estimates, *found.control):
         own = (number(one.nanoseconds, 0), number(one.ratio_to_forwarding, 2))
         ratio = "-" if one.ratio is None else f"{one.ratio - 1:+.1%}"
         cells = (one.quantity, ratio, interval(one), one.verdict, *own)
-        lines.append(Line(_named(found, found.gateway(one.gateway)), cells))
+        lines.append(SheetRow(_named(found, found.gateway(one.gateway)), cells))
     return Sheet(tuple(lines), tuple(f"{sentence}." for sentence in _below(found)))
 
 

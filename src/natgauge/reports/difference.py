@@ -37,7 +37,7 @@ UNKNOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MetricDifference:
     """One metric of both runs.
 
     Attributes:
@@ -61,7 +61,7 @@ class Line:
 class Diff:
     """A second run against a first one: a line per pair, and results that have no partner."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[MetricDifference, ...]
     only_first: tuple[Result, ...]
     only_second: tuple[Result, ...]
 
@@ -138,27 +138,27 @@ def _metrics(results: Sequence[Result]) -> str:
     return ", ".join(dict.fromkeys(one.metric for one in results))
 
 
-def _line(one: Pair, margin: float) -> Line:
+def _line(one: Pair, margin: float) -> MetricDifference:
     if one.first.functional or one.second.functional:
-        return Line(one, None, "not compared", "functional", f"{FUNCTIONAL}: {_EMULATED}")
+        return MetricDifference(one, None, "not compared", "functional", f"{FUNCTIONAL}: {_EMULATED}")
     if one.differences:
-        return Line(one, None, "not compared", "set up differently", "; ".join(map(str, one.differences)))
+        return MetricDifference(one, None, "not compared", "set up differently", "; ".join(map(str, one.differences)))
     return _contrasted(one, contrast(one.first, one.second), margin)
 
 
-def _contrasted(one: Pair, found: Contrast, margin: float) -> Line:
+def _contrasted(one: Pair, found: Contrast, margin: float) -> MetricDifference:
     if not found.sure:
-        return Line(one, found, "cannot tell", "few repetitions", _few(one, found))
+        return MetricDifference(one, found, "cannot tell", "few repetitions", _few(one, found))
     outcome = _judged(one, found, margin)
     if outcome == "cannot tell":
         limits = " and ".join(dict.fromkeys(result.limited_by for result in (one.first, one.second)))
-        return Line(one, found, outcome, "limits", f"limited by {limits}, not by the device alone")
+        return MetricDifference(one, found, outcome, "limits", f"limited by {limits}, not by the device alone")
     sitting = sitting_of(one.first, one.second)
     if outcome == "no difference seen":
-        return Line(one, found, outcome, "", _hidden(one, found), sitting)
+        return MetricDifference(one, found, outcome, "", _hidden(one, found), sitting)
     if sitting and not margin:
-        return Line(one, found, "cannot tell", sitting, _SITTING[sitting], sitting)
-    return Line(one, found, outcome, "", "", sitting)
+        return MetricDifference(one, found, "cannot tell", sitting, _SITTING[sitting], sitting)
+    return MetricDifference(one, found, outcome, "", "", sitting)
 
 
 _EMULATED: Final = "an emulated machine shows that a device works, and its figures are held against nothing"
@@ -229,7 +229,7 @@ def text(found: Diff) -> str:
     return "\n".join(lines)
 
 
-def _row(line: Line) -> tuple[str, ...]:
+def _row(line: MetricDifference) -> tuple[str, ...]:
     first, second = line.pair.first, line.pair.second
     duts = " against ".join(dict.fromkeys((first.dut, second.dut)))
     common = (first.metric, duts, number(first.median), number(second.median), unit_of(first))
@@ -255,7 +255,7 @@ def interval_of(found: Contrast) -> str:
     return f"{lower} to {upper}{worth}"
 
 
-def _said(line: Line) -> list[str]:
+def _said(line: MetricDifference) -> list[str]:
     said = [f"{line.outcome}: {line.why}"] if line.why else []
     said += [f"differs as asked: {one}" for one in line.pair.about]
     for where, result in (("first", line.pair.first), ("second", line.pair.second)):
@@ -276,7 +276,7 @@ def document(found: Diff) -> dict[str, Any]:
     }
 
 
-def _document(line: Line) -> dict[str, Any]:
+def _document(line: MetricDifference) -> dict[str, Any]:
     made = line.contrast
     return {
         "metric": line.pair.first.metric,

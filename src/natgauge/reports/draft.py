@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from natgauge.records.measurement import Result
-from natgauge.reports.shown import Line, Sheet, sheet
+from natgauge.reports.shown import Sheet, SheetRow, sheet
 
 WIDTH: Final = 72
 #: The widest that labels and cells are before they are broken into several lines.
@@ -68,7 +68,7 @@ def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int
     return "\n".join(text).rstrip("\n")
 
 
-def _unframed(lines: Sequence[Line], first: int, last: int, label: int) -> Iterator[str]:
+def _unframed(lines: Sequence[SheetRow], first: int, last: int, label: int) -> Iterator[str]:
     widths = _widths(lines)[first:last]
     for line in lines:
         if not line.cells:
@@ -101,12 +101,12 @@ def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]
     return [*parts, (first, len(widths))]
 
 
-def _widths(lines: Sequence[Line]) -> list[int]:
+def _widths(lines: Sequence[SheetRow]) -> list[int]:
     rows = [line.cells for line in lines if line.cells]
     return [min(_CELL, max(len(cells[column]) for cells in rows)) for column in range(len(rows[0]))]
 
 
-def _framed(lines: Sequence[Line], first: int, last: int, label: int) -> Iterator[str]:
+def _framed(lines: Sequence[SheetRow], first: int, last: int, label: int) -> Iterator[str]:
     """The first row is the heading, as in RFC 9693 section 6."""
     # What says nothing for these columns says something for others; every table has all rows.
     widths = [label, *_widths(lines)[first:last]]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import doubt_words, number, rows, unit_of
-from natgauge.reports.shown import Line, Sheet, findings
+from natgauge.reports.shown import Sheet, SheetRow, findings
 
 #: Stands behind a figure that has doubts, which are told below.
 _DOUBTED = "*"
@@ -36,8 +36,8 @@ def sheet(results: Sequence[Result]) -> Sheet:
                 "set-up, or leave out --against"
             )
         cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "")
-    lines = [Line("median of", columns)]
-    lines += [Line(dut, tuple(cells.get(heading, "-") for heading in columns)) for dut, cells in found.items()]
+    lines = [SheetRow("median of", columns)]
+    lines += [SheetRow(dut, tuple(cells.get(heading, "-") for heading in columns)) for dut, cells in found.items()]
     notes = [f"All: {', '.join(same)}."] if same else []
     doubted = [_doubts(heading, result) for heading, result in zip(headings, results, strict=True) if result.doubts]
     return Sheet(tuple(lines), (*notes, *doubted))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.published.load import sources, table
-from natgauge.published.model import Derived, Row, Table
+from natgauge.published.model import Derived, PublishedRow, Table
 from natgauge.published.recompute import Agreement, Check, computed, degradations, judged
 from natgauge.records.measurement import Result
 from natgauge.tables import aligned
@@ -135,7 +135,7 @@ def _computed(one: Table) -> list[Computed]:
     return found
 
 
-def _values(one: Table, row: Row) -> list[float | None] | None:
+def _values(one: Table, row: PublishedRow) -> list[float | None] | None:
     """The cells as numbers, figures in the unit of their quantity; None for words."""
     per = one.quantities[row.quantity].times if row.quantity is not None and row.is_in_unit else 1
     return [None if each is None else each.times(per).value for each in row.numbers()] or None

@@ -43,7 +43,7 @@ _WIDEST: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """One row, filled.
 
     Attributes:
@@ -81,8 +81,8 @@ class _Described:
     text: Callable[[Cell], str] = str
     found: bool = False
 
-    def filled(self, results: Sequence[Result]) -> Row:
-        return Row(self.label, self.unit, tuple(self.read(result) for result in results), self.text, self.found)
+    def filled(self, results: Sequence[Result]) -> ResultRow:
+        return ResultRow(self.label, self.unit, tuple(self.read(result) for result in results), self.text, self.found)
 
 
 #: The figure that is the rate of all directions together, and its unit.
@@ -241,7 +241,7 @@ _SHOWN: Final = frozenset(
 )  # fmt: skip
 
 
-def rows(results: Sequence[Result]) -> list[Row]:
+def rows(results: Sequence[Result]) -> list[ResultRow]:
     """Every row, also those that say nothing for any result.
 
     Raises:
@@ -256,7 +256,7 @@ def rows(results: Sequence[Result]) -> list[Row]:
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
         *map(_derived, found),
-        Row("not compared", "", missing, str),
+        ResultRow("not compared", "", missing, str),
     ]
 
 
@@ -296,13 +296,13 @@ def references(found: Sequence[DerivedRow]) -> list[str]:
     return list(dict.fromkeys(note for note in notes if note))
 
 
-def _derived(row: DerivedRow) -> Row:
+def _derived(row: DerivedRow) -> ResultRow:
     decimals = _decimals(row.digits)
 
     def text(cell: Cell) -> str:
         return f"{cell.bound} {decimals(cell.value)}" if isinstance(cell, Bounded) else decimals(cell)
 
-    return Row(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, found=True)
+    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, found=True)
 
 
 def _compared(comparison: Comparison) -> Cell:
@@ -311,7 +311,7 @@ def _compared(comparison: Comparison) -> Cell:
     return Bounded(comparison.bound, comparison.value)
 
 
-def _differing(results: Sequence[Result]) -> list[Row]:
+def _differing(results: Sequence[Result]) -> list[ResultRow]:
     """Parameters that move a figure and that differ between results that one would take for alike."""
     names = dict.fromkeys(name for result in results for _, name, _ in result.parameters.items())
     return [

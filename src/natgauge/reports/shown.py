@@ -19,7 +19,7 @@ _FINDINGS: Final[frozenset[NoteWord]] = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SheetRow:
     """One row, printed: what it is called, with its unit, and one cell per column ("-" = nothing to say).
 
     A line without cells is a heading of those that follow.
@@ -38,7 +38,7 @@ class Sheet:
         below: sentences that belong under it.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[SheetRow, ...]
     below: tuple[str, ...]
 
     @property
@@ -56,13 +56,13 @@ def sheet(results: Sequence[Result]) -> Sheet:
     return Sheet(tuple(lines_of(results)), tuple(below(results)))
 
 
-def lines_of(results: Sequence[Result]) -> list[Line]:
+def lines_of(results: Sequence[Result]) -> list[SheetRow]:
     """The rows that say something of a result at least, the first one of devices.
 
     Raises:
         UsageError: there are no results.
     """
-    shown = [Line(row.heading, tuple(row.printed)) for row in rows(results) if row.label != "not compared"]
+    shown = [SheetRow(row.heading, tuple(row.printed)) for row in rows(results) if row.label != "not compared"]
     return [line for line in shown if any(cell != "-" for cell in line.cells)]
 
 

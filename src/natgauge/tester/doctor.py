@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from natgauge.duts.ingredients import OWN_PACKAGE, Need, installing
+from natgauge.duts.ingredients import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.duts.whereabouts import Place, places
 from natgauge.errors import NatgaugeError, UsageError
@@ -316,7 +316,7 @@ def _packages(host: Host) -> Iterator[Finding]:
         yield Finding("gateway packages", "ok", "all are installed")
 
 
-def _package(recipe: Recipe, missing: Mapping[str, Need], host: Host) -> Finding:
+def _package(recipe: Recipe, missing: Mapping[str, RequiredPrograms], host: Host) -> Finding:
     """Of one recipe; `missing` has what is told of each program that was not found."""
     name, where = f"gateway {recipe.name}", places(recipe, host.has)
     if not missing:

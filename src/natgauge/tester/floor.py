@@ -23,10 +23,10 @@ from natgauge.trials import (
     ComparisonResult,
     Contestant,
     InitiatorStream,
-    Limits,
     Phase1,
     Phase2,
     Slices,
+    TrialLimits,
     compare,
 )
 from natgauge.words import QUANTITIES, Quantity
@@ -112,7 +112,7 @@ class FloorTester:
             contestants=(Contestant(name="cable", trial=trial),),
             floor=0,
             slices=Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, **wanted),
-            limits=Limits(seconds=_SECONDS),
+            limits=TrialLimits(seconds=_SECONDS),
         )
 
 

@@ -25,13 +25,13 @@ Count = Annotated[int, Field(ge=0)]
 Buckets = tuple[tuple[int, int, Count], ...]
 
 
-class Model(BaseModel):
+class AgreementPart(BaseModel):
     """What every part of the agreement shares: no unknown fields, no change once made, only numbers that JSON has."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class AddressRange(Model):
+class AddressRange(AgreementPart):
     """Addresses `first`, `first + step`, ... up to `last`, both ends included."""
 
     first: str
@@ -39,7 +39,7 @@ class AddressRange(Model):
     step: int | None = None
 
 
-class PortRange(Model):
+class PortRange(AgreementPart):
     """UDP ports, both ends included."""
 
     first: int
@@ -51,14 +51,14 @@ class PortRange(Model):
         return self.last - self.first + 1
 
 
-class GatewaySide(Model):
+class GatewaySide(AgreementPart):
     """The device's end of one link, one of the two at least. Without `mac` the engine resolves `address`."""
 
     mac: str | None = None
     address: str | None = None
 
 
-class InitiatorSide(Model):
+class InitiatorSide(AgreementPart):
     """The tester's port that opens connections (RFC 9693 section 3) and the four ranges of its frames."""
 
     interface: str
@@ -72,7 +72,7 @@ class InitiatorSide(Model):
     destination_ports: PortRange
 
 
-class ResponderSide(Model):
+class ResponderSide(AgreementPart):
     """The tester's port that answers, and its own addresses.
 
     `destination_addresses` (only in stateless trials): the Initiator's addresses as the Responder writes them, in the
@@ -88,14 +88,14 @@ class ResponderSide(Model):
     destination_addresses: AddressRange | None = None
 
 
-class Translation(Model):
+class Translation(AgreementPart):
     """What the device must do to the Initiator's source; `pool` = outside addresses it may use."""
 
     source: Literal["translated", "unchanged"]
     pool: AddressRange | None = None
 
 
-class Frame(Model):
+class Frame(AgreementPart):
     """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
 
     `query`: the Initiator sends DNS queries of this type, which the Responder answers; None = plain frames.
@@ -108,7 +108,7 @@ class Frame(Model):
     handed_on: bool = False
 
 
-class Phase1(Model):
+class Phase1(AgreementPart):
     """Phase 1 (RFC 9693 section 4.2): `rate` in frames/s, `grace_ms` of waiting for the last frames.
 
     Senders make up for a stall at `catch_up_percent` of the rate at most; None = as fast as they can.
@@ -119,7 +119,7 @@ class Phase1(Model):
     catch_up_percent: int | None = None
 
 
-class InitiatorStream(Model):
+class InitiatorStream(AgreementPart):
     """What the Initiator sends in phase 2: `rate` in frames/s."""
 
     rate: float
@@ -132,14 +132,14 @@ class ResponderStream(InitiatorStream):
     reading_order: ReadingOrder | None = None
 
 
-class Step(Model):
+class Step(AgreementPart):
     """Follows without a pause when the streams' frames are sent (RFC 2544 section 26.5): `share` of their rates."""
 
     share: float
     seconds: float
 
 
-class Phase2(Model):
+class Phase2(AgreementPart):
     """Phase 2 (RFC 9693 section 4.7); a side that is absent is silent. `catch_up_percent` as in phase 1."""
 
     initiator: InitiatorStream | None = None
@@ -149,7 +149,7 @@ class Phase2(Model):
     step: Step | None = None
 
 
-class Background(Model):
+class Background(AgreementPart):
     """Native IPv6 in phase 2 that the device only routes (RFC 8219 section 5.3): frame i is so unless i mod n < m."""
 
     n: int
@@ -158,14 +158,14 @@ class Background(Model):
     responder_addresses: AddressRange
 
 
-class DelaySamples(Model):
+class DelaySamples(AgreementPart):
     """So many frames of each direction are timed, evenly spread over those due from `from_ms` of phase 2 on."""
 
     from_ms: int
     frames: int
 
 
-class Senders(Model):
+class Senders(AgreementPart):
     """The tester's sending CPUs, one pinned thread each, and how many frames leave together.
 
     One that did nothing for longer than `stall_ns` stood still.
@@ -176,13 +176,13 @@ class Senders(Model):
     stall_ns: int | None = None
 
 
-class Limits(Model):
+class TrialLimits(AgreementPart):
     """The engine breaks the trial off after `seconds`."""
 
     seconds: float
 
 
-class TrialRequest(Model):
+class TrialRequest(AgreementPart):
     """One elementary test: phase 1, gap, phase 2. `connections` is N of RFC 9693 section 4.
 
     A `stateless` one has no phase 1: both sides make their four tuples themselves (RFC 8219 section 5.1).
@@ -211,7 +211,7 @@ class TrialRequest(Model):
     senders: Senders
     watch_cpus: tuple[int, ...] = ()
     watch_stall_ns: int | None = None
-    limits: Limits | None = None
+    limits: TrialLimits | None = None
 
     def to_json(self) -> str:
         """The request as the engine reads it: one line, absent fields left out."""
@@ -236,7 +236,7 @@ def _sending(frames: int, rate: float) -> float:
     return frames / rate if rate > 0 else 0.0
 
 
-class VariationCounts(Model):
+class VariationCounts(AgreementPart):
     """D(i) - D(i-1), signed, of frames that one sender sent one after the other (RFC 5481 section 4.1)."""
 
     pairs: Count
@@ -245,7 +245,7 @@ class VariationCounts(Model):
     buckets: Buckets = ()
 
 
-class DelayCounts(Model):
+class DelayCounts(AgreementPart):
     """One-way delays of one direction. Negative delays are counted, and are in `minimum_ns`, but in no bucket.
 
     `due_in_stalls`: of the frames to be timed, those due during a stall of any CPU, up to 1 ms before or as long again
@@ -262,14 +262,14 @@ class DelayCounts(Model):
     variation: VariationCounts | None = None
 
 
-class Silence(Model):
+class Silence(AgreementPart):
     """The two arrivals with the longest time between them, since the start of the phase."""
 
     from_ns: Count
     to_ns: Count
 
 
-class StreamCounts(Model):
+class StreamCounts(AgreementPart):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
     `last_lost_ns`: when the last lost frame was due, since the start of the phase; None also where none was lost.
@@ -306,14 +306,14 @@ class StreamCounts(Model):
     delay: DelayCounts | None = None
 
 
-class Phase2Counts(Model):
+class Phase2Counts(AgreementPart):
     """Counts of phase 2 by who sent; a silent side is absent."""
 
     initiator: StreamCounts | None = None
     responder: StreamCounts | None = None
 
 
-class StateTable(Model):
+class StateTable(AgreementPart):
     """The Responder's state table (RFC 9693 section 4.10): what it learned in phase 1."""
 
     connections: Count
@@ -322,7 +322,7 @@ class StateTable(Model):
     octets: Count
 
 
-class PortCounters(Model):
+class PortCounters(AgreementPart):
     """What happened at one of the tester's own ports during the trial."""
 
     refused: Count
@@ -334,14 +334,14 @@ class PortCounters(Model):
     gateway_mac: str | None = None
 
 
-class Ports(Model):
+class Ports(AgreementPart):
     """Both of the tester's ports."""
 
     initiator: PortCounters
     responder: PortCounters
 
 
-class Stall(Model):
+class Stall(AgreementPart):
     """Between two times that a CPU was seen at its task, since the start of the latest phase begun by its end."""
 
     phase: Literal["phase1", "gap", "phase2"]
@@ -349,7 +349,7 @@ class Stall(Model):
     to_ns: int
 
 
-class Cpu(Model):
+class Cpu(AgreementPart):
     """Stalls of one CPU: times it did nothing of its task although it should have; the longest ones by time."""
 
     cpu: Count
@@ -362,7 +362,7 @@ class Cpu(Model):
     waited_ns: Count | None = None
 
 
-class ReceiverTime(Model):
+class ReceiverTime(AgreementPart):
     """How long the receivers ran, by the kernel's statistics, and a program that does nothing beside them."""
 
     runs: Count
@@ -371,21 +371,21 @@ class ReceiverTime(Model):
     empty_runs_ns: Count
 
 
-class Clock(Model):
+class Clock(AgreementPart):
     """The kernel's clock source, and how often the wall clock was stepped during the trial."""
 
     source: str
     steps: Count | None = None
 
 
-class FrameSizes(Model):
+class FrameSizes(AgreementPart):
     """Octets with FCS as sent on each side."""
 
     initiator_octets: Count
     responder_octets: Count
 
 
-class Progress(Model):
+class Progress(AgreementPart):
     """Where a running trial is."""
 
     event: Literal["progress"]
@@ -396,7 +396,7 @@ class Progress(Model):
     received_frames: Count
 
 
-class TrialResult(Model):
+class TrialResult(AgreementPart):
     """What the engine counted in one trial: raw integers, nothing derived. A stateless trial has no `phase1`."""
 
     event: Literal["result"]

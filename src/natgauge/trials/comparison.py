@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from natgauge.trials.agreement import Count, Limits, Model, TrialRequest
+from natgauge.trials.agreement import AgreementPart, Count, TrialLimits, TrialRequest
 from natgauge.words import Quantity
 
 
-class Contestant(Model):
+class Contestant(AgreementPart):
     """One device, or a cable. Of the trial only ports, four tuples and frames count; slices are not paced."""
 
     name: str
     trial: TrialRequest
 
 
-class Slices(Model):
+class Slices(AgreementPart):
     """`frames` of one slice, `lead` ahead of each that are not timed, and how many blocks of each quantity are told."""
 
     frames: int
@@ -31,7 +31,7 @@ class Slices(Model):
     both: int
 
 
-class ComparisonRequest(Model):
+class ComparisonRequest(AgreementPart):
     """One round: connections are opened, then standing ones used, in blocks that visit each contestant twice."""
 
     version: Literal[1] = 1
@@ -41,14 +41,14 @@ class ComparisonRequest(Model):
     contestants: tuple[Contestant, ...]
     floor: int | None = None
     slices: Slices
-    limits: Limits | None = None
+    limits: TrialLimits | None = None
 
     def to_json(self) -> str:
         """As the engine reads it: one line, absent fields left out."""
         return self.model_dump_json(exclude_none=True)
 
 
-class StreamTally(Model):
+class StreamTally(AgreementPart):
     """One stream of a contestant over all slices of a round, told or not."""
 
     made_frames: Count
@@ -62,7 +62,7 @@ class StreamTally(Model):
     skipped: Count
 
 
-class ContestantCounts(Model):
+class ContestantCounts(AgreementPart):
     """What came of a contestant's frames in a round."""
 
     name: str
@@ -79,7 +79,7 @@ class ContestantCounts(Model):
     gateway_macs: tuple[str, str]
 
 
-class Block(Model):
+class Block(AgreementPart):
     """Slices side by side: each contestant in `order`, then each in the reverse order; `ns` in the order of time."""
 
     quantity: Quantity
@@ -89,14 +89,14 @@ class Block(Model):
     interrupted: Count
 
 
-class FloorCounts(Model):
+class FloorCounts(AgreementPart):
     """What came of the redirect floor's frames in a round."""
 
     made_frames: Count
     received_frames: Count
 
 
-class ComparisonResult(Model):
+class ComparisonResult(AgreementPart):
     """What the engine counted in one round; contestants in the request's order, blocks in the order of time."""
 
     version: Literal[1]

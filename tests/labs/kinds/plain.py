@@ -11,8 +11,8 @@ from typing import Any, Self
 from natgauge.inputs.input import described
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
-from natgauge.labs.common.links import MTU, Cable, End, drop_counters, make, prepare_namespace
-from natgauge.labs.contract import Device, Foreign, Ground, Kind, Link, Need, Port
+from natgauge.labs.common.links import MTU, End, VethCable, drop_counters, make, prepare_namespace
+from natgauge.labs.contract import Device, Foreign, Ground, Kind, LabNeeds, Link, Port
 from natgauge.words import Placement
 
 
@@ -37,16 +37,16 @@ class PlainLab:
     virtual = True
     stays = False
 
-    def __init__(self, name: str, options: Options, _need: Need) -> None:
+    def __init__(self, name: str, options: Options, _need: LabNeeds) -> None:
         self.name, self.hops, self.router = name, options.hops, f"ng-{name}-router"
         self.emulated = options.emulated
         sides = (INSIDE["ipv4"], OUTSIDE["ipv4"])
-        self.cables: list[Cable] = []
+        self.cables: list[VethCable] = []
         ports: list[Port] = []
         for at, side in enumerate(sides):
             own = End(f"ng-{name}-tester", f"port{at}", f"02:00:00:00:0{at}:01")
             peer = End(self.router, f"link{at}", f"02:00:00:00:0{at}:02", (side.device,))
-            self.cables.append(Cable((own, peer), 100 + at))
+            self.cables.append(VethCable((own, peer), 100 + at))
             ports.append(Port(own.interface, own.netns, peer.mac, str(side.device.ip)))
         self.initiator, self.responder = ports
         inside, outside = (Link(side.device.network, side.device.ip, side.host(0)) for side in sides)

@@ -13,7 +13,7 @@ from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.types import format_cores
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.labs.common.links import Cable, drop_counters, make, prepare_namespace
+from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, kept_settings
 from natgauge.labs.contract import Device, Foreign, Port
@@ -76,11 +76,11 @@ class MadeLab(ABC):
         return self._adopts
 
     @abstractmethod
-    def _cables(self) -> Sequence[Cable]:
+    def _cables(self) -> Sequence[VethCable]:
         """Every cable, from the Initiator to the Responder."""
 
     @property
-    def cables(self) -> tuple[Cable, ...]:
+    def cables(self) -> tuple[VethCable, ...]:
         """Every cable with both of its ends, from the Initiator to the Responder."""
         return tuple(self._cables())
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from natgauge.labs.common.base import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
-from natgauge.labs.common.links import Cable, End
+from natgauge.labs.common.links import End, VethCable
 from natgauge.labs.common.locks import check_name
 from natgauge.labs.contract import Device, Port
 from natgauge.words import Placement
@@ -35,9 +35,9 @@ class CableLab(MadeLab):
         self.responder = Port(second.interface, second.netns, first.mac, None)
         self.server = self._home_of_server(first.mac, server_cpus) if server_cpus else None
 
-    def _cables(self) -> Sequence[Cable]:
+    def _cables(self) -> Sequence[VethCable]:
         return (
-            Cable(
+            VethCable(
                 (
                     End(self.tester, INITIATOR_PORT, "02:6e:67:00:ff:01"),
                     End(self.tester, RESPONDER_PORT, "02:6e:67:00:ff:02"),

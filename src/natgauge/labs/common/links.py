@@ -50,7 +50,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Cable:
+class VethCable:
     """Two ends.
 
     Attributes:
@@ -83,7 +83,7 @@ def prepare_namespace(*, forwards: bool) -> None:
         routes.link("set", index=1, state="up")
 
 
-def make(cable: Cable) -> None:
+def make(cable: VethCable) -> None:
     """Lay a cable between two namespaces and bring both ends up.
 
     Raises:
@@ -102,7 +102,7 @@ def make(cable: Cable) -> None:
             inside(end.netns, lambda end=end: _wait_running(end))  # type: ignore[misc]
 
 
-def _lay(cable: Cable, queues: int) -> None:
+def _lay(cable: VethCable, queues: int) -> None:
     left, right = cable.ends
     shape = {"num_tx_queues": queues, "num_rx_queues": queues, "mtu": MTU}
     peer = {"ifname": right.interface, "address": right.mac, "net_ns_fd": right.netns, **shape}

@@ -20,7 +20,7 @@ from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.locks import Lock, check_name, directory_of
-from natgauge.labs.ssh.openssh import CONTROL, Host, end_orphans
+from natgauge.labs.ssh.openssh import CONTROL, SshHost, end_orphans
 from natgauge.labs.ssh.remote import give_back
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
@@ -269,7 +269,7 @@ def _undo_globals(register: Register, items: list[Item]) -> list[str]:
 
 def _undo_remote(register: Register, items: list[Item]) -> list[str]:
     end_orphans(register.directory / CONTROL)
-    host = Host(**register.settings["host"])
+    host = SshHost(**register.settings["host"])
     ours = give_back(host, register.settings["token"], [item["undo"] for item in reversed(items)])
     return [item["says"] for item in reversed(items)] if ours else []
 

@@ -10,14 +10,14 @@ from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList, format_cores
-from natgauge.labs.contract import Kind, Need
+from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
     from natgauge.labs.netns.lab import NetnsLab
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class NetnsOptions:
     """What the user may choose; None = the lab's choice.
 
     Attributes:
@@ -70,7 +70,7 @@ class Options:
     )
 
 
-def plan(name: str, options: Options, need: Need) -> NetnsLab:
+def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
     """A lab to be made, or the kept one of this name, with which the options must agree.
 
     Raises:
@@ -102,14 +102,14 @@ def plan(name: str, options: Options, need: Need) -> NetnsLab:
     )
 
 
-def _placement(options: Options, need: Need) -> Literal["shared", "isolated"]:
+def _placement(options: NetnsOptions, need: LabNeeds) -> Literal["shared", "isolated"]:
     """A process in user space does not run in the sender's context: on its core the two would push each other aside."""
     if options.placement is not None:
         return options.placement
     return "isolated" if need.own_processes and len(usable_cpus()) > 1 else "shared"
 
 
-def choose_cores(options: Options, need: Need) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Sender and device cores as asked for; in `shared` placement one choice is both, in `isolated` they differ.
 
     Raises:
@@ -125,7 +125,7 @@ def choose_cores(options: Options, need: Need) -> tuple[tuple[int, ...] | None, 
     return senders, devices
 
 
-def _refuse_other(kept: NetnsLab, options: Options, need: Need) -> None:
+def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None:
     """Refuse what a lab that stands already cannot give."""
     asked: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),
@@ -151,4 +151,4 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-KIND = Kind(summary="made here of network namespaces", options=Options, plan=plan, quick=True, shares_core=True)
+KIND = Kind(summary="made here of network namespaces", options=NetnsOptions, plan=plan, quick=True, shares_core=True)

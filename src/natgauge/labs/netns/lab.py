@@ -28,7 +28,7 @@ from natgauge.labs.common.addresses import (
 )
 from natgauge.labs.common.base import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.labs.common.links import MTU, Cable, End
+from natgauge.labs.common.links import MTU, End, VethCable
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.neighbours import neighbour_limits
@@ -210,9 +210,11 @@ class NetnsLab(MadeLab):
         self.devices = self._homes
         self.server = self._home_of_server(last.ends[0].mac, self.server_cpus)
 
-    def _cables(self) -> Sequence[Cable]:
+    def _cables(self) -> Sequence[VethCable]:
         count = len(self._names) + 1
-        return tuple(Cable((self._end(index, 0), self._end(index, 1)), FIRST_INDEX + index) for index in range(count))
+        return tuple(
+            VethCable((self._end(index, 0), self._end(index, 1)), FIRST_INDEX + index) for index in range(count)
+        )
 
     def _end(self, link: int, end: int) -> End:
         """End 0 (towards the Initiator) or 1 of link 0 (at the Initiator) to len(devices) (at the Responder)."""

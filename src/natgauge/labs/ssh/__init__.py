@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList, Text
-from natgauge.labs.contract import Kind, Need
+from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
     from natgauge.labs.ssh.lab import RemoteLab
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class SshOptions:
     """What the user names: the machine, its two interfaces and the two ports here that they are cabled to.
 
     Attributes:
@@ -75,7 +75,7 @@ class Options:
     allow_addresses: bool = field(default=False, metadata=described("The ports may carry IP addresses"))
 
 
-def plan(name: str, options: Options, need: Need) -> RemoteLab:
+def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
     """Two ports and a machine; they are looked at when the lab is entered.
 
     Raises:
@@ -83,7 +83,7 @@ def plan(name: str, options: Options, need: Need) -> RemoteLab:
     """
     # What may be chosen is known without what looks at ports and machines.
     from natgauge.labs.ssh.lab import RemoteLab  # noqa: PLC0415
-    from natgauge.labs.ssh.openssh import Host  # noqa: PLC0415
+    from natgauge.labs.ssh.openssh import SshHost  # noqa: PLC0415
 
     named = {
         "ssh_host": options.ssh_host,
@@ -102,7 +102,7 @@ def plan(name: str, options: Options, need: Need) -> RemoteLab:
     return RemoteLab(
         name,
         need,
-        host=Host(told["ssh_host"], options.ssh_config, options.ssh_netns).checked(),
+        host=SshHost(told["ssh_host"], options.ssh_config, options.ssh_netns).checked(),
         interfaces=(told["device_inside"], told["device_outside"]),
         ports=((told["initiator_port"], options.initiator_netns), (told["responder_port"], options.responder_netns)),
         sender_cpus=options.sender_cores,
@@ -110,4 +110,4 @@ def plan(name: str, options: Options, need: Need) -> RemoteLab:
     )
 
 
-KIND = Kind(summary="devices on another machine, reached over OpenSSH", options=Options, plan=plan)
+KIND = Kind(summary="devices on another machine, reached over OpenSSH", options=SshOptions, plan=plan)

@@ -18,12 +18,12 @@ from natgauge.labs.common.links import read_drops
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.neighbours import neighbour_limits
 from natgauge.labs.common.register import Register
-from natgauge.labs.contract import Device, Foreign, Ground, Need, Port
+from natgauge.labs.contract import Device, Foreign, Ground, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import layout, private_directory
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
-from natgauge.labs.ssh.openssh import CONTROL, Host
+from natgauge.labs.ssh.openssh import CONTROL, SshHost
 from natgauge.labs.ssh.remote import Remote
 from natgauge.labs.ssh.systems import ways
 from natgauge.labs.wire.lab import GRACE_SECONDS, WireLab
@@ -56,9 +56,9 @@ class RemoteLab:
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword
         self,
         name: str,
-        need: Need,
+        need: LabNeeds,
         *,
-        host: Host,
+        host: SshHost,
         interfaces: tuple[str, str],
         ports: tuple[tuple[str, str | None], tuple[str, str | None]],
         sender_cpus: Sequence[int] | None = None,

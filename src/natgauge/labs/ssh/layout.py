@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.labs.common.links import Cable, End
+from natgauge.labs.common.links import End, VethCable
 from natgauge.labs.ssh.facts import VIRTUAL, RemoteFacts
 from natgauge.labs.ssh.remote import DIRECTORY
 
@@ -88,7 +88,7 @@ class Layout:
         return "\n".join(text)
 
 
-def layout(lab: str, names: Sequence[str], cables: Sequence[Cable], interfaces: tuple[str, str]) -> Layout:
+def layout(lab: str, names: Sequence[str], cables: Sequence[VethCable], interfaces: tuple[str, str]) -> Layout:
     """The chain of a lab of namespaces, laid on another machine.
 
     Args:

@@ -61,7 +61,7 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class SshHost:
     """Another machine as `ssh` finds it.
 
     Attributes:
@@ -74,7 +74,7 @@ class Host:
     config: str | None = None
     netns: str | None = None
 
-    def checked(self) -> Host:
+    def checked(self) -> SshHost:
         """The same.
 
         Raises:
@@ -94,7 +94,7 @@ class Host:
         return self.destination
 
 
-def run_once(host: Host, script: str, seconds: float) -> CommandResult:
+def run_once(host: SshHost, script: str, seconds: float) -> CommandResult:
     """Run a script on a machine over a connection of its own.
 
     Raises:
@@ -113,7 +113,7 @@ class Connection:
     It ends with this process, however that goes: the far side waits for the end of its input, which the kernel closes.
     """
 
-    def __init__(self, host: Host, control: Path) -> None:
+    def __init__(self, host: SshHost, control: Path) -> None:
         """Nothing is done yet.
 
         Args:
@@ -185,7 +185,7 @@ def end_orphans(control: Path) -> None:
     end_processes(found)
 
 
-def explained(host: Host, said: str) -> str:
+def explained(host: SshHost, said: str) -> str:
     """One line for what `ssh` said."""
     for pattern, meaning in _MEANINGS:
         if re.search(pattern, said):
@@ -193,7 +193,7 @@ def explained(host: Host, said: str) -> str:
     return f"ssh host {host}: cannot be used ({last_words(said) or 'nothing was said'}); try it by hand: ssh {host}"
 
 
-def _run(host: Host, options: Sequence[str], script: str, seconds: float) -> CommandResult:
+def _run(host: SshHost, options: Sequence[str], script: str, seconds: float) -> CommandResult:
     with tempfile.TemporaryFile() as text:
         text.write(script.encode())
         text.seek(0)
@@ -207,7 +207,7 @@ def _run(host: Host, options: Sequence[str], script: str, seconds: float) -> Com
 _Streams = tuple[IO[bytes] | int, IO[bytes] | int, IO[bytes]]
 
 
-def _start(host: Host, options: Sequence[str], command: str, streams: _Streams) -> subprocess.Popen[bytes]:
+def _start(host: SshHost, options: Sequence[str], command: str, streams: _Streams) -> subprocess.Popen[bytes]:
     program = shutil.which("ssh")
     if program is None:
         raise HostError("ssh: is not installed here; run: apt-get install openssh-client")

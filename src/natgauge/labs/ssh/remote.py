@@ -19,7 +19,7 @@ from typing import Final
 from natgauge.errors import BrokenError, HostError
 from natgauge.labs.common.shell import title
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.ssh.openssh import Connection, Host, explained, run_once
+from natgauge.labs.ssh.openssh import Connection, SshHost, explained, run_once
 
 #: Where the machine has the files of the lab, and beside it the lock. Empty after a reboot, as what was made is.
 DIRECTORY: Final = "/var/run/natgauge-device"
@@ -49,7 +49,7 @@ class Remote:
             what must be there, by commands of its own. None = that is an error.
     """
 
-    def __init__(self, host: Host, token: str, control: Path) -> None:
+    def __init__(self, host: SshHost, token: str, control: Path) -> None:
         """Nothing is done yet.
 
         Args:
@@ -157,7 +157,7 @@ class Remote:
             return
 
 
-def give_back(host: Host, token: str, undo: Sequence[str]) -> bool:
+def give_back(host: SshHost, token: str, undo: Sequence[str]) -> bool:
     """Undo what a lab made on a machine, in this order, and let go of it; nothing happens where it is not this lab's.
 
     Args:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList
-from natgauge.labs.contract import Kind, Need
+from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
     from natgauge.labs.vm.lab import GuestLab
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class VmOptions:
     """What the user may choose of the guest.
 
     Attributes:
@@ -43,7 +43,7 @@ class Options:
     )
 
 
-def plan(name: str, options: Options, need: Need) -> GuestLab:
+def plan(name: str, options: VmOptions, need: LabNeeds) -> GuestLab:
     """A guest; it is booted when the lab is entered.
 
     Raises:
@@ -62,4 +62,4 @@ def plan(name: str, options: Options, need: Need) -> GuestLab:
     )
 
 
-KIND = Kind(summary="devices in a QEMU guest with its own kernel", options=Options, plan=plan)
+KIND = Kind(summary="devices in a QEMU guest with its own kernel", options=VmOptions, plan=plan)

@@ -12,9 +12,9 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.common.links import prepare_namespace
 from natgauge.labs.common.locks import directory_of
 from natgauge.labs.common.register import Register
-from natgauge.labs.contract import Need
+from natgauge.labs.contract import LabNeeds
 from natgauge.labs.ssh.lab import RemoteLab
-from natgauge.labs.ssh.openssh import Host
+from natgauge.labs.ssh.openssh import SshHost
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
 
@@ -31,7 +31,7 @@ class GuestLab(RemoteLab):
     def __init__(
         self,
         name: str,
-        need: Need,
+        need: LabNeeds,
         *,
         shape: Shape,
         accelerator: Accelerator | None = None,
@@ -54,7 +54,7 @@ class GuestLab(RemoteLab):
         super().__init__(
             name,
             need,
-            host=Host("guest", str(folder / "ssh_config"), self._tester),
+            host=SshHost("guest", str(folder / "ssh_config"), self._tester),
             interfaces=_INTERFACES,
             ports=((_TAPS[0], self._tester), (_TAPS[1], self._tester)),
             sender_cpus=sender_cpus,

@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList, Text
-from natgauge.labs.contract import Addresses, Foreign, FreshTrials, Kind, Need, Port
+from natgauge.labs.contract import Addresses, Foreign, FreshTrials, Kind, LabNeeds, Port
 from natgauge.words import Family
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LONGEST_TIMEOUT: Final = 86_400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class WireOptions:
     """What the user names: both ports, the device's MAC or IP address on each link, and what he knows of the device.
 
     Attributes:
@@ -105,7 +105,7 @@ class Options:
     )
 
 
-def plan(name: str, options: Options, need: Need) -> WireLab:
+def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
     """Two ports; they are looked at when the lab is entered.
 
     Raises:
@@ -126,7 +126,7 @@ def plan(name: str, options: Options, need: Need) -> WireLab:
     )
 
 
-def _foreign(options: Options) -> Foreign:
+def _foreign(options: WireOptions) -> Foreign:
     for name, command in (("empty", options.empty_command), ("count", options.count_command)):
         if command is not None and not command.strip():
             raise UsageError(f"{name} command: is empty; name a shell command, or leave it out")
@@ -171,4 +171,4 @@ def _port(side: str, interface: str | None, gateway: str | None, netns: str | No
     return Port(interface, netns, None, str(address))
 
 
-KIND = Kind(summary="two existing ports, the device is not ours", options=Options, plan=plan)
+KIND = Kind(summary="two existing ports, the device is not ours", options=WireOptions, plan=plan)

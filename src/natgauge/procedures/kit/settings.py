@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every measurement can be told. Groups of further settings stand beside what they steer.
+"""Settings that every measurement has. Groups of further settings are next to the code that uses them.
 
-A metric's settings are one class that names its groups, such as `class Settings(Phase2Settings, Phase1Settings)`. Each
-group inherits `TrialSettings` and nothing else. The groups are `rate_search.SearchSettings`,
-`phase1.Phase1Settings`, `phase2.Phase2Settings`, `throughput_shares.ThroughputShareSettings` and
-`validation.ValidationSettings`; `delay_metrics.DelaySettings` is the one class of three metrics. Fields come in the
-order from the last group named to the first.
+A metric's settings are one class that names its groups, such as
+`class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings)`. Each group inherits `TrialSettings` and
+nothing else. The groups are `rate_search.SearchSettings`, `phase1.Phase1Settings`, `phase2.Phase2Settings`,
+`throughput_shares.ThroughputShareSettings` and `validation.ValidationSettings`; `delay_metrics.DelaySettings` is the
+one class of three metrics. Fields come in the order from the last group named to the first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Self
 
 from natgauge.inputs.checks import in_range, one_of, positive, share_in, whole
 from natgauge.inputs.input import check_all, described
-from natgauge.inputs.types import Repetitions, SearchError
+from natgauge.inputs.types import RepetitionCount, SearchError
 from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.profiles import Profile
@@ -58,7 +58,7 @@ def _check_most(name: str, seconds: float | None) -> None:
 
 #: For metrics with another default.
 ABOUT_REPEAT: Final = described(
-    "repetitions of the whole measurement, or auto", "repetitions", _check_repeat, type=Repetitions(),
+    "repetitions of the whole measurement, or auto", "repetitions", _check_repeat, type=RepetitionCount(),
     # They make a figure surer, not larger.
     label="repetitions asked for", moves=False,
 )  # fmt: skip

@@ -26,7 +26,7 @@ from natgauge.reports.html.figure import Figure
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.forest import forests
 from natgauge.reports.rows import number, unit_of
-from natgauge.reports.shown import Line, below, lines_of
+from natgauge.reports.shown import SheetRow, below, lines_of
 from natgauge.reports.stored import Found, Stored, StoredComparison
 
 #: Columns of a table beside each other; more would leave paper and phone.
@@ -168,13 +168,13 @@ def _figure(at: int, one: Figure) -> dict[str, Any]:
     }
 
 
-def _numbered(lines: Sequence[Line]) -> list[Line]:
+def _numbered(lines: Sequence[SheetRow]) -> list[SheetRow]:
     """Devices with the numbers that figures and sentences call their columns by."""
     head, *rest = lines
-    return [Line(head.heading, tuple(f"{at}. {dut}" for at, dut in enumerate(head.cells, start=1))), *rest]
+    return [SheetRow(head.heading, tuple(f"{at}. {dut}" for at, dut in enumerate(head.cells, start=1))), *rest]
 
 
-def _parts(lines: Sequence[Line]) -> list[_Part]:
+def _parts(lines: Sequence[SheetRow]) -> list[_Part]:
     """Tables of a few columns each, none where there are no columns; rows that say nothing for these are left out."""
     parts: list[_Part] = []
     number_of = len(lines[0].cells)
@@ -190,15 +190,15 @@ def _parts(lines: Sequence[Line]) -> list[_Part]:
     return parts
 
 
-def _parameters(columns: Sequence[tuple[str, Parameters]]) -> list[Line]:
+def _parameters(columns: Sequence[tuple[str, Parameters]]) -> list[SheetRow]:
     """Every parameter, group by group, with a column for each device."""
-    lines = [Line("column", tuple(f"{at}. {name}" for at, (name, _) in enumerate(columns, start=1)))]
+    lines = [SheetRow("column", tuple(f"{at}. {name}" for at, (name, _) in enumerate(columns, start=1)))]
     for group in GROUPS:
         values = [getattr(parameters, group) for _, parameters in columns]
         names = dict.fromkeys(name for each in values for name in each)
         for name in names:
             cells = tuple(shown(each[name]) if name in each else "-" for each in values)
-            lines.append(Line(f"{group}: {describe(name).heading}", cells))
+            lines.append(SheetRow(f"{group}: {describe(name).heading}", cells))
     return lines
 
 
