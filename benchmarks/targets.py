@@ -94,15 +94,17 @@ class Settings:
 def _target(name: str, bound: command.Bound, wanted: float, rounds: Sequence[Sequence[float]], remark: str) -> Target:
     """Of rounds of slices."""
     values = [value for one in rounds for value in one]
-    return Target(name, wanted, bound, *_told(estimate_over_rounds(rounds, ALPHA), values), remark)
+    return Target(name, wanted, bound, *_with_interval(estimate_over_rounds(rounds, ALPHA), values), remark)
 
 
 def _of_trials(name: str, bound: command.Bound, wanted: float, values: Sequence[float], remark: str) -> Target:
     """Of whole trials, which are no rounds of blocks: each has programs of its own."""
-    return Target(name, wanted, bound, *_told(median_estimate(values, ALPHA), values), remark)
+    return Target(name, wanted, bound, *_with_interval(median_estimate(values, ALPHA), values), remark)
 
 
-def _told(found: MedianEstimate | None, values: Sequence[float]) -> tuple[float, float | None, float | None, int]:
+def _with_interval(
+    found: MedianEstimate | None, values: Sequence[float]
+) -> tuple[float, float | None, float | None, int]:
     """Median, its interval's ends, and how many values."""
     if found is None:
         return statistics.median(values), None, None, len(values)

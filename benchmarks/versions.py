@@ -68,7 +68,7 @@ def main() -> int:
         return error.exit_status
     found = median_estimate([new / old for old, new in zip(*shares, strict=True)], ALPHA)
     old, new = (statistics.median(one) for one in shares)
-    told = (
+    text = (
         "too few pairs for an interval"
         if found is None
         else f"{found.value:.3f} ({found.lower:.3f} to {found.upper:.3f})"
@@ -76,7 +76,7 @@ def main() -> int:
     print(
         f"{arguments.family} {kind.frame_size} octets, {arguments.quantity}, N = {arguments.connections:,}, "
         f"{'every frame timed' if kind.delays else 'not timed'}: share of the floor {old:.3f} -> {new:.3f}, "
-        f"new / old {told}, {arguments.pairs} pairs of rounds"
+        f"new / old {text}, {arguments.pairs} pairs of rounds"
     )
     return 0
 

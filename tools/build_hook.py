@@ -54,8 +54,8 @@ class Extras(BuildHookInterface[Any]):
     def _target(self) -> Path:
         """Where cargo builds; CARGO_TARGET_DIR and cargo's own settings may have moved it."""
         command = ["cargo", "metadata", "--format-version=1", "--locked", "--no-deps"]
-        told = subprocess.run(command, cwd=self.root, check=True, stdout=subprocess.PIPE).stdout
-        return Path(json.loads(told)["target_directory"])
+        output = subprocess.run(command, cwd=self.root, check=True, stdout=subprocess.PIPE).stdout
+        return Path(json.loads(output)["target_directory"])
 
     def _texts(self, folder: Path) -> dict[str, str]:
         """Write man page and licences; returns each file and its place below the prefix."""

@@ -52,8 +52,8 @@ def linked_crates() -> list[Part]:
         subprocess.CalledProcessError: cargo cannot tell; it has said why.
     """
     target = _output("rustc", "-vV").partition("host: ")[2].split()[0]
-    told = _output("cargo", "metadata", "--format-version=1", "--locked", f"--filter-platform={target}")
-    metadata = json.loads(told)
+    output = _output("cargo", "metadata", "--format-version=1", "--locked", f"--filter-platform={target}")
+    metadata = json.loads(output)
     crates = {crate["id"]: crate for crate in metadata["packages"]}
     reached = _reach(metadata["resolve"], crates, metadata["workspace_members"])
     found = sorted((crates[each] for each in reached), key=lambda crate: str(crate["name"]))

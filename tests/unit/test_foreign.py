@@ -281,7 +281,7 @@ def test_a_plain_router_needs_nothing_and_is_told_nothing() -> None:
     lab = check("connection-rate", "linux-ipv4", **WIRE)[0].lab
     assert lab.parameters()["ports"] == ["one", "two"]
     assert lab.foreign is not None
-    assert lab.foreign.told() == {}
+    assert lab.foreign.parameters() == {}
     with pytest.raises(UsageError, match="device timeout: linux-ipv4 keeps no connections"):
         check("connection-rate", "linux-ipv4", **WIRE, device_timeout=5)
 

@@ -69,7 +69,7 @@ def test_what_is_found_what_is_better_and_why(made: Made) -> None:
         ("irq-affinity", "eth1 irq 31"): ("0-3", "3"),
     }
     assert looked["rss", "eth1 udp6"].outcome == "fine"
-    assert "50 us" in looked["coalescing", "eth1"].told
+    assert "50 us" in looked["coalescing", "eth1"].remark
     assert all(one.why and one.source for one in looked.values())
     # Without names every port with a card is looked at; a veth has none.
     assert {one.key.split()[0] for one in tuner.check(machine=made.machine)} >= {"eth0", "eth1"}
@@ -245,7 +245,7 @@ def test_interrupts_named_after_the_card_are_found(made: Made, tmp_path: Path) -
 def test_a_program_that_moves_interrupts_is_named(made: Made) -> None:
     (made.root / "proc/77").mkdir()
     (made.root / "proc/77/comm").write_text("irqbalance\n")
-    told = [one.told for one in tuner.check(["eth1"], machine=made.machine) if one.knob == "irq-affinity"]
+    told = [one.remark for one in tuner.check(["eth1"], machine=made.machine) if one.knob == "irq-affinity"]
     assert all("systemctl stop irqbalance" in one for one in told)
 
 
@@ -305,7 +305,7 @@ def test_a_host_without_ethtool_is_told_what_to_install(tmp_path: Path) -> None:
     machine = TunedMachine(Made(tmp_path).root, "/nowhere/ethtool")
     looked = [one for one in tuner.check(["eth1"], machine=machine) if one.outcome == "failed"]
     assert {one.knob for one in looked} == {"queues", "rss", "coalescing", "pause"}
-    assert all("apt-get install ethtool" in one.told for one in looked)
+    assert all("apt-get install ethtool" in one.remark for one in looked)
 
 
 def test_a_virtual_machine_has_nothing_to_set(tmp_path: Path) -> None:

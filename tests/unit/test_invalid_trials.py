@@ -68,8 +68,8 @@ def test_what_decides_may_be_another_rule() -> None:
 
 def test_how_often_and_why_is_told() -> None:
     found = tried(itertools.repeat(SLOW), at_one_load(2))
-    assert found.told() == "3 trials were INVALID, the last one because of of the tester"
-    assert found.told(" and count as lost").startswith("3 trials were INVALID and count as lost, the last one")
+    assert found.sentence() == "3 trials were INVALID, the last one because of of the tester"
+    assert found.sentence(" and count as lost").startswith("3 trials were INVALID and count as lost, the last one")
 
 
 def test_a_load_that_must_be_answered_for_is_tried_in_full_by_a_slow_tester_too() -> None:

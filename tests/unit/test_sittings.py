@@ -186,7 +186,7 @@ def renewed(log: list[str], repeat: int, **lab: Any) -> tuple[Mapping[str, Any],
         measured = labs.run()
         assert labs.stands == ("most" not in lab)
         log.append("told")
-        return labs.told(len(measured.measurements)), len(measured.measurements)
+        return labs.conduct(len(measured.measurements)), len(measured.measurements)
 
 
 def test_each_repetition_has_a_lab_and_a_seed_of_its_own() -> None:

@@ -63,7 +63,7 @@ class _Span:
 
 def contrast(first: Result, second: Result) -> Contrast:
     """The second result against the first; both of one metric, whatever else differs."""
-    spans = [[_span(one, result) for one in result.repetitions] for result in (first, second)]
+    spans = [[_span(repetition, result) for repetition in result.repetitions] for result in (first, second)]
     positive = min(*first.values, *second.values) > 0
     found = _moses(*spans, positive=positive)
     value = second.median / first.median if positive else second.median - first.median
@@ -83,16 +83,18 @@ def better(metric: str) -> Better | None:
     return None if known is None else known.better
 
 
-def _span(one: Repetition, result: Result) -> _Span:
+def _span(repetition: Repetition, result: Result) -> _Span:
     """The value a search ends with is the lower bound; what the device did not limit is one, too, without an upper one.
 
     Times are the other way round: those that the host made longer may be shorter, and the tester limits none.
     """
     if better(result.metric) == "lower":
-        return _Span(0.0 if one.limited_by == "host" else one.value, one.value)
-    if one.limited_by in _NO_DEVICE and (one.limited_by != "time" or one.upper is None):
-        return _Span(one.value, math.inf)
-    return _Span(one.value, one.value if one.upper is None else max(one.value, one.upper))
+        return _Span(0.0 if repetition.limited_by == "host" else repetition.value, repetition.value)
+    if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
+        return _Span(repetition.value, math.inf)
+    return _Span(
+        repetition.value, repetition.value if repetition.upper is None else max(repetition.value, repetition.upper)
+    )
 
 
 def bounds(result: Result) -> tuple[float, float]:
@@ -101,17 +103,17 @@ def bounds(result: Result) -> tuple[float, float]:
     What a search leaves between its last two loads is its error, and no limit. What tester, host or server limited is a
     bound; a search whose time was over has two, or only the lower one.
     """
-    spans = [_limited(one, result) for one in result.repetitions]
+    spans = [_limited(repetition, result) for repetition in result.repetitions]
     lower = min(result.median, statistics.median(span.lower for span in spans))
     upper = max(result.median, statistics.median(span.upper for span in spans))
     return lower, upper
 
 
-def _limited(one: Repetition, result: Result) -> _Span:
-    limit = result.limited_by if result.limited_by in _NO_DEVICE else one.limited_by
+def _limited(repetition: Repetition, result: Result) -> _Span:
+    limit = result.limited_by if result.limited_by in _NO_DEVICE else repetition.limited_by
     if limit not in _NO_DEVICE:
-        return _Span(one.value, one.value)
-    return _span(one.model_copy(update={"limited_by": limit}), result)
+        return _Span(repetition.value, repetition.value)
+    return _span(repetition.model_copy(update={"limited_by": limit}), result)
 
 
 def _moses(first: Sequence[_Span], second: Sequence[_Span], *, positive: bool) -> ConfidenceInterval:

@@ -257,7 +257,7 @@ def _compare(
         return Comparison(doubt=FUNCTIONAL)
     place, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if differences:
-        return Comparison(doubt=_told(differences), beside=place)
+        return Comparison(doubt=_difference_texts(differences), beside=place)
     if contrast.bounds(other)[1] <= 0:
         return Comparison(doubt="its median is 0", beside=place)
     return _bounded(result, other, place, compute)
@@ -279,5 +279,5 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
     return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)
 
 
-def _told(differences: Sequence[Difference]) -> str:
+def _difference_texts(differences: Sequence[Difference]) -> str:
     return "; ".join(map(str, differences))

@@ -45,6 +45,6 @@ def _labs(result: Result) -> int:
 
 def _begun(result: Result) -> list[float]:
     """Seconds since the epoch at which each repetition began; none where nobody recorded them."""
-    told = result.parameter("begun")
-    found = [one for one in told if isinstance(one, int | float)] if isinstance(told, list) else []
+    begun = result.parameter("begun")
+    found = [one for one in begun if isinstance(one, int | float)] if isinstance(begun, list) else []
     return [float(one) for one in found] if len(found) == len(result.repetitions) else []

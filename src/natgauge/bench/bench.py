@@ -188,11 +188,11 @@ class Bench:
             choose(self.recipe, planned.facts, self.cell.device, {})
         else:
             foreign.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
-        refuse_unfit(self.recipe, planned.facts, self._told)
+        refuse_unfit(self.recipe, planned.facts, self._known_limits)
         return planned
 
     @property
-    def _told(self) -> dict[str, int]:
+    def _known_limits(self) -> dict[str, int]:
         """Knobs whose values are asked for, or known of a device that is not ours."""
         wishes = self.cell.device
         return wishes.named() if self.lab.devices else foreign.facts(self.lab.foreign, wishes)
@@ -226,7 +226,7 @@ class Bench:
         expire.
         """
         longest = FIRST_TRIAL_SECONDS
-        if "udp_timeout" not in self._told and not settings.waits_for_expiry:
+        if "udp_timeout" not in self._known_limits and not settings.waits_for_expiry:
             longest = 2 * LONGEST_TRIAL_SECONDS
         phase2, grace = settings.phase2_seconds, self.grace_of(settings)
         return PlanFacts(
@@ -275,7 +275,7 @@ class Bench:
         """
         rates = self._tester_rates(planned.settings)
         device = self._fit(planned.facts)
-        knobs: Mapping[str, int] = self._told if device is None else device.knobs
+        knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
         ground, around = self.lab.ground, self.around
         ring = self.lab.parameters().get("ring")
         measurer = self._measurer(

@@ -57,11 +57,11 @@ class CostRounds:
         sampling = Sampling(self._cpu) if plan.sampled else None
         with sampling or nullcontext():
             done = perform(RoundPlan(self._cpu, plan.frames, plan.blocks, plan.seed), devices, cables)
-        told = _told(done, plan)
+        cost_round = _cost_round(done, plan)
         if sampling is not None:
-            told = replace(told, hot_spots=hot_spots(sampling.stacks, _standing_seconds(done)))
+            cost_round = replace(cost_round, hot_spots=hot_spots(sampling.stacks, _standing_seconds(done)))
         measurer.recorder.add_round(done.as_kept())
-        return told
+        return cost_round
 
     def _references(self) -> tuple[LabMeasurer, CableLab]:
         if self._cable is None or self._forwarding is None:
@@ -70,7 +70,7 @@ class CostRounds:
         return self._forwarding, self._cable
 
 
-def _told(done: Round, plan: CostPlan) -> CostRound:
+def _cost_round(done: Round, plan: CostPlan) -> CostRound:
     fault = "; ".join(
         f"{done.request.contestants[position].name}: {said}" for position, said in sorted(done.faults.items())
     )

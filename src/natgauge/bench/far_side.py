@@ -84,14 +84,14 @@ class FarSide:
         self.name = name
         self.cpus = home.environment["NG_CPUS"]
         every = (addresses.first + index for index in range(addresses.count))
-        told = {
+        variables = {
             "NG_FAMILY": family,
             "NG_ADDRESSES": " ".join(map(str, every)),
             "NG_GATEWAY": str(OUTSIDE[family].device.ip),
             "NG_ZONE_NAME": far_side.ZONE_NAME,
             "NG_ZONE": far_side.zone(),
         }
-        self._played = Gateway(far_side.load(name).told(told), home)
+        self._played = Gateway(far_side.load(name).with_variables(variables), home)
 
     def __enter__(self) -> Self:
         """Start it, and wait until it stands.

@@ -140,12 +140,12 @@ class ForeignMeasurer(LabMeasurer):
             self.traffic = self.fresh.next()
         return super().request(plan)
 
-    def _run(self, request: TrialRequest, told: Callable[[Progress], None]) -> TrialResult:
+    def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         if self.fresh is None:
-            return super()._run(request, told)
+            return super()._run(request, progress)
         ports = request.initiator.destination_ports
         with self.fresh.used(Range(ports.first, ports.last), request.connections, self.watch):
-            return super()._run(request, told)
+            return super()._run(request, progress)
 
 
 def abilities(foreign: Foreign | None) -> frozenset[Ability]:
@@ -173,9 +173,9 @@ def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
             f"lab {lab.name}: the device is not ours, so its table and time-outs cannot be set; leave them out, or "
             "tell what they are (--table-size, --device-timeout)"
         )
-    told = {**wishes.named(), **({} if lab.foreign is None else lab.foreign.told())}
-    if told and not recipe.stateful:
-        name = min(told).replace("_", " ")
+    given = {**wishes.named(), **({} if lab.foreign is None else lab.foreign.parameters())}
+    if given and not recipe.stateful:
+        name = min(given).replace("_", " ")
         raise UsageError(f"{name}: {recipe.name} keeps no connections, so nothing is to be forgotten; leave it out")
 
 

@@ -484,8 +484,8 @@ class LabMeasurer(Measurer):
         )
         return run.perform(request, restart_at, settle)
 
-    def _run(self, request: TrialRequest, told: Callable[[Progress], None]) -> TrialResult:
-        return self.runner(request, told, longest_seconds(request) + SLACK_SECONDS)
+    def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
+        return self.runner(request, progress, longest_seconds(request) + SLACK_SECONDS)
 
     def _refuse_long(self, request: TrialRequest) -> None:
         """No entry may expire while it is needed (RFC 9693 section 4.4)."""

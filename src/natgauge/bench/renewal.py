@@ -142,7 +142,7 @@ class Renewed(Measurer):
         observe = self._live.watch.event
         return self._planned.procedure.measure(self, self._planned.settings, observe, begins=self.begin)
 
-    def told(self, repetitions: int) -> Mapping[str, Any]:
+    def conduct(self, repetitions: int) -> Mapping[str, Any]:
         """What is put on record of this many repetitions, the first ones, by name; one cut off by time has no value."""
         counted = self.conducted[:repetitions]
         return {

@@ -111,12 +111,12 @@ class TrialRun:
             raise UsageError(NOT_OURS)
         restart = self.device.restart_under_load
 
-        def told(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             restarting.look(progress)
             self.progress(progress)
 
         with RestartInTrial(restart, seconds) as restarting:
-            result = self.run(request, told)
+            result = self.run(request, report)
         return result, restarting.ended(), restarting.said
 
     def _faults(self) -> Mapping[str, int]:

@@ -228,8 +228,8 @@ def _measure(
     path = f"measure[{number}]"
     metric = one.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
-        told = "is missing" if metric is None else f"{metric!r} is unknown"
-        faults.append(f"{path}.metric: {told}; {did_you_mean(str(metric), procedures())}")
+        fault = "is missing" if metric is None else f"{metric!r} is unknown"
+        faults.append(f"{path}.metric: {fault}; {did_you_mean(str(metric), procedures())}")
         return {}
     settings = {name: value for name, value in one.items() if name not in keys.MEASURE}
     found = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}

@@ -40,7 +40,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
         import json
 
         keys = {"name", "title", "kind", "system", "initiator_family", "responder_family", "stateful", "origin"}
-        told = [
+        listed = [
             {
                 **recipe.model_dump(mode="json", include=keys),
                 "places": list(places(recipe)),
@@ -48,7 +48,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
             }
             for recipe in recipes
         ]
-        click.echo(json.dumps({"duts": told}))
+        click.echo(json.dumps({"duts": listed}))
         return
     if not verbose:
         same = {name for name, paths in found.items() if len(paths) > 1}

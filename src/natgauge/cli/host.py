@@ -99,8 +99,10 @@ def _split(ports: str) -> list[str]:
 
 
 def _value(one: Any) -> str:
-    value = one.told if one.value is None else one.value if one.better is None else f"{one.value}; better: {one.better}"
-    return f"{value} ({one.told})" if one.told and one.value is not None else value
+    if one.value is None:
+        return str(one.remark)
+    value = one.value if one.better is None else f"{one.value}; better: {one.better}"
+    return f"{value} ({one.remark})" if one.remark else value
 
 
 def _table(rows: Sequence[tuple[str, str, str, str]]) -> None:

@@ -98,8 +98,8 @@ def show(plan: Path, cores: int | None) -> int:
                 if isinstance(measurement.repeat, str)
                 else str(measurement.repeat)
             )
-            told = ", ".join(f"{name} {value}" for name, value in measurement.settings.items() if name != "repeat")
-            click.echo(f"  {measurement.name} x {times}{f': {told}' if told else ''}")
+            settings = ", ".join(f"{name} {value}" for name, value in measurement.settings.items() if name != "repeat")
+            click.echo(f"  {measurement.name} x {times}{f': {settings}' if settings else ''}")
     return 0
 
 

@@ -30,7 +30,7 @@ def command(frames_at_90: int | None, cores: tuple[int, ...] | None, quick: bool
         frames_at_90=frames_at_90,
         sender_cpus=cores,
         quick=quick,
-        told=None if as_json else _tell,
+        report=None if as_json else _tell,
     )
     if as_json:
         import json

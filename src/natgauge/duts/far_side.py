@@ -76,7 +76,7 @@ class Server(RecipeTable):
         """None."""
         return Knobs()
 
-    def told(self, variables: Mapping[str, str]) -> Self:
+    def with_variables(self, variables: Mapping[str, str]) -> Self:
         """The same, whose snippets see these variables, too."""
         return self.model_copy(update={"environment": {**self.environment, **variables}})
 

@@ -351,8 +351,8 @@ class Gateway:
         """How one of its processes ended, in words; empty while they run."""
         for process in self.recipe.process:
             with suppress(BrokenError):
-                told = self.device.run(process.look, environment=self._environment(), timeout=_LOOK_SECONDS).stdout
-                if ended := process.ended(told):
+                output = self.device.run(process.look, environment=self._environment(), timeout=_LOOK_SECONDS).stdout
+                if ended := process.ended(output):
                     return ended
         return ""
 

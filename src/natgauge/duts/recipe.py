@@ -230,8 +230,8 @@ def is_own(file: Path) -> bool:
 
 def _folders() -> Iterable[Path]:
     """Each once, also where it is named twice."""
-    told = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-    return {folder.resolve(): folder for folder in (Path("duts"), *told, BUILT_IN)}.values()
+    chosen = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
+    return {folder.resolve(): folder for folder in (Path("duts"), *chosen, BUILT_IN)}.values()
 
 
 def _read(path: Path) -> Recipe:

@@ -74,9 +74,9 @@ def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
     if not is_own(recipe.origin):
         return None
     runs = [
-        Run(told["date"], place, tuple(told["version"]))
+        Run(run["date"], place, tuple(run["version"]))
         for place in PLACES
-        if (told := _told(file).get(recipe.name, {}).get(place))
+        if (run := _recorded_runs(file).get(recipe.name, {}).get(place))
     ]
     return max(runs, key=lambda run: run.date, default=None)
 
@@ -94,5 +94,5 @@ def places_in_words(recipe: Recipe) -> str:
 
 
 @cache
-def _told(file: Path) -> Mapping[str, Any]:
+def _recorded_runs(file: Path) -> Mapping[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

@@ -75,8 +75,8 @@ class Sampling:
             end = time.monotonic() + _READY_SECONDS
             while not (self._samples.exists() and self._samples.stat().st_size):
                 if self._process.poll() is not None or time.monotonic() > end:
-                    told = in_a_line(said.read_text(errors="replace")) or "it says nothing"
-                    raise HostError(f"{PROGRAM}: does not sample core {self._cpu}: {told}")
+                    message = in_a_line(said.read_text(errors="replace")) or "it says nothing"
+                    raise HostError(f"{PROGRAM}: does not sample core {self._cpu}: {message}")
                 time.sleep(0.01)
             self._made = made.pop_all()
         return self
@@ -103,10 +103,10 @@ class Sampling:
 
     def _read(self) -> list[Stack]:
         command = [self._program, "script", "-i", str(self._samples), "-F", "time,ip,sym"]
-        told = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
-        if told.returncode:
-            raise HostError(f"{PROGRAM}: cannot read its own samples: {in_a_line(told.stderr)}")
-        return list(read(told.stdout))
+        message = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+        if message.returncode:
+            raise HostError(f"{PROGRAM}: cannot read its own samples: {in_a_line(message.stderr)}")
+        return list(read(message.stdout))
 
 
 def read(text: str) -> Iterator[Stack]:

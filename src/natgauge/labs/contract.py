@@ -198,7 +198,7 @@ class Foreign:
     empty_command: str | None = None
     count_command: str | None = None
 
-    def told(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """What was told, by name; nothing where nothing was."""
         if self.empty_command is not None:
             way: str | None = "empty-command"

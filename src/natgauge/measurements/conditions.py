@@ -156,8 +156,8 @@ def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:
     """The same with what the tester's receiver took of an isolated device's cores, s a frame; None = not known."""
     if parameters.get("placement") != "isolated":
         return parameters
-    told = None if seconds is None else seconds * 1e9
-    return parameters.model_copy(update={"place": {**parameters.place, "receiver_ns": told}})
+    nanoseconds = None if seconds is None else seconds * 1e9
+    return parameters.model_copy(update={"place": {**parameters.place, "receiver_ns": nanoseconds}})
 
 
 def with_server(parameters: Parameters, alone: float | None) -> Parameters:

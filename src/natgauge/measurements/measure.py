@@ -104,7 +104,7 @@ def answer(
             result = labs.run()
             last = labs.ready.measurer
             parameters = joined(conditions, planned.procedure.metric)
-            parameters = with_conduct(parameters, labs.told(len(result.measurements)))
+            parameters = with_conduct(parameters, labs.conduct(len(result.measurements)))
             # Where the next lab could not be made, the last one has gone, and neither of these is known.
             family = bench.around.outside.family
             parameters = with_receiver(parameters, receiver_seconds(last) if labs.stands else None)

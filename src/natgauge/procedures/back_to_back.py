@@ -177,10 +177,10 @@ class _BackToBack(Standing[BackToBackSettings]):
         rates = [one.figures[SENT_RATE] for one in measurements if SENT_RATE in one.figures]
         sent = statistics.fmean(rates) if rates else self.rate
         meant = "" if self.rate == self._meant else f", as the tester did not reach {self._meant:.0f}"
-        told = f", really sent at {sent:.0f} ({sent / self.rate:.1%})" if rates else ""
+        sent_rate = f", really sent at {sent:.0f} ({sent / self.rate:.1%})" if rates else ""
         late = f"bursts of {self.late:.0f} frames and less could not be sent at their rate"
         throughput = "not known" if self.throughput is None else f"{self.throughput:.0f} frames/s"
-        bursts_at = f"bursts at {self.rate:.0f} frames/s in each direction{told}{meant}; throughput {throughput}"
+        bursts_at = f"bursts at {self.rate:.0f} frames/s in each direction{sent_rate}{meant}; throughput {throughput}"
         bursts = [one.value for one in measurements if SENT_RATE in one.figures]
         return [
             Note("method", bursts_at),

@@ -67,8 +67,8 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
 
     def parameters(self) -> dict[str, Any]:
         """The settings, and what a load had to do to meet the goals of mlrsearch."""
-        told = mlr_search.criteria(self.goals, self.trial_seconds) if self.search == "mlrsearch" else None
-        return {**super().parameters(), "goal_criteria": told}
+        criteria = mlr_search.criteria(self.goals, self.trial_seconds) if self.search == "mlrsearch" else None
+        return {**super().parameters(), "goal_criteria": criteria}
 
 
 def _start(runner: TrialRunner, settings: ThroughputSettings) -> _Throughput | Answered:

@@ -72,13 +72,13 @@ def _numbered(name: str) -> tuple[str, int, str]:
     return (front, int(last), "") if last.isdecimal() else (front, 0, last)
 
 
-def _read(path: Path, model: type[Model], told: dict[str, Any]) -> Model:
+def _read(path: Path, model: type[Model], added: dict[str, Any]) -> Model:
     try:
         document = toml_text.parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
     try:
-        return model.model_validate(_frozen({**document, **told}))
+        return model.model_validate(_frozen({**document, **added}))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or "the whole"

@@ -204,14 +204,14 @@ class ComparisonRecord(Record):
 
     @model_validator(mode="after")
     def _of_these_gateways(self) -> Self:
-        roles = [one.role for one in self.gateways]
+        roles = [gateway.role for gateway in self.gateways]
         if roles[0] != "baseline" or roles[-1] != "control" or set(roles[1:-1]) - {"compared"}:
             raise ValueError(f"the gateways are {', '.join(roles)}: want the baseline first and the control last")
         for name, estimates, allowed in (
-            ("estimates", self.estimates, {one.label for one in self.gateways[1:-1]}),
+            ("estimates", self.estimates, {gateway.label for gateway in self.gateways[1:-1]}),
             ("control", self.control, {self.gateways[-1].label}),
         ):
-            unknown = next((one.gateway for one in estimates if one.gateway not in allowed), None)
+            unknown = next((estimate.gateway for estimate in estimates if estimate.gateway not in allowed), None)
             if unknown is not None:
                 raise ValueError(f"{name}: {unknown} is none of the gateways that it may have")
         return self
@@ -237,4 +237,4 @@ class ComparisonRecord(Record):
         Raises:
             KeyError: there is none.
         """
-        return {one.label: one for one in self.gateways}[label]
+        return {gateway.label: gateway for gateway in self.gateways}[label]

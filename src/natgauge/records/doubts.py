@@ -10,7 +10,7 @@ from typing import Final
 
 from natgauge.measurer import Verdict
 from natgauge.notes import Note, NoteWord, count_of
-from natgauge.procedures.kit.result.notes import excused_told
+from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.procedures.kit.search import queues
 from natgauge.records.measurement import FRAME_RATES
@@ -104,17 +104,17 @@ def _excused(measured: MeasurementResult) -> Iterator[Note]:
     excused, trials = measured.excused, measured.trials
     if not excused:
         return
-    told = excused_told(excused, sum(trials.values()))
+    text = excused_text(excused, sum(trials.values()))
     decided = sum(trials.values()) - trials[Verdict.INVALID]
     if excused > EXCUSED_TOO_OFTEN * (decided + excused):
-        yield Note("undecided", f"undecided{_between(measured)}: {told}")
+        yield Note("undecided", f"undecided{_between(measured)}: {text}")
     else:
-        yield Note("excused trials", told)
+        yield Note("excused trials", text)
 
 
 def _between(measured: MeasurementResult) -> str:
     """The interval that is left, where the metric has one."""
-    known = [one.upper for one in measured.measurements if one.upper is not None]
+    known = [measurement.upper for measurement in measured.measurements if measurement.upper is not None]
     if len(known) < len(measured.measurements):
         return ""
     return f" between {measured.summary.minimum:.6g} and {max(known):.6g} {measured.unit}"
@@ -127,7 +127,7 @@ def _limits(measured: MeasurementResult) -> Iterator[Note]:
         yield Note("server limited", "the real server limited, not the device, which may do more")
     if measured.limited_by == "host":
         yield Note("host limited", "disturbances of this host limited, not the device")
-    limits = Counter(one.limited_by for one in measured.measurements)
+    limits = Counter(measurement.limited_by for measurement in measured.measurements)
     others = {limit: number for limit, number in limits.items() if limit != measured.limited_by}
     if others:
         named = " and ".join(f"{number} by the {limit}" for limit, number in others.items())
@@ -163,7 +163,9 @@ def _autocorrelated(measured: MeasurementResult) -> Iterator[Note]:
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:
     """Whether two searches found values farther apart than both errors together: not one limit, but several or none."""
-    found = sorted((one.value, one.error) for one in measurements if one.error is not None)
+    found = sorted(
+        (measurement.value, measurement.error) for measurement in measurements if measurement.error is not None
+    )
     return any(other - value > error + its_error for (value, error), (other, its_error) in combinations(found, 2))
 
 
@@ -185,15 +187,15 @@ def _collapsed(measured: MeasurementResult) -> Iterator[Note]:
     """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones."""
     unbegun = sum(
         attempt.outcome.verdict is Verdict.COLLAPSED and not attempt.outcome.begun
-        for one in measured.measurements
-        for attempt in one.attempts
+        for measurement in measured.measurements
+        for attempt in measurement.attempts
     )
     collapsed = measured.trials[Verdict.COLLAPSED] - unbegun
     if not collapsed:
         return
     text = f"the device collapsed in {collapsed} of {sum(measured.trials.values()) - unbegun} trials"
     # Only a search for a load has an upper bound.
-    if any(one.upper is not None for one in measured.measurements):
+    if any(measurement.upper is not None for measurement in measured.measurements):
         text += ", each of which counts as a load too high"
     if unbegun:
         text += f"; {unbegun} more could not begin, because it did not come back"
@@ -205,7 +207,7 @@ def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
     limit = parameters.get("frame_timeout_seconds")
     waits = queues.waits(parameters.get("placement"), parameters.get("own_processes"))
     wait = limit if isinstance(limit, int | float) and waits else None
-    shortest = queues.shortest_told(measured.measurements, wait)
+    shortest = queues.shortest_reported(measured.measurements, wait)
     if wait is not None and shortest is not None:
         most = queues.most_share(wait, shortest)
         yield Note("queues", f"queues before the device may have raised the rate by up to {most:.1%}")
@@ -239,8 +241,8 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
 
 def _beside(parameters: Parameters) -> Iterator[Note]:
     """Cores are told apart, what lies behind them is not."""
-    told = parameters.get("beside")
-    number = max((one for one in differing(told) or [told] if isinstance(one, int)), default=0)
+    beside = parameters.get("beside")
+    number = max((one for one in differing(beside) or [beside] if isinstance(one, int)), default=0)
     if number:
         others = "another worker" if number == 1 else f"{number} other workers"
         text = (

@@ -39,7 +39,7 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
         disturbed=measured.disturbed,
         figures={**measured.figures, **_share_of_link(measured, parameters)},
-        repetitions=tuple(_repetition(one) for one in measured.measurements),
+        repetitions=tuple(_repetition(measurement) for measurement in measured.measurements),
         parameters=parameters,
         notes=measured.notes,
         results=folder,
@@ -59,14 +59,14 @@ def _limit(word: str) -> Any:
     return word
 
 
-def _repetition(one: Measurement) -> Repetition:
+def _repetition(measurement: Measurement) -> Repetition:
     return Repetition(
-        value=one.value,
-        upper=one.upper,
-        error=one.error,
-        limited_by=_limit(one.limited_by),
-        trials={Verdict(verdict): count for verdict, count in one.trials.items()},
-        figures=dict(one.figures),
-        notes=one.notes,
-        series=tuple(dict(row) for row in one.series),
+        value=measurement.value,
+        upper=measurement.upper,
+        error=measurement.error,
+        limited_by=_limit(measurement.limited_by),
+        trials={Verdict(verdict): count for verdict, count in measurement.trials.items()},
+        figures=dict(measurement.figures),
+        notes=measurement.notes,
+        series=tuple(dict(row) for row in measurement.series),
     )

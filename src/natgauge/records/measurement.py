@@ -95,9 +95,9 @@ class Result(Record):
     @model_validator(mode="after")
     def _of_these_repetitions(self) -> Self:
         values = self.values
-        for name, told, found in (("minimum", self.minimum, min(values)), ("maximum", self.maximum, max(values))):
-            if told != found:
-                raise ValueError(f"the {name} {told:g} is not that of the repetitions, {found:g}")
+        for name, value, found in (("minimum", self.minimum, min(values)), ("maximum", self.maximum, max(values))):
+            if value != found:
+                raise ValueError(f"the {name} {value:g} is not that of the repetitions, {found:g}")
         if not self.minimum <= self.median <= self.maximum:
             raise ValueError(f"the median {self.median:g} lies outside of the repetitions")
         return self
@@ -105,7 +105,7 @@ class Result(Record):
     @property
     def values(self) -> tuple[float, ...]:
         """Of all repetitions."""
-        return tuple(one.value for one in self.repetitions)
+        return tuple(repetition.value for repetition in self.repetitions)
 
     @property
     def functional(self) -> bool:
@@ -125,8 +125,8 @@ class Result(Record):
     @property
     def device_cores(self) -> int:
         """How many cores the device had; 0 = not known to us."""
-        told = self.number("device_cores")
-        return 0 if told is None else int(told)
+        value = self.number("device_cores")
+        return 0 if value is None else int(value)
 
     def parameter(self, name: str) -> JsonValue:
         """A parameter's value; None where there is none."""
@@ -134,7 +134,7 @@ class Result(Record):
 
     def number(self, name: str) -> float | None:
         """A parameter that is a number, no larger than a seed may be; None where it is none."""
-        told = self.parameters.get(name)
-        if isinstance(told, bool) or not isinstance(told, int | float) or abs(told) >= 2**64:
+        value = self.parameters.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 2**64:
             return None
-        return float(told)
+        return float(value)

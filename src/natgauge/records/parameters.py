@@ -60,7 +60,7 @@ _BELOW_TESTER: Final = frozenset(
 )  # fmt: skip
 
 
-def _told(name: str, label: str, group: Group, unit: str = "") -> Description:
+def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Description:
     """A parameter that is stored and shown, and decides nothing."""
     return Description(name, label, unit, group, moves=False)
 
@@ -72,21 +72,21 @@ _FACTS: Final = (
         moves=False, but=frozenset({"enumeration-orders"}),
     ),
     # Goals and the length of trials, which are compared, in words.
-    _told("goal_criteria", "criteria of the goals", "settings"),
+    _shown_only("goal_criteria", "criteria of the goals", "settings"),
     Description("initiator_family", "Initiator's family", group="traffic"),
     Description("source_address_count", "source addresses", group="traffic"),
     Description("source_port_count", "source ports", group="traffic"),
     Description("destination_address_count", "destination addresses", group="traffic"),
     Description("destination_port_count", "destination ports", group="traffic"),
     # Follow from size, side and what the device translates to.
-    _told("frame_octets", "frame sizes of both sides", "traffic", "octets"),
-    _told("seeds", "seed of each repetition", "traffic"),
+    _shown_only("frame_octets", "frame sizes of both sides", "traffic", "octets"),
+    _shown_only("seeds", "seed of each repetition", "traffic"),
     # The options that were chosen, in the words of the command line.
-    _told("command", "command that measures this again", "place"),
-    _told("lab_stays", "one lab for all repetitions", "place"),
+    _shown_only("command", "command that measures this again", "place"),
+    _shown_only("lab_stays", "one lab for all repetitions", "place"),
     # They make a figure surer, not larger.
-    _told("labs", "labs of all repetitions", "place"),
-    _told("begun", "beginning of each repetition", "place", "s since 1970"),
+    _shown_only("labs", "labs of all repetitions", "place"),
+    _shown_only("begun", "beginning of each repetition", "place", "s since 1970"),
     Description("ports", "tester ports", group="place"),
     Description("port_drivers", "drivers of the ports", group="place"),
     Description("port_firmware", "firmware of the ports", group="place"),
@@ -94,7 +94,7 @@ _FACTS: Final = (
     Description("link_speeds", "speeds of the links", "Mbit/s", "place"),
     Description("flow_control", "flow control of the ports", group="place"),
     # Follows from the speeds of the links and the frame sizes.
-    _told("theoretical_maximum", "theoretical maximum of the link", "place", "frames/s"),
+    _shown_only("theoretical_maximum", "theoretical maximum of the link", "place", "frames/s"),
     Description("device_kernel", "kernel of the device's machine", group="place"),
     Description("device_cpu", "CPU of the device's machine", group="place"),
     Description("device_processors", "processors of the device's machine", group="place"),
@@ -109,13 +109,13 @@ _FACTS: Final = (
         "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", but=_BELOW_TESTER
     ),
     # Where the tester's own rates are not known: those of a cable of veths.
-    _told("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
-    _told("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
+    _shown_only("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
+    _shown_only("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
     # Measured, not set: what the tester itself took of the device's cores.
-    _told("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
+    _shown_only("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
     # Whose name stands among the settings.
     Description("server_version", "server's version", group="place"),
-    _told("server_alone", "the server alone, without a device", "place", "queries/s"),
+    _shown_only("server_alone", "the server alone, without a device", "place", "queries/s"),
     # Each on cores of its own, but memory and the last cache are shared.
     Description("beside", "workers beside it on the machine", group="place"),
     Description("port_queues", "queues of the ports", group="place"),

@@ -134,13 +134,13 @@ def _heading(block: _Block, every: Sequence[_Block], result: Result, against: Ag
     """What a block is of, with what tells it from others of the same metric and device."""
     metric, dut, other, octets = block
     alike = [one for one in every if one[:2] == block[:2]]
-    told = []
+    parts = []
     if len({one[2] for one in alike}) > 1:
-        told.append(_counted(other, "cores" if against == "connections" else "connections"))
+        parts.append(_counted(other, "cores" if against == "connections" else "connections"))
     if len({one[3] for one in alike}) > 1:
-        told.append(f"{octets} octets")
+        parts.append(f"{octets} octets")
     unit = f"{_THOUSAND:,} {unit_of(result)}" if many else unit_of(result)
-    return f"{', '.join([f'{metric} of {dut}', *told])} ({unit})"
+    return f"{', '.join([f'{metric} of {dut}', *parts])} ({unit})"
 
 
 def _named(result: Result, against: Against) -> str:

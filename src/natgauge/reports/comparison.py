@@ -28,8 +28,9 @@ def text(found: ComparisonRecord) -> str:
 
 def _sentences(found: ComparisonRecord) -> Iterator[str]:
     yield f"Costs compared with {found.baseline.label}, as {_COSTS[found.by]}:"
-    for one in found.estimates:
-        yield f"  {one.text}{_behind(_costs(one.nanoseconds, one.ratio_to_forwarding))}{_chain(found, one)}"
+    for estimate in found.estimates:
+        costs = _costs(estimate.nanoseconds, estimate.ratio_to_forwarding)
+        yield f"  {estimate.text}{_behind(costs)}{_chain(found, estimate)}"
     yield "A/A control, the first gateway compared with itself:"
     yield from (f"  {one.text}" for one in found.control)
     yield f"Costs of {found.baseline.label}, which change with the host:"
@@ -53,7 +54,7 @@ def answer(found: ComparisonRecord) -> str:
 
 def comment(found: ComparisonRecord) -> str:
     """Return the comparison as a comment on a change, in Markdown: a headline, the table, and what must be known."""
-    verdicts = ", ".join(dict.fromkeys(one.verdict for one in found.estimates))
+    verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in found.estimates))
     headline = verdicts if found.fail_above is None else answer(found)
     return f"### natgauge: {headline}\n\n{markdown.render(sheet(found))}"
 
@@ -99,11 +100,11 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def _of_comparison(found: ComparisonRecord, one: RatioEstimate) -> dict[str, object]:
+def _of_comparison(found: ComparisonRecord, estimate: RatioEstimate) -> dict[str, object]:
     return {
         "baseline": found.baseline.label,
         "by": found.by,
-        "role": found.gateway(one.gateway).role,
+        "role": found.gateway(estimate.gateway).role,
         "rounds": found.rounds,
         "seconds": found.seconds,
     }
@@ -112,20 +113,20 @@ def _of_comparison(found: ComparisonRecord, one: RatioEstimate) -> dict[str, obj
 def doubts(found: ComparisonRecord) -> list[str]:
     """Return the reasons to trust rates less, one line for each gateway, quantity and reason; none by slices."""
     return [
-        f"{one.label} ({quantity}): {doubt.text}"
-        for one in found.gateways
-        for quantity, every in one.doubts.items()
+        f"{gateway.label} ({quantity}): {doubt.text}"
+        for gateway in found.gateways
+        for quantity, every in gateway.doubts.items()
         for doubt in every
     ]
 
 
-def interval(one: RatioEstimate) -> str:
+def interval(estimate: RatioEstimate) -> str:
     """Return both ends of the confidence interval, as differences to the baseline; "-" where none is known."""
-    if one.is_bounded:
-        return f"{one.low - 1:+.1%} to {one.high - 1:+.1%}"  # type: ignore[operator] # both are numbers
-    if one.low:
-        return f"{one.low - 1:+.1%} or more"
-    return "-" if one.high is None else f"{one.high - 1:+.1%} or less"
+    if estimate.is_bounded:
+        return f"{estimate.low - 1:+.1%} to {estimate.high - 1:+.1%}"  # type: ignore[operator] # both are numbers
+    if estimate.low:
+        return f"{estimate.low - 1:+.1%} or more"
+    return "-" if estimate.high is None else f"{estimate.high - 1:+.1%} or less"
 
 
 def number(value: float | None, digits: int) -> str:
@@ -146,9 +147,9 @@ def _costs(nanoseconds: float | None, ratio: float | None) -> str:
     return ", ".join(parts)
 
 
-def _chain(found: ComparisonRecord, one: RatioEstimate) -> str:
+def _chain(found: ComparisonRecord, estimate: RatioEstimate) -> str:
     """The numbers of devices of a gateway and of the baseline, where they are unequal."""
-    own, other = found.gateway(one.gateway).devices, found.baseline.devices
+    own, other = found.gateway(estimate.gateway).devices, found.baseline.devices
     return "" if own == other else f"; {_devices(own)}, the baseline has {other}"
 
 
@@ -164,15 +165,15 @@ def _devices(number_of: int) -> str:
 
 
 def _rates(found: ComparisonRecord) -> Iterator[str]:
-    for one in found.gateways:
-        rates = [_rate(found, one, quantity, rate) for quantity, rate in one.rates.items() if rate is not None]
+    for gateway in found.gateways:
+        rates = [_rate(found, gateway, quantity, rate) for quantity, rate in gateway.rates.items() if rate is not None]
         if rates:
-            yield f"Rates of {one.label}: {', '.join(rates)}"
+            yield f"Rates of {gateway.label}: {', '.join(rates)}"
 
 
 def _rate(found: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate: float) -> str:
     """A rate, and whether the gateway may have a higher one: more than half of its searches did not end at it."""
-    of_rate = [one for one in found.limits if (one.gateway, one.quantity) == (gateway.label, quantity)]
+    of_rate = [limit for limit in found.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
     limited = 2 * sum(one.searches for one in of_rate) > max((one.of for one in of_rate), default=0)
     return f"{quantity} {'at least ' if limited else ''}{rate:,.0f}/s"
 

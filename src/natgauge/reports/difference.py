@@ -135,7 +135,7 @@ def check_names(
 
 
 def _metrics(results: Sequence[Result]) -> str:
-    return ", ".join(dict.fromkeys(one.metric for one in results))
+    return ", ".join(dict.fromkeys(result.metric for result in results))
 
 
 def _line(one: Pair, margin: float) -> MetricDifference:
@@ -292,12 +292,14 @@ def _document(line: MetricDifference) -> dict[str, Any]:
         "lower": None if made is None or math.isinf(made.interval.lower) else made.interval.lower,
         "upper": None if made is None or math.isinf(made.interval.upper) else made.interval.upper,
         "coverage": None if made is None else made.interval.coverage,
-        "differences": [_told(one.name, one.first, one.second) for one in line.pair.differences],
-        "about": [_told(one.name, one.first, one.second) for one in line.pair.about],
+        "differences": [
+            _as_dict(difference.name, difference.first, difference.second) for difference in line.pair.differences
+        ],
+        "about": [_as_dict(one.name, one.first, one.second) for one in line.pair.about],
     }
 
 
-def _told(name: str, first: object, second: object) -> dict[str, object]:
+def _as_dict(name: str, first: object, second: object) -> dict[str, object]:
     return {"name": name, "label": describe(name).heading, "first": first, "second": second}
 
 

@@ -60,8 +60,8 @@ def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int
     text: list[str] = []
     for first, last in parts:
         if len(parts) > 1:
-            told = f"Column {first + 1}" if last == first + 1 else f"Columns {first + 1} to {last}"
-            text.append(f"{told} of {shown.columns}:")
+            columns = f"Column {first + 1}" if last == first + 1 else f"Columns {first + 1} to {last}"
+            text.append(f"{columns} of {shown.columns}:")
         text += [*piece(first, last), ""]
     for sentence in shown.below:
         text += textwrap.wrap(sentence, WIDTH)

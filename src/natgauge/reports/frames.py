@@ -141,7 +141,9 @@ def frames_of(found: Found) -> Frames:
         trials=_frame(polars, TRIAL_COLUMNS, [row for one in found.stored for row in _trials(one)]),
         measurements=_frame(polars, MEASUREMENT_COLUMNS, [row for one in found.stored for row in _measurements(one)]),
         series=_frame(polars, SERIES_COLUMNS, [row for one in found.stored for row in _series(one)]),
-        estimates=_frame(polars, ESTIMATE_COLUMNS, [row for one in found.comparisons for row in _estimates(one)]),
+        estimates=_frame(
+            polars, ESTIMATE_COLUMNS, [row for comparison in found.comparisons for row in _estimates(comparison)]
+        ),
     )
 
 
@@ -180,12 +182,12 @@ def _as(kind: type, value: object) -> object:
     return None if value is None else kind(value)
 
 
-def _cell(one: Stored) -> _Row:
-    return {"folder": str(one.folder), "metric": one.result.metric, "dut": one.result.dut}
+def _cell(stored: Stored) -> _Row:
+    return {"folder": str(stored.folder), "metric": stored.result.metric, "dut": stored.result.dut}
 
 
-def _trials(one: Stored) -> Iterator[_Row]:
-    yield from each_trial(one, lambda trial: {**_cell(one), **_trial(trial)})
+def _trials(stored: Stored) -> Iterator[_Row]:
+    yield from each_trial(stored, lambda trial: {**_cell(stored), **_trial(trial)})
 
 
 def _trial(trial: Mapping[str, Any]) -> _Row:
@@ -206,12 +208,12 @@ def _trial(trial: Mapping[str, Any]) -> _Row:
     return row
 
 
-def _measurements(one: Stored) -> Iterator[_Row]:
-    result = one.result
-    told = {name: result.number(name) for name in ("connections", "frame_size", "device_cores")}
+def _measurements(stored: Stored) -> Iterator[_Row]:
+    result = stored.result
+    numbers = {name: result.number(name) for name in ("connections", "frame_size", "device_cores")}
     common = {
-        **_cell(one),
-        **{name: None if value is None else int(value) for name, value in told.items()},
+        **_cell(stored),
+        **{name: None if value is None else int(value) for name, value in numbers.items()},
         "unit": result.unit,
         "placement": result.placement,
         "doubts": ", ".join(doubt.word for doubt in result.doubts),
@@ -227,18 +229,18 @@ def _measurements(one: Stored) -> Iterator[_Row]:
         }
 
 
-def _series(one: Stored) -> Iterator[_Row]:
-    for number, repetition in enumerate(one.result.repetitions, start=1):
+def _series(stored: Stored) -> Iterator[_Row]:
+    for number, repetition in enumerate(stored.result.repetitions, start=1):
         for at, row in enumerate(repetition.series, start=1):
             for name, value in row.items():
                 kind = "text" if isinstance(value, str) else "number"
-                yield {**_cell(one), "repetition": number, "row": at, "name": name, kind: value}
+                yield {**_cell(stored), "repetition": number, "row": at, "name": name, kind: value}
 
 
-def _estimates(one: StoredComparison) -> Iterator[_Row]:
-    record = one.record
+def _estimates(comparison: StoredComparison) -> Iterator[_Row]:
+    record = comparison.record
     common = {
-        "folder": str(one.folder),
+        "folder": str(comparison.folder),
         "by": record.by,
         "baseline": record.baseline.label,
         "rounds": record.rounds,

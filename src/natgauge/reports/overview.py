@@ -44,5 +44,5 @@ def sheet(results: Sequence[Result]) -> Sheet:
 
 
 def _doubts(heading: str, result: Result) -> str:
-    told = "; ".join([doubt_words(result), *findings(result)])
-    return f"{_DOUBTED} {heading} of {result.dut}: {told}."
+    reasons = "; ".join([doubt_words(result), *findings(result)])
+    return f"{_DOUBTED} {heading} of {result.dut}: {reasons}."

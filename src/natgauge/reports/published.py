@@ -37,7 +37,7 @@ def listing(tables: Sequence[Table]) -> str:
 
 def view(one: Table) -> str:
     """A table as printed, with its source, what it does not print, and its slips."""
-    lines = [f"{THEIRS}: {one.title}", *(f"  {line}" for line in aligned(list(_told(one)))), ""]
+    lines = [f"{THEIRS}: {one.title}", *(f"  {line}" for line in aligned(list(_conditions(one)))), ""]
     lines += [f"  {line}" for line in _figures([(row.label, row.cells) for row in one.rows])]
     ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(one)]
     if ours:
@@ -106,7 +106,7 @@ def beside(names: Sequence[str], results: Sequence[Result]) -> str:
     return "\n\n".join([*map(view, found), *([_MIND] if found and "throughput" in metrics else [])])
 
 
-def _told(one: Table) -> Iterator[tuple[str, str]]:
+def _conditions(one: Table) -> Iterator[tuple[str, str]]:
     known = sources()
     printed, machine = known.documents[one.source], known.machines[one.machine]
     yield "source", f"{printed.authors}: {printed.title}, {printed.date}, {one.place}; {printed.url}"
@@ -114,7 +114,7 @@ def _told(one: Table) -> Iterator[tuple[str, str]]:
     yield "hardware", machine.hardware
     yield "system", machine.device
     yield "tester", machine.tester
-    yield from (("told", condition) for condition in one.conditions)
+    yield from (("condition", condition) for condition in one.conditions)
     for name, quantity in one.quantities.items():
         unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
         counted = f", {quantity.directions}" if quantity.directions else ""

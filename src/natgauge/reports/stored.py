@@ -68,7 +68,7 @@ class Found:
     @property
     def records(self) -> list[ComparisonRecord]:
         """The records of comparisons alone."""
-        return [one.record for one in self.comparisons]
+        return [comparison.record for comparison in self.comparisons]
 
 
 def find(folders: Sequence[Path]) -> Found:

@@ -79,11 +79,11 @@ def notes_of(result: Result) -> list[str]:
     contradictions = count_of(result.notes, "contradictions")
     if contradictions < 2:
         return list(map(str, result.notes))
-    told = (
+    text = (
         f"{contradictions} contradictions: loads that passed and failed when they were tried again; the majority "
         "counts (--json and the results folder name each)"
     )
-    return [*(str(note) for note in result.notes if note.word != "contradictions"), told]
+    return [*(str(note) for note in result.notes if note.word != "contradictions"), text]
 
 
 def _series(result: Result) -> list[str]:
@@ -168,12 +168,12 @@ def _link(result: Result) -> Iterator[str]:
     media, speeds, drivers, flows = (_each(result, name) for name in _OF_LINKS)
     if not media:
         return
-    told = [
+    links = [
         f"{medium}, {whole(speed) + ' Mbit/s' if isinstance(speed, int) else 'speed not known'}, driver {driver}, "
         f"flow control {flow}"
         for medium, speed, driver, flow in zip(media, speeds, drivers, flows, strict=False)
     ]
-    yield f"Links: {'; '.join(dict.fromkeys(told))}."
+    yield f"Links: {'; '.join(dict.fromkeys(links))}."
     most, share = result.number("theoretical_maximum"), result.figures.get(SHARE_OF_LINK)
     if most is None:
         yield "Their theoretical maximum is not known."
@@ -183,8 +183,8 @@ def _link(result: Result) -> Iterator[str]:
 
 
 def _each(result: Result, name: str) -> list[JsonValue]:
-    told = result.parameter(name)
-    return told if isinstance(told, list) else []
+    value = result.parameter(name)
+    return value if isinstance(value, list) else []
 
 
 def _trials(trials: Mapping[Verdict, int]) -> str:

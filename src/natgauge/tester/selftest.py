@@ -45,7 +45,7 @@ def run_selftest(
     frames_at_90: int | None = None,
     sender_cpus: Sequence[int] | None = None,
     quick: bool = False,
-    told: Callable[[CableFigures], None] | None = None,
+    report: Callable[[CableFigures], None] | None = None,
 ) -> SelfTest:
     """Measure the tester on a cable of its own.
 
@@ -53,7 +53,7 @@ def run_selftest(
         frames_at_90: frames of each loss check; by default what 0.5 s hold.
         sender_cpus: CPUs to send from; by default the first usable one.
         quick: only the least frame size of each family.
-        told: called with each cell as it is done.
+        report: called with each cell as it is done.
 
     Raises:
         UsageError: `frames_at_90` below 1 or above 2**40 - 1, or a CPU that cannot be used.
@@ -72,8 +72,8 @@ def run_selftest(
             share = floor.share(profile) if profile.query is None else None
             figures.append(tester.figures(profile, share, frames_at_90))
             clock = tester.clock_source
-            if told is not None:
-                told(figures[-1])
+            if report is not None:
+                report(figures[-1])
     return SelfTest(tuple(figures), clock, cpus)
 
 

@@ -32,7 +32,7 @@ class FoundSetting:
     key: str
     value: str | None
     better: str | None = None
-    told: str = ""
+    remark: str = ""
 
 
 class TuningKnob(Protocol):

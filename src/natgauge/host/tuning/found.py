@@ -52,23 +52,23 @@ class State:
 
     def of(self, knob: str, key: str) -> Changed | None:
         """What is written down of a setting."""
-        return next((one for one in self.items if (one.knob, one.key) == (knob, key)), None)
+        return next((item for item in self.items if (item.knob, item.key) == (knob, key)), None)
 
     def take(self, changed: Changed) -> None:
         """Write it down, in place of what was there of the same setting."""
-        self.items = [*(one for one in self.items if (one.knob, one.key) != (changed.knob, changed.key)), changed]
+        self.items = [*(item for item in self.items if (item.knob, item.key) != (changed.knob, changed.key)), changed]
         self._write()
 
     def drop(self, changed: Changed) -> None:
         """Forget one; the last one takes the file with it."""
-        self.items = [one for one in self.items if one != changed]
+        self.items = [item for item in self.items if item != changed]
         self._write()
 
     def _write(self) -> None:
         if not self.items:
             files.remove(self._path)
             return
-        document = {"version": _VERSION, "items": [asdict(one) for one in self.items]}
+        document = {"version": _VERSION, "items": [asdict(item) for item in self.items]}
         files.replace(self._path, json.dumps(document, indent=1))
 
 
@@ -82,7 +82,7 @@ def read(path: Path) -> tuple[Changed, ...]:
         document: Mapping[str, object] = json.loads(path.read_text())
         version, items = document["version"], document["items"]
         if version == _VERSION and isinstance(items, list):
-            return tuple(Changed(**{name: str(value) for name, value in one.items()}) for one in items)
+            return tuple(Changed(**{name: str(value) for name, value in item.items()}) for item in items)
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -23,16 +23,16 @@ class OfPorts(ABC):
         for key in (key for port in ports for key in self.keys(port)):
             value = self.read(machine, key)
             if not value:
-                yield FoundSetting(key, None, told=self.absent)
+                yield FoundSetting(key, None, remark=self.absent)
                 continue
             better = self.better(machine, key, value)
-            yield FoundSetting(key, value, None if better == value else better, self.told(machine, key))
+            yield FoundSetting(key, value, None if better == value else better, self.remark(machine, key))
 
     def keys(self, port: str) -> Sequence[str]:
         """Its settings of a port."""
         return (port,)
 
-    def told(self, _machine: TunedMachine, _key: str) -> str:
+    def remark(self, _machine: TunedMachine, _key: str) -> str:
         """What else is to be known of a setting."""
         return ""
 

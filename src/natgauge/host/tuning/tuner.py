@@ -43,7 +43,7 @@ class Looked:
     better: str | None
     why: str
     source: str
-    told: str
+    remark: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _look(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iter
     try:
         for one in knob.find(machine, ports):
             outcome: Outcome = "none" if one.value is None else "fine" if one.better is None else "better"
-            yield Looked(knob.name, one.key, outcome, one.value, one.better, knob.why, knob.source, one.told)
+            yield Looked(knob.name, one.key, outcome, one.value, one.better, knob.why, knob.source, one.remark)
     except HostError as error:
         yield Looked(knob.name, "-", "failed", None, None, knob.why, knob.source, str(error))
 
@@ -130,29 +130,29 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
     return steps
 
 
-def _set(knob: TuningKnob, machine: TunedMachine, one: FoundSetting, first: str, kept: State) -> TuningStep:
+def _set(knob: TuningKnob, machine: TunedMachine, setting: FoundSetting, first: str, kept: State) -> TuningStep:
     """Change one setting, written down before."""
-    known = kept.of(knob.name, one.key)
+    known = kept.of(knob.name, setting.key)
     first = known.found if known else first
-    mine = Changed(knob.name, one.key, first, str(one.better))
+    mine = Changed(knob.name, setting.key, first, str(setting.better))
     kept.take(mine)
     refused = ""
     try:
-        knob.put(machine, one.key, str(one.better))
+        knob.put(machine, setting.key, str(setting.better))
     except HostError as error:
         refused = str(error)
-    now = _now(knob, machine, one.key)
-    if now == one.value:
+    now = _now(knob, machine, setting.key)
+    if now == setting.value:
         if known:
             kept.take(known)
         elif now == first:
             kept.drop(mine)
         why = refused or "it was taken for nothing, without a word"
-        return TuningStep(knob.name, one.key, "failed", f"still {one.value}, not {one.better}: {why}")
+        return TuningStep(knob.name, setting.key, "failed", f"still {setting.value}, not {setting.better}: {why}")
     if now is not None:
         # Drivers round: what is there in the end is ours.
-        kept.take(Changed(knob.name, one.key, first, now))
-    return TuningStep(knob.name, one.key, "set", f"{one.value} -> {now}")
+        kept.take(Changed(knob.name, setting.key, first, now))
+    return TuningStep(knob.name, setting.key, "set", f"{setting.value} -> {now}")
 
 
 def _now(knob: TuningKnob, machine: TunedMachine, key: str) -> str | None:
@@ -185,37 +185,39 @@ def restore(*, force: bool = False, machine: TunedMachine | None = None, path: P
     place = machine or TunedMachine()
     steps = []
     with state(path) as kept:
-        for one in reversed(list(kept.items)):
-            step = _put_back(one, place, force=force)
+        for item in reversed(list(kept.items)):
+            step = _put_back(item, place, force=force)
             steps.append(step)
             if step.done not in UNDONE:
-                kept.drop(one)
+                kept.drop(item)
     return steps
 
 
-def _put_back(one: Changed, machine: TunedMachine, *, force: bool) -> TuningStep:
-    knob = _BY_NAME.get(one.knob)
+def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> TuningStep:
+    knob = _BY_NAME.get(changed.knob)
     if knob is None:
-        return TuningStep(one.knob, one.key, "failed", "this natgauge has no such knob; use the one that set it")
+        return TuningStep(
+            changed.knob, changed.key, "failed", "this natgauge has no such knob; use the one that set it"
+        )
     try:
-        return _returned(knob, machine, one, force=force)
+        return _returned(knob, machine, changed, force=force)
     except HostError as error:
-        return TuningStep(one.knob, one.key, "failed", str(error))
+        return TuningStep(changed.knob, changed.key, "failed", str(error))
 
 
-def _returned(knob: TuningKnob, machine: TunedMachine, one: Changed, *, force: bool) -> TuningStep:
-    now = knob.read(machine, one.key)
+def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, force: bool) -> TuningStep:
+    now = knob.read(machine, changed.key)
     if not now:
-        return TuningStep(one.knob, one.key, "gone", f"is no longer there; was {one.found}")
-    if now == one.found:
-        return TuningStep(one.knob, one.key, "as found", f"{now} already")
-    if now != one.set and not force:
-        text = f"{now} now, though natgauge had set {one.set}: somebody else changed it; found was {one.found}"
-        return TuningStep(one.knob, one.key, "changed", text)
-    knob.put(machine, one.key, one.found)
-    if (then := knob.read(machine, one.key)) != one.found:
-        return TuningStep(one.knob, one.key, "failed", f"{then}, though {one.found} was to be put back")
-    return TuningStep(one.knob, one.key, "restored", f"{now} -> {one.found}")
+        return TuningStep(changed.knob, changed.key, "gone", f"is no longer there; was {changed.found}")
+    if now == changed.found:
+        return TuningStep(changed.knob, changed.key, "as found", f"{now} already")
+    if now != changed.set and not force:
+        text = f"{now} now, though natgauge had set {changed.set}: somebody else changed it; found was {changed.found}"
+        return TuningStep(changed.knob, changed.key, "changed", text)
+    knob.put(machine, changed.key, changed.found)
+    if (then := knob.read(machine, changed.key)) != changed.found:
+        return TuningStep(changed.knob, changed.key, "failed", f"{then}, though {changed.found} was to be put back")
+    return TuningStep(changed.knob, changed.key, "restored", f"{now} -> {changed.found}")
 
 
 def _there(machine: TunedMachine, ports: Sequence[str]) -> list[str]:

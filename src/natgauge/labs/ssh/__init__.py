@@ -98,13 +98,13 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
                 f"--{option.replace('_', '-')} is missing; the ssh lab needs a machine, its two interfaces and the "
                 "two ports here that they are cabled to"
             )
-    told = {option: value or "" for option, value in named.items()}
+    texts = {option: value or "" for option, value in named.items()}
     return RemoteLab(
         name,
         need,
-        host=SshHost(told["ssh_host"], options.ssh_config, options.ssh_netns).checked(),
-        interfaces=(told["device_inside"], told["device_outside"]),
-        ports=((told["initiator_port"], options.initiator_netns), (told["responder_port"], options.responder_netns)),
+        host=SshHost(texts["ssh_host"], options.ssh_config, options.ssh_netns).checked(),
+        interfaces=(texts["device_inside"], texts["device_outside"]),
+        ports=((texts["initiator_port"], options.initiator_netns), (texts["responder_port"], options.responder_netns)),
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
     )

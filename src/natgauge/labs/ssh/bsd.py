@@ -126,8 +126,8 @@ def _named(address: str, *, with_length: bool = False) -> str:
 def _interfaces(lines: Iterable[str]) -> Mapping[str, RemoteInterface]:
     found: dict[str, RemoteInterface] = {}
     masters: dict[str, str] = {}
-    for name, told in _by_interface(lines):
-        flags, mtu, *below = told
+    for name, listed in _by_interface(lines):
+        flags, mtu, *below = listed
         addresses = [one for line in below if (one := _ADDRESS.match(line)) and not one[1].startswith("fe80")]
         parents = [one[1] for line in below if (one := _PARENT.match(line))]
         members = [one[1] or one[2] for line in below if (one := _MEMBER.match(line))]
@@ -162,6 +162,6 @@ def _without_ipv6(lines: Iterable[str]) -> frozenset[str]:
     """FreeBSD turns IPv6 off on interfaces for which rc.conf(5) asks for none."""
     return frozenset(
         name
-        for name, told in _by_interface(lines)
-        if any("nd6 options" in line and "IFDISABLED" in line for line in told)
+        for name, listed in _by_interface(lines)
+        if any("nd6 options" in line and "IFDISABLED" in line for line in listed)
     )

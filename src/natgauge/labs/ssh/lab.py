@@ -156,8 +156,8 @@ class RemoteLab:
         kernel = "" if facts is None else facts.kernel if facts.system == "Linux" else f"{facts.system} {facts.kernel}"
         known = {} if facts is None else {"device_kernel": kernel, "device_cpu": facts.cpu or None}
         count = {} if facts is None else {"device_processors": len(facts.cpus)}
-        told = {name: value for name, value in self._ports.parameters().items() if name != "fresh_trials"}
-        return {**told, **known, **count}
+        ports = {name: value for name, value in self._ports.parameters().items() if name != "fresh_trials"}
+        return {**ports, **known, **count}
 
     def up(self) -> Self:
         """Take ports and machine, and lay the devices there; when that fails half way, it is undone.

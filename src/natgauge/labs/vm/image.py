@@ -58,10 +58,10 @@ def modules() -> frozenset[str]:
 
 def folder() -> Path:
     """Where the guest of this natgauge is kept: another one for other packages or another way of packing."""
-    told = hashlib.sha256(repr((RELEASE, PACKAGES)).encode())
+    digest = hashlib.sha256(repr((RELEASE, PACKAGES)).encode())
     for name in ("pack.sh", "init.sh"):
-        told.update((_HERE / name).read_bytes())
-    return Path(os.environ.get(VARIABLE) or CACHE) / told.hexdigest()[:16]
+        digest.update((_HERE / name).read_bytes())
+    return Path(os.environ.get(VARIABLE) or CACHE) / digest.hexdigest()[:16]
 
 
 def find() -> Image:

@@ -116,7 +116,7 @@ class WireLab:
 
     def parameters(self) -> Mapping[str, Any]:
         """Both ports with their links, and what was told of the device."""
-        told = {} if self.foreign is None else self.foreign.told()
+        known = {} if self.foreign is None else self.foreign.parameters()
         return {
             "ports": [self.initiator.interface, self.responder.interface],
             "port_drivers": [port.driver for port in self.media],
@@ -125,7 +125,7 @@ class WireLab:
             "link_speeds": [port.megabits for port in self.media],
             "flow_control": [port.flow_control for port in self.media],
             **{f"port_{name}": [port[name] for port in self.tuning] for name in self.tuning[0]},
-            **told,
+            **known,
         }
 
     def up(self) -> Self:

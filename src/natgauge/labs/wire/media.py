@@ -88,10 +88,10 @@ def _has_card(interface: str) -> bool:
 
 def _driver(interface: str) -> tuple[str, str | None]:
     """Name of the driver, and firmware."""
-    told = _ask(interface, _GET_DRIVER, _DRIVER.size)
-    if told is None:
+    answer = _ask(interface, _GET_DRIVER, _DRIVER.size)
+    if answer is None:
         return NOT_KNOWN, None
-    _, driver, _, firmware = _DRIVER.unpack(told)
+    _, driver, _, firmware = _DRIVER.unpack(answer)
     return _text(driver) or NOT_KNOWN, _text(firmware) or None
 
 
@@ -99,18 +99,18 @@ def _link(interface: str) -> tuple[str, int | None]:
     """Medium and speed."""
     try:
         with closing(IoctlEthtool(interface)) as tool:
-            told = tool.get_link_settings()
+            answer = tool.get_link_settings()
     except (EthtoolError, OSError):
         return NOT_KNOWN, None
-    medium = NOT_KNOWN if told.port in (PORT_NONE, PORT_OTHER) else LINK_PORT_NAMES.get(told.port, NOT_KNOWN)
-    return medium, None if told.speed in _NO_SPEED else int(told.speed)
+    medium = NOT_KNOWN if answer.port in (PORT_NONE, PORT_OTHER) else LINK_PORT_NAMES.get(answer.port, NOT_KNOWN)
+    return medium, None if answer.speed in _NO_SPEED else int(answer.speed)
 
 
 def _flow_control(interface: str) -> FlowControl:
-    told = _ask(interface, _GET_PAUSE, _PAUSE.size)
-    if told is None:
+    answer = _ask(interface, _GET_PAUSE, _PAUSE.size)
+    if answer is None:
         return "not known"
-    _, _, received, sent = _PAUSE.unpack(told)
+    _, _, received, sent = _PAUSE.unpack(answer)
     return _FLOW[bool(received), bool(sent)]
 
 

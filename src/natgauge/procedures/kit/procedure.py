@@ -185,8 +185,8 @@ class Procedure(Generic[SettingsT]):
             if budget is not None:
                 raise
             raise BrokenError(
-                f"{self.metric}: nothing can be said of the device yet: {error}{runner.told}; give more --most-seconds "
-                "(0 = no end)"
+                f"{self.metric}: nothing can be said of the device yet: {error}{runner.trials_text}; give more "
+                "--most-seconds (0 = no end)"
             ) from None
         found = make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
         return dataclasses.replace(found, first=tuple(runner.first))
@@ -235,8 +235,8 @@ class Procedure(Generic[SettingsT]):
         self, started: Repetitions[SettingsT], settings: SettingsT, measurements: Sequence[Measurement]
     ) -> list[Note]:
         own = started.notes(measurements)
-        told = [*own, *started.phase1_notes(), *settings.notes()]
-        return [*told, *disturbed_note(measurements), *asked_again_note(measurements)]
+        notes = [*own, *started.phase1_notes(), *settings.notes()]
+        return [*notes, *disturbed_note(measurements), *asked_again_note(measurements)]
 
 
 def _with_notes(found: Measurement, notes: Iterable[Note]) -> Measurement:

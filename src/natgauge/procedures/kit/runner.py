@@ -100,7 +100,7 @@ class TrialRunner:
         return outcome
 
     @property
-    def told(self) -> str:
+    def trials_text(self) -> str:
         """How many trials there were and how the last one ended; empty before the first one."""
         if not self.attempts:
             return ""

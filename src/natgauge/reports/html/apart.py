@@ -21,15 +21,15 @@ _WORDS: Final = {
 
 def differing(results: Sequence[Result]) -> list[str]:
     """Names of the parameters that these results differ in, of those that are told."""
-    return [name for name in _WORDS if len({str(one.parameter(name)) for one in results}) > 1]
+    return [name for name in _WORDS if len({str(result.parameter(name)) for result in results}) > 1]
 
 
 def words(result: Result, names: Sequence[str]) -> str:
     """Its values of these parameters; those that it has none of are left out."""
     values = {name: result.parameter(name) for name in names}
-    told = [_told(_WORDS[name], value) for name, value in values.items() if isinstance(value, int | str)]
-    return ", ".join(told)
+    texts = [_in_words(_WORDS[name], value) for name, value in values.items() if isinstance(value, int | str)]
+    return ", ".join(texts)
 
 
-def _told(words_of: str, value: int | str) -> str:
+def _in_words(words_of: str, value: int | str) -> str:
     return (words_of.removesuffix("s") if value == 1 else words_of).format(whole(value))

@@ -259,7 +259,7 @@ def _rows_spec(layers: Sequence[Row], rows: Sequence[Row], width: int) -> Row:
     """A drawing with a labelled row for each result."""
     labels = {row["label"] for row in rows}
     longest = max(len(part) for label in labels for part in label.split("|"))
-    return _spec([one for one in layers if one["data"]["values"]], width, 46 * len(labels) + 60, 6 + 2 * longest)
+    return _spec([layer for layer in layers if layer["data"]["values"]], width, 46 * len(labels) + 60, 6 + 2 * longest)
 
 
 def _near(limits: Sequence[Row], name: str, top: float) -> list[dict[str, Any]]:
@@ -310,8 +310,8 @@ def _spec(layers: Sequence[Row], width: int, height: int, left: int = 6) -> Row:
 
 
 def _layer(rows: Sequence[Row], mark: Row, **encoding: Row) -> Row:
-    told = {"description": {"field": "tip", "type": "nominal"}} if rows and "tip" in rows[0] else {}
-    return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **told}}
+    more = {"description": {"field": "tip", "type": "nominal"}} if rows and "tip" in rows[0] else {}
+    return {"data": {"values": list(rows)}, "mark": mark, "encoding": {**encoding, **more}}
 
 
 def _point(colour: str | None) -> Row:
@@ -362,7 +362,7 @@ def _scale(axis: ChartAxis, width: int = WIDE) -> dict[str, Any]:
         scale |= {"domainMin": axis.ticks[0] / _BESIDE, "domainMax": axis.ticks[-1] * _BESIDE}
     elif axis.log and axis.lowest is not None:
         scale["domainMin"] = axis.lowest
-    told: dict[str, Any] = {
+    more: dict[str, Any] = {
         "format": axis.form,
         "labelOverlap": True,
         "labelSeparation": 6,
@@ -370,6 +370,6 @@ def _scale(axis: ChartAxis, width: int = WIDE) -> dict[str, Any]:
         "tickCount": 6,
     }
     if axis.ticks:
-        told["values"] = list(axis.ticks)
+        more["values"] = list(axis.ticks)
     title = axis.title if width >= WIDE else [part for part in re.split(r" (?=\()", axis.title) if part]
-    return {"scale": scale, "title": title, "axis": told}
+    return {"scale": scale, "title": title, "axis": more}

@@ -11,7 +11,7 @@ from typing import Any, Final
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.figure import Figure, Numbered, short
-from natgauge.reports.html.limits import limit_of, told
+from natgauge.reports.html.limits import limit_of, limit_sentence
 from natgauge.reports.html.timed import PERCENTILES, Point, Timed
 from natgauge.reports.rows import number
 
@@ -66,7 +66,7 @@ def _figure(one: Numbered, trials: Sequence[Timed], points: int) -> Figure:
         alternative=" ".join(sentences),
         caption=(
             "Each line is one direction of a trial that timed its frames; both axes are logarithmic. Delays are those "
-            f"of the device and the tester together: {told(one.result, limit)}."
+            f"of the device and the tester together: {limit_sentence(one.result, limit)}."
         ),
         head=("load in each direction", "from", "trial", "frames", *(_percent(percent) for percent in PERCENTILES)),
         data=tuple(data),

@@ -19,7 +19,7 @@ from natgauge.reports.html import apart, charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.delays import distributions
 from natgauge.reports.html.figure import Figure, Numbered, short
-from natgauge.reports.html.limits import Limit, limit_of, load_limit, told
+from natgauge.reports.html.limits import Limit, limit_of, limit_sentence, load_limit
 from natgauge.reports.html.timed import Timed
 from natgauge.reports.rows import number, unit_of, whole
 from natgauge.statistics.order_statistics import median_interval
@@ -103,10 +103,10 @@ def _strip(metric: str, unit: str, group: Sequence[Numbered]) -> Figure:
         title=f"{metric}: every repetition",
         alternative=" ".join(
             f"{row[0]}: median {row[1]} {unit}, repetitions from {number(one.result.minimum)} to "
-            f"{number(one.result.maximum)}; {told(one.result, limit_of(one.result))}."
+            f"{number(one.result.maximum)}; {limit_sentence(one.result, limit_of(one.result))}."
             for row, one in zip(data, group, strict=True)
         ),
-        caption=f"Each point is a repetition, the thick stroke their median. {_limits_told(group, unit, limit_of)}",
+        caption=f"Each point is a repetition, the thick stroke their median. {_limit_sentences(group, unit, limit_of)}",
         head=("result", f"median ({unit})", "interval of the median", "repetitions", "tester's own limit"),
         data=data,
         draw=spec,
@@ -174,7 +174,7 @@ def _curve(metric: str, unit: str, over: _Against, sets: Sequence[Sequence[Numbe
         ),
         caption=(
             f"Each point is a repetition, the line goes through the medians{'; the axis is logarithmic' * over.log}. "
-            f"{_limits_told([one for each in sets for one in each], unit, limit_of)}"
+            f"{_limit_sentences([one for each in sets for one in each], unit, limit_of)}"
         ),
         head=("series", what, f"median ({unit})", "repetitions", "tester's own limit"),
         data=tuple(data),
@@ -223,7 +223,7 @@ def _loss(group: Sequence[Numbered]) -> Figure:
     return Figure(
         title="Loss against load",
         alternative=" ".join(f"{row[0]}: {row[2]} % at {row[1]} frames/s." for row in data),
-        caption=f"Each point is a load of a repetition.{why} {_limits_told(group, each, load_limit)}",
+        caption=f"Each point is a load of a repetition.{why} {_limit_sentences(group, each, load_limit)}",
         head=("result", "offered load (frames/s, each direction)", "loss (%)"),
         data=tuple(data),
         draw=lambda width: charts.loss(points, medians, upright, axes, width),
@@ -267,17 +267,17 @@ def _ratio_row(one: Numbered, ratio: Contrast, factor: float, bound: scalability
     # An end that is not bounded is drawn as long as the rest, and told.
     bounded = ratio.interval.upper != float("inf")
     upper = ratio.interval.upper * factor if bounded else 2 * value - lower
-    told_upper = f"{upper:.4g}" if bounded else "more"
+    upper_text = f"{upper:.4g}" if bounded else "more"
     where = f"{short(one)}, {one.result.metric}"
-    told_value = f"{bound} {value:.4g}" if bound else f"{value:.4g}"
-    tip = f"{where}: {told_value}, interval {lower:.4g} to {told_upper} ({ratio.interval.coverage:.1%})"
+    value_text = f"{bound} {value:.4g}" if bound else f"{value:.4g}"
+    tip = f"{where}: {value_text}, interval {lower:.4g} to {upper_text} ({ratio.interval.coverage:.1%})"
     return {
         "label": f"{short(one)}|{one.result.metric}",
         "value": value,
         "lower": lower,
         "upper": upper,
         "tip": tip,
-        "cells": (where, told_value, f"{lower:.4g} to {told_upper}", f"{ratio.interval.coverage:.1%}"),
+        "cells": (where, value_text, f"{lower:.4g} to {upper_text}", f"{ratio.interval.coverage:.1%}"),
     }
 
 
@@ -308,8 +308,8 @@ def _ratio_figure(
 
 def _label(group: Sequence[Numbered], one: Numbered) -> str:
     """Column and device; in a second line what tells it from others of the figure."""
-    told_apart = apart.words(one.result, apart.differing([one.result for one in group]))
-    return "|".join([short(one), *([told_apart] if told_apart else [])])
+    difference = apart.words(one.result, apart.differing([one.result for one in group]))
+    return "|".join([short(one), *([difference] if difference else [])])
 
 
 def _interval_of_median(result: Result) -> str:
@@ -326,7 +326,7 @@ def _limit_cell(result: Result) -> str:
     return number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
 
 
-def _limits_told(group: Sequence[Numbered], unit: str, read: Callable[[Result], Limit | None]) -> str:
+def _limit_sentences(group: Sequence[Numbered], unit: str, read: Callable[[Result], Limit | None]) -> str:
     """What the line beside the values is, or why there is none."""
     limits = [read(one.result) for one in group]
     known = [limit for limit in limits if limit is not None]

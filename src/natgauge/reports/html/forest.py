@@ -42,16 +42,21 @@ def _forest(at: int, found: ComparisonRecord, estimates: Sequence[RatioEstimate]
     if found.fail_above is not None:
         upright.append(ChartLine(1 + found.fail_above, f"--fail-above {100 * found.fail_above:g}%"))
     domain = _domain(estimates, [line.value for line in upright])
-    control = {one.label for one in found.gateways if one.role == "control"}
-    rows = [_row(one, domain, control=one.gateway in control) for one in estimates if one.low or one.high is not None]
+    control = {gateway.label for gateway in found.gateways if gateway.role == "control"}
+    rows = [
+        _row(estimate, domain, control=estimate.gateway in control)
+        for estimate in estimates
+        if estimate.low or estimate.high is not None
+    ]
     data = tuple(
-        (one.gateway, FRAME_OF[one.quantity], number(one.ratio, 4), interval(one), one.verdict) for one in estimates
+        (estimate.gateway, FRAME_OF[estimate.quantity], number(estimate.ratio, 4), interval(estimate), estimate.verdict)
+        for estimate in estimates
     )
     level = estimates[0].level
     axis = ChartAxis("cost / cost of the baseline (logarithmic)", log=True, form=".4~g", domain=domain)
     return Figure(
         title=f"Comparison {at}: costs compared with {found.baseline.label}",
-        alternative=" ".join(f"{one.text}." for one in estimates),
+        alternative=" ".join(f"{estimate.text}." for estimate in estimates),
         caption=(
             f"The point is the median ratio of costs, the stroke its confidence interval ({level:.0%}). The dashed "
             "line at 1 is the baseline: left of it a gateway costs less, right of it a gateway costs more. Grey is the "
@@ -63,23 +68,25 @@ def _forest(at: int, found: ComparisonRecord, estimates: Sequence[RatioEstimate]
     )
 
 
-def _row(one: RatioEstimate, domain: tuple[float, float], *, control: bool) -> dict[str, Any]:
-    known = {} if one.ratio is None else {"value": one.ratio}
+def _row(estimate: RatioEstimate, domain: tuple[float, float], *, control: bool) -> dict[str, Any]:
+    known = {} if estimate.ratio is None else {"value": estimate.ratio}
+    frame = FRAME_OF[estimate.quantity]
+    tip = f"{estimate.gateway}, {frame}: {number(estimate.ratio, 4)} ({interval(estimate)}), {estimate.verdict}"
     return {
-        "label": f"{one.gateway}|{FRAME_OF[one.quantity]}",
+        "label": f"{estimate.gateway}|{frame}",
         **known,
-        "lower": one.low or domain[0],
-        "upper": domain[1] if one.high is None else one.high,
-        "open_low": not one.low,
-        "open_high": one.high is None,
+        "lower": estimate.low or domain[0],
+        "upper": domain[1] if estimate.high is None else estimate.high,
+        "open_low": not estimate.low,
+        "open_high": estimate.high is None,
         "control": control,
-        "tip": f"{one.gateway}, {FRAME_OF[one.quantity]}: {number(one.ratio, 4)} ({interval(one)}), {one.verdict}",
+        "tip": tip,
     }
 
 
 def _domain(estimates: Sequence[RatioEstimate], marks: Sequence[float]) -> tuple[float, float]:
     """The first and the last ratio that is drawn; 1 lies between them."""
-    ends = [end for one in estimates for end in (one.low, one.high) if end]
+    ends = [end for estimate in estimates for end in (estimate.low, estimate.high) if end]
     first, last = min(*ends, *marks, 1.0), max(*ends, *marks, 1.0)
     room = max((last / first) ** _BEYOND, math.sqrt(_LEAST_SPAN))
     return first / room, last * room

@@ -63,7 +63,7 @@ def _own_delay(result: Result) -> Limit | None:
     return None if found is None else Limit(found, known=True)
 
 
-def told(result: Result, limit: Limit | None) -> str:
+def limit_sentence(result: Result, limit: Limit | None) -> str:
     """One sentence for a caption."""
     if limit is None:
         return "the tester's own limit is not known here, or is none of this metric"

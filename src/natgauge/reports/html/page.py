@@ -95,7 +95,7 @@ def page(found: Found) -> str:
         tables=_parts(_numbered(lines_of(results))) if results else (),
         below=below(results) if results else (),
         series=[series for at, one in enumerate(results, start=1) for series in _series(at, one)],
-        parameters=_parts(_parameters([(one.dut, one.parameters) for one in results])),
+        parameters=_parts(_parameters([(result.dut, result.parameters) for result in results])),
         trials=[_trials(number, *pair) for number, pair in enumerate(zip(found.stored, trials, strict=True), start=1)],
         unended=[str(folder) for folder in found.unended],
         environments=evidence.environments_of(found.stored),
@@ -114,8 +114,8 @@ def _title(found: Found) -> str:
         labels = [gateway.label for gateway in found.records[0].gateways[:-1]]
         more = f", and {len(found.records) - 1} more" if len(found.records) > 1 else ""
         return f"Costs of {', '.join(labels)} compared{more}"
-    duts = list(dict.fromkeys(one.dut for one in results))
-    metrics = list(dict.fromkeys(one.metric for one in results))
+    duts = list(dict.fromkeys(result.dut for result in results))
+    metrics = list(dict.fromkeys(result.metric for result in results))
     more = f" and {len(duts) - 3} more" if len(duts) > 3 else ""
     what = metrics[0] if len(metrics) == 1 else f"{len(metrics)} metrics"
     return f"{', '.join(duts[:3])}{more}: {what}"
@@ -123,7 +123,10 @@ def _title(found: Found) -> str:
 
 def _versions(found: Found) -> str:
     """Of natgauge, as it measured: this one may be another."""
-    every = [*(one.parameters for one in found.results), *(one.baseline.parameters for one in found.records)]
+    every = [
+        *(result.parameters for result in found.results),
+        *(record.baseline.parameters for record in found.records),
+    ]
     return " and ".join(dict.fromkeys(str(one.get("natgauge") or "of unknown version") for one in every))
 
 
@@ -143,8 +146,8 @@ def _comparison(at: int, one: StoredComparison) -> dict[str, Any]:
     }
 
 
-def _verdict(column: int, one: Stored) -> dict[str, Any]:
-    result = one.result
+def _verdict(column: int, stored: Stored) -> dict[str, Any]:
+    result = stored.result
     return {
         "column": column,
         "dut": result.dut,
@@ -155,16 +158,16 @@ def _verdict(column: int, one: Stored) -> dict[str, Any]:
         "sentences": text.sentences(result),
         "doubts": result.doubts,
         "notes": text.notes_of(result),
-        "folder": str(one.folder),
+        "folder": str(stored.folder),
     }
 
 
-def _figure(at: int, one: Figure) -> dict[str, Any]:
+def _figure(at: int, figure: Figure) -> dict[str, Any]:
     return {
         "at": at,
-        "figure": one,
-        "wide": charts.drawn(one.draw(charts.WIDE), f"f{at}w"),
-        "narrow": charts.drawn(one.draw(charts.NARROW), f"f{at}n"),
+        "figure": figure,
+        "wide": charts.drawn(figure.draw(charts.WIDE), f"f{at}w"),
+        "narrow": charts.drawn(figure.draw(charts.NARROW), f"f{at}n"),
     }
 
 
@@ -221,12 +224,12 @@ def _cell(value: float | str | None) -> str:
     return value if isinstance(value, str) else number(value)
 
 
-def _trials(at: int, one: Stored, trials: Trials) -> dict[str, Any]:
+def _trials(at: int, stored: Stored, trials: Trials) -> dict[str, Any]:
     total = sum(trials.verdicts.values())
     counted = ", ".join(f"{trials.verdicts[name]:,} {name}" for name in Verdict if trials.verdicts[name]) or "none"
     return {
-        "title": f"{at}. {one.result.dut}, {one.result.metric}",
-        "told": f"{total:,} trials: {counted}; {trials.disturbed:,} disturbed.",
+        "title": f"{at}. {stored.result.dut}, {stored.result.metric}",
+        "counts": f"{total:,} trials: {counted}; {trials.disturbed:,} disturbed.",
         "trials": trials,
-        "file": str(one.folder / TRIALS),
+        "file": str(stored.folder / TRIALS),
     }

@@ -21,7 +21,7 @@ class Coalescing(OfPorts):
         """A wait that stays; how long it is depends on the rate, and is left as it is."""
         return value.replace(" on", " off")
 
-    def told(self, machine: TunedMachine, key: str) -> str:
+    def remark(self, machine: TunedMachine, key: str) -> str:
         """How long the port waits."""
         wait = self.wait(machine, key)
         return f"each delay may include {wait} us of it: ethtool -C {key} rx-usecs" if wait else ""
@@ -32,8 +32,8 @@ class Coalescing(OfPorts):
         Raises:
             HostError: there is no ethtool.
         """
-        told = re.search(r"^rx-usecs:\s+(\d+)$", machine.ask("-c", key) or "", re.MULTILINE)
-        return None if told is None else int(told[1])
+        usecs = re.search(r"^rx-usecs:\s+(\d+)$", machine.ask("-c", key) or "", re.MULTILINE)
+        return None if usecs is None else int(usecs[1])
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "adaptive-rx on adaptive-tx off"; what the driver does not have is left out."""

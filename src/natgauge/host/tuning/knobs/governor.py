@@ -23,13 +23,13 @@ class Governor:
         del ports
         there = [(f"cpu{cpu}", value) for cpu in machine.cpus() if (value := self.read(machine, f"cpu{cpu}"))]
         if not there:
-            yield FoundSetting("machine", None, told="clock frequencies are not the kernel's to change here")
+            yield FoundSetting("machine", None, remark="clock frequencies are not the kernel's to change here")
         for key, value in there:
             known = (machine.text(f"{_folder(key)}/scaling_available_governors") or _WANTED).split()
             if value == _WANTED or _WANTED in known:
                 yield FoundSetting(key, value, None if value == _WANTED else _WANTED)
             else:
-                yield FoundSetting(key, value, told=f"the kernel has no governor {_WANTED}, only {', '.join(known)}")
+                yield FoundSetting(key, value, remark=f"the kernel has no governor {_WANTED}, only {', '.join(known)}")
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """The governor's name."""

@@ -24,7 +24,7 @@ class IrqAffinity:
         for port in ports:
             numbers = _interrupts(machine, port)
             if not numbers:
-                yield FoundSetting(port, None, told="it has no interrupts of its own")
+                yield FoundSetting(port, None, remark="it has no interrupts of its own")
             cores = _near(machine, port)
             present = {number: self.read(machine, _key(port, number)) for number in numbers}
             known = {number: value for number, value in present.items() if value is not None}

@@ -24,17 +24,17 @@ class Queues(OfPorts):
 
     def better(self, machine: TunedMachine, key: str, value: str) -> str:
         """As many as cores, or as the port has."""
-        told = _channels(machine, key)
-        if told is None:
+        channels = _channels(machine, key)
+        if channels is None:
             return value
-        most, now = told
+        most, now = channels
         cores = len(machine.cpus())
         return _words({kind: min(cores, most[kind]) for kind in now})
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "combined 4", or "rx 1 tx 1"."""
-        told = _channels(machine, key)
-        return None if told is None else _words(told[1])
+        channels = _channels(machine, key)
+        return None if channels is None else _words(channels[1])
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Change their number; most drivers take the link down and up."""

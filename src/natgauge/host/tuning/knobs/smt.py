@@ -23,7 +23,7 @@ class Smt:
         del ports
         value = self.read(machine, "machine")
         if value is None or value.startswith("not"):
-            yield FoundSetting("machine", None, told="no two threads share a core here")
+            yield FoundSetting("machine", None, remark="no two threads share a core here")
         else:
             yield FoundSetting("machine", value, "off" if value == "on" else None)
 

@@ -161,11 +161,11 @@ class CapacityTrials:
                 proved = f"as many as of {self._proved.connections}, which was no more by opening them slower"
                 return Fault("table", f"{kept} kept, {proved}")
             if before is not None and _as_few(before, kept, count):
-                told = f"{kept} kept, no more by opening them at {rate:.0f}/s"
+                sentence = f"{kept} kept, no more by opening them at {rate:.0f}/s"
                 if _holds_all(self.last, count):
-                    return Fault("device", told)
+                    return Fault("device", sentence)
                 self._proved = _Proved(count, kept)
-                return Fault("table", told)
+                return Fault("table", sentence)
         reason = f"of {count} connections {kept} were kept when opened at {rate:.0f}/s, and fewer the faster"
         raise UndecidedError(reason, "device")
 
@@ -202,8 +202,8 @@ class CapacityTrials:
 
         tried = until_decided(kept, in_search(self._settings.invalid_repeats))
         if not tried.decided:
-            told = f"with {plan.connections} connections {tried.told()}"
-            raise UndecidedError(told, tried.outcome.limited_by or "host")
+            sentence = f"with {plan.connections} connections {tried.sentence()}"
+            raise UndecidedError(sentence, tried.outcome.limited_by or "host")
         return tried.outcome
 
     def _recover(self, count: int, outcome: TrialOutcome) -> None:

@@ -218,7 +218,7 @@ class _TimedTrials(Standing[DelaySettingsT]):
         """INVALID where frames that were due in stalls moved a percentile."""
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or not self.timing.moved(outcome):
             return outcome
-        reason = f"{_told(_stalled_share(outcome))} of the timed frames were due while a core stood still"
+        reason = f"{_percent(_stalled_share(outcome))} of the timed frames were due while a core stood still"
         return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
 
     def is_enough(self, outcome: TrialOutcome) -> bool:
@@ -246,8 +246,8 @@ class _TimedTrials(Standing[DelaySettingsT]):
             "device's own lies between the two; the names of figures without them say without_stalls"
         )
         text = (
-            f"at {100 * share:.4g} % of the throughput {_told(_stalled_share(outcome))} of the timed frames were due "
-            f"while a core stood still, in {trial}: {how_far}"
+            f"at {100 * share:.4g} % of the throughput {_percent(_stalled_share(outcome))} of the timed frames were "
+            f"due while a core stood still, in {trial}: {how_far}"
         )
         return [Note("frames in stalls", text)]
 
@@ -325,7 +325,7 @@ def _stalled_share(outcome: TrialOutcome) -> float:
     return max(each, default=0.0)
 
 
-def _told(share: float) -> str:
+def _percent(share: float) -> str:
     return "an unknown part" if math.isinf(share) else f"{share:.2%}"
 
 
@@ -337,7 +337,9 @@ def _trial_notes(outcome: TrialOutcome, share: float) -> list[Note]:
         notes.append(Note("tester", text, negative))
     lost = {d: counts.lost for d, counts in outcome.phase2.items() if counts.lost}
     if lost:
-        told = ", ".join(f"{number} from the {direction.value.capitalize()}" for direction, number in lost.items())
-        text = f"at {share:.0%} frames were lost ({told}); delays are of those that came"
+        by_direction = ", ".join(
+            f"{number} from the {direction.value.capitalize()}" for direction, number in lost.items()
+        )
+        text = f"at {share:.0%} frames were lost ({by_direction}); delays are of those that came"
         notes.append(Note("device", text, sum(lost.values())))
     return notes

@@ -59,10 +59,10 @@ class Standing(Repetitions[Phase1T]):
             NatgaugeError: the trial could not be run at all.
         """
         slowed = replace(plan, phase1_rate=min(plan.phase1_rate, self.preparation.rate))
-        told = self.runner.run(slowed, load, bounds, self.judged)
-        outcome = self.preparation.judge(told)
+        trial = self.runner.run(slowed, load, bounds, self.judged)
+        outcome = self.preparation.judge(trial)
         if self.preparation.hopeless:
-            raise BrokenError(f"{self.runner.metric}: phase 1 could not establish the connections: {told.reason}")
+            raise BrokenError(f"{self.runner.metric}: phase 1 could not establish the connections: {trial.reason}")
         return outcome
 
     def judged(self, outcome: TrialOutcome) -> TrialOutcome:
@@ -90,7 +90,7 @@ class Standing(Repetitions[Phase1T]):
         tried = until_decided(kept, at_one_load(self.settings.invalid_repeats), self.is_enough)
         outcome = tried.outcome if is_valid(tried.outcome) else self.best_of_invalid()
         if outcome is None:
-            self.repetition_notes.append(Note("trials", f"{rate:.0f} frames/s: {tried.told()}"))
+            self.repetition_notes.append(Note("trials", f"{rate:.0f} frames/s: {tried.sentence()}"))
         return outcome
 
     def is_enough(self, outcome: TrialOutcome) -> bool:

@@ -130,12 +130,12 @@ class Preparation:
         if self.is_none:
             return [Note("phase 1", "stateless: there was no phase 1")]
         if self.unavoidable:
-            told = (
+            text = (
                 f"phase 1 at {self.rate:.0f} connections/s lost {self.unavoidable:.3%} of its frames, "
                 "as at every rate; of connections that it did not establish, only the Initiator sent frames"
             )
             rough = () if self.rough is None else self.rough.notes
-            return [Note("phase 1", told), *(note for note in rough if note.word == "loss at every rate")]
+            return [Note("phase 1", text), *(note for note in rough if note.word == "loss at every rate")]
         share = self.rate / self.connection_rate
         return [Note("phase 1", f"phase 1 at {self.rate:.0f} connections/s, {share:.3g} of the connection rate")]
 

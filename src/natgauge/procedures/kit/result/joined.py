@@ -40,9 +40,9 @@ def join(
         )
     # What one repetition says of the number of repetitions holds for none of them any more.
     own = set(single.notes())
-    told = [note for one in kept for note in one.notes if note not in own and note not in one.summary.notes]
+    shared = [note for one in kept for note in one.notes if note not in own and note not in one.summary.notes]
     parameters: dict[str, Any] = {**kept[0].parameters, "repeat": settings.repeat}
     measurements = [measurement for one in kept for measurement in one.measurements]
-    notes += [*settings.notes(), *told]
+    notes += [*settings.notes(), *shared]
     joined = make_result(kept[0].metric, kept[0].unit, parameters, measurements, notes)
     return replace(joined, first=tuple(inner for one in kept for inner in one.first))

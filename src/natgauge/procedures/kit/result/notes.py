@@ -18,10 +18,10 @@ def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
     invalid = sum(outcome.verdict is Verdict.INVALID for outcome in outcomes)
     if not disturbed and not invalid:
         return []
-    told = f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"
-    found = [Note("trials", told, disturbed + invalid)]
+    text = f"{disturbed} of {len(outcomes)} trials were disturbed, {invalid} were INVALID and not counted"
+    found = [Note("trials", text, disturbed + invalid)]
     if excused := sum(outcome.excused for outcome in outcomes):
-        found.append(Note("trials", excused_told(excused, len(outcomes)), excused))
+        found.append(Note("trials", excused_text(excused, len(outcomes)), excused))
     return found
 
 
@@ -35,7 +35,7 @@ def asked_again_note(measurements: Iterable[Measurement]) -> list[Note]:
     return [Note("trials", text, failed)]
 
 
-def excused_told(excused: int, trials: int) -> str:
+def excused_text(excused: int, trials: int) -> str:
     """How many of the trials were excused, and what that means."""
     return f"{excused} of {trials} trials were excused: disturbances explain why they failed"
 

@@ -135,8 +135,8 @@ def make_result(
 ) -> MeasurementResult:
     """Put the repetitions together; the same note is told once."""
     summary = summarize([measurement.value for measurement in measurements])
-    told = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
-    return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(told)))
+    every_note = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
+    return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(every_note)))
 
 
 def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:

@@ -363,7 +363,7 @@ class _Search:
             return tried.outcome
         if not load.decisions:
             load.cause = tried.outcome.limited_by or "tester"
-            load.doubt = tried.told()
+            load.doubt = tried.sentence()
         return None
 
     def _run(self, rate: float, *, short: bool) -> TrialOutcome:

@@ -57,7 +57,7 @@ class Tried:
     trials: int
     decided: bool
 
-    def told(self, meaning: str = "") -> str:
+    def sentence(self, meaning: str = "") -> str:
         """That all of them were INVALID, what that means here, and why the last one was."""
         return f"{self.trials} trials were INVALID{meaning}, the last one because of {self.outcome.reason}"
 

@@ -300,7 +300,7 @@ class _Measurer:
     def _valid(self, rate: float, seconds: float) -> TrialOutcome:
         tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.invalid_repeats))
         if not tried.decided:
-            self.notes.append(Note("search", f"{rate:.0f} frames/s: {tried.told(' and count as lost')}"))
+            self.notes.append(Note("search", f"{rate:.0f} frames/s: {tried.sentence(' and count as lost')}"))
         return tried.outcome
 
     def _run(self, rate: float, seconds: float) -> TrialOutcome:

@@ -134,20 +134,20 @@ class Incurable:
             )
             return Note("table inferred", kept)
         share = f"{self.share:.3%}" if self.share >= 1e-5 else f"{self.share * 100:.2g}%"
-        told = (
+        text = (
             f"{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
             f"{self.highest:,.0f} {unit}; no rate without loss exists above {self.lowest:,.0f} {unit}"
         )
         if self.passed:
-            told += "; trials that passed had too few frames to show it"
+            text += "; trials that passed had too few frames to show it"
         if self.reason is Reason.SHARE:
-            told += (
+            text += (
                 f"; of {self.checked:,} new connections alone {self.bad_of_checked:.3%} showed the same, so it is no "
                 "full table"
             )
         elif self.may_be_table:
-            told += "; a full table looks the same where its limit is not known"
-        return Note("loss at every rate", told)
+            text += "; a full table looks the same where its limit is not known"
+        return Note("loss at every rate", text)
 
     @property
     def may_be_table(self) -> bool:
@@ -217,7 +217,7 @@ class Faults:
                 if len(failed) < trials or failed[-1].rate < span * failed[0].rate:
                     break
                 if sum(one.bad.get(kind, 0) for one in failed) >= bad and _agree(run, kind):
-                    return _told(run, failed, kind)
+                    return _incurable_of(run, failed, kind)
         return None
 
 
@@ -273,7 +273,7 @@ def no_more_than(counts: Counts, share: float) -> bool:
     return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
 
 
-def _told(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> Incurable:
+def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> Incurable:
     kept, frames = min((one.frames - one.bad[kind], one.frames) for one in failed)
     return Incurable(
         kind=kind,

@@ -74,7 +74,7 @@ def waits(placement: object, own_processes: object) -> bool:
     return placement != "shared" or bool(own_processes)
 
 
-def shortest_told(measurements: Iterable[Measurement], wait_seconds: float | None) -> float | None:
+def shortest_reported(measurements: Iterable[Measurement], wait_seconds: float | None) -> float | None:
     """The length in seconds of the shortest trial behind an answer, where queues may have raised its rate by over 1 %.
 
     Args:
@@ -98,7 +98,7 @@ def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, nam
         advice: what makes trials longer.
     """
     wait = settings.frame_timeout_seconds if waits(settings.placement, settings.own_processes) else None
-    shortest = shortest_told(measurements, wait)
+    shortest = shortest_reported(measurements, wait)
     if wait is None or shortest is None:
         return []
     text = (

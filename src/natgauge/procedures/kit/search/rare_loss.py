@@ -50,13 +50,13 @@ def rare_loss_note(
     lost, offered = sum(stream.lost for stream in counts), sum(stream.offered for stream in counts)
     overload = sum(stream.offered * (1 - upper / one.load) for one in rare for stream in _streams(one.outcome))
     loads = [one.load for one in rare]
-    told = (
+    text = (
         f"{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
         f"{min(loads):,.0f} to {max(loads):,.0f} {unit}, where a device that can do {upper:,.0f} {unit} loses "
         f"{overload:,.0f}: the loss has another reason than the rate, and the answer may be far too low; "
         f"{remedy} above that share lets such trials pass"
     )
-    return [Note("rare loss", told)]
+    return [Note("rare loss", text)]
 
 
 def _streams(outcome: TrialOutcome) -> list[Counts]:
