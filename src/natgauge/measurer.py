@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a procedure may ask for (a trial) and what it gets back (counts and a verdict).
+"""The interface between procedures and the bench: a procedure requests trials, and gets counts and a verdict.
 
-This is the whole of a procedure's world: it knows no lab, no device and no engine. The real measurer lives in
-`natgauge.bench`; the tests hand in simulated gateways.
+A procedure uses nothing else: it imports no lab, no device and no engine. The real measurer is in `natgauge.bench`; the
+tests use simulated gateways.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from natgauge.errors import UsageError
 from natgauge.paired.slices import CostPlan, CostRound
 from natgauge.words import Order, Query, ReadingOrder
 
-#: Share of the nominal sending time by which a sender may be behind at the end. Ten times below the usual error of a
-#: search (1 %), so it does not blur the answer; far above the few batches a healthy sender is ever behind.
+#: Share of the nominal sending time by which a sender may be late at the end. It is a tenth of the usual error of a
+#: search (1 %), so it does not affect the result, and far more than the few batches of an undisturbed sender.
 LAG_SHARE = 0.001
-#: Floor of the lag that is tolerated, in seconds: two batches.
+#: Lag that is always tolerated, in seconds: two batches.
 LEAST_LAG_SECONDS = 200e-6
-#: The most frames that leave together, and the most seconds that a device in `shared` placement may need for them at
-#: the rate asked for.
+#: The most frames of a batch, and the most seconds that a device in `shared` placement may need for a batch at the
+#: intended rate.
 MOST_TOGETHER = 64
 BATCH_SECONDS = 100e-6
 
@@ -30,9 +30,9 @@ BATCH_SECONDS = 100e-6
 class Verdict(StrEnum):
     """How one trial ended.
 
-    PASS and FAIL speak of the device. INVALID speaks of the tester, of its host or of the way on which the device is
-    controlled: the trial is repeated and never counted for or against the device. COLLAPSED: the device is gone, no
-    single frame comes back any more.
+    PASS and FAIL are about the device. INVALID is about the tester, its host or the connection over which the device is
+    controlled: the trial is repeated and never counted for or against the device. COLLAPSED: the device forwards no
+    frame any more.
     """
 
     PASS = "PASS"
@@ -49,7 +49,7 @@ class Direction(StrEnum):
 
 
 class Ability(StrEnum):
-    """What not every measurer can do. A procedure names what it needs, and is refused before anything starts."""
+    """An ability that some measurers lack. A procedure names those it needs, and is refused before anything starts."""
 
     EMPTY_TIMED = "timing how long the device takes to empty its table"
     WATCH_COUNT = "watching the device's own count fall"
@@ -64,12 +64,12 @@ class Ability(StrEnum):
     COSTS = "timing the frames of a device that works on the sender's core"
     QUERIES = "DNS queries and their answers"
     REAL_SERVER = "a place for a real server behind the device (a lab of kind netns has one)"
-    BACKGROUND = "native IPv6 beside the frames under test"
+    BACKGROUND = "native IPv6 in addition to the frames under test"
 
 
 @dataclass(frozen=True, slots=True)
 class RateStep:
-    """A change of all rates of phase 2 (RFC 2544 section 26.5): `share` of them is sent for `seconds` more, > 0."""
+    """A second part of phase 2 (RFC 2544 section 26.5): `share` of all rates, for `seconds`, > 0."""
 
     share: float
     seconds: float
@@ -85,7 +85,7 @@ class Phase2Plan:
         seconds: nominal duration of sending, > 0. Ignored by the Responder when `reading_order` is "once".
         reading_order: how the Responder reads its state table (RFC 9693 section 4.10); "once" sends exactly one
             frame per stored connection (validation, RFC 9693 section 4.6).
-        step: what follows at once after `seconds`; None = nothing (`Ability.RATE_STEP`).
+        step: second part, directly after `seconds`; None = there is none (`Ability.RATE_STEP`).
     """
 
     initiator_rate: float
@@ -97,37 +97,39 @@ class Phase2Plan:
 
 @dataclass(frozen=True, slots=True)
 class TrialPlan:
-    """One elementary test: empty table in, phase 1, gap, phase 2, one outcome out.
+    """One elementary test: it starts with an empty table and consists of phase 1, a gap and phase 2.
 
     Attributes:
         connections: N, frames of phase 1, one per connection; 1 to 2**31.
         phase1_rate: R, frames/s of phase 1; > 0.
-        phase2: None when phase 1 is all (maximum connection establishment rate, RFC 9693 section 4.5).
+        phase2: None when there is only phase 1 (maximum connection establishment rate, RFC 9693 section 4.5).
         order: in which order phase 1 enumerates the four tuples (RFC 9693 section 4.4).
         record_delays: time every frame of phase 2 (of phase 1 when there is no phase 2).
         frame_timeout_seconds: a frame later than this counts as lost; None = no per-frame limit.
         loss_tolerance: share of the offered frames of a direction that a passing trial may lose; 0 <= share < 1.
-            RFC 9693 wants 0; anything else must be told with the result.
-        stateless: no phase 1, and the Responder makes its four tuples itself (RFC 4814 section 4.5): for devices that
-            keep no connections (`Ability.STATELESS`).
+            RFC 9693 requires 0; any other value must be reported with the result.
+        stateless: there is no phase 1, and the Responder generates its four tuples itself (RFC 4814 section 4.5); for
+            devices that keep no connections (`Ability.STATELESS`).
         foreground_share: share of the frames of phase 2 that are under test, 0.001 to 1; the others are native IPv6,
             which the device only routes (RFC 8219 section 5.3); below 1 only with `Ability.BACKGROUND`.
-        delays_from_seconds: frames of phase 2 that are sent earlier are not timed (RFC 8219 section 7.2 wants 60 s);
+        delays_from_seconds: frames of phase 2 that are sent earlier are not timed (RFC 8219 section 7.2 requires 60 s);
             above 0 only with `Ability.TAGGED_DELAYS`.
-        delay_samples: so many frames of each direction are timed, evenly spread over the rest; None = every frame.
-        record_variation: tell the differences between the delays of frames sent one after the other, too; needs
-            `record_delays` of every frame (`Ability.VARIATION`).
-        record_loss_times: tell when the last lost frame had been sent, and when none came for longest
+        delay_samples: number of frames of each direction that are timed, evenly spread over the rest of phase 2; None =
+            every frame.
+        record_variation: also record the differences between the delays of consecutive frames; requires `record_delays`
+            of every frame (`Ability.VARIATION`).
+        record_loss_times: record the sending time of the last lost frame, and the longest time without an arrival
             (`Ability.LOSS_TIMES`).
-        restart_at_seconds: the device is restarted this long after the start of phase 2 (RFC 6201 section 4); None =
-            it is left alone (`Ability.RESTART_IN_TRIAL`).
-        settle_seconds: the device is left alone for so long before the first frame, its table empty (RFC 2544
-            section 23 wants 5 s between trials); >= 0.
-        single_frames: in `shared` placement each frame leaves alone, so none waits for another; costs the tester speed.
-        lag_share: share of a phase's nominal length by which its sending may be behind at the end; > 0.
-        query: the Initiator sends DNS queries of this type in both phases and the Responder answers each, so what is
-            received are right answers at the Initiator; None = plain frames (`Ability.QUERIES`).
-        handed_on: a real server answers the queries, to which the Responder hands them on (`Ability.REAL_SERVER`).
+        restart_at_seconds: the device is restarted at this time of phase 2 (RFC 6201 section 4); None = it is not
+            restarted (`Ability.RESTART_IN_TRIAL`).
+        settle_seconds: pause before the first frame, with an empty table (RFC 2544 section 23 requires 5 s between
+            trials); >= 0.
+        single_frames: in `shared` placement each frame is a batch of its own, so no frame waits for another; the tester
+            is then slower.
+        lag_share: share of a phase's nominal length by which the sender may be late at its end; > 0.
+        query: the Initiator sends DNS queries of this type in both phases, and the Responder answers each; the received
+            frames are then correct answers at the Initiator. None = plain frames (`Ability.QUERIES`).
+        handed_on: the Responder forwards the queries to a real server, which answers (`Ability.REAL_SERVER`).
     """
 
     connections: int
@@ -155,20 +157,20 @@ class TrialPlan:
 class Counts:
     """Raw frame counts of one direction of one phase; all >= 0.
 
-    `received` holds each expected frame once; `reordered` is a part of `received`; the others are not in it.
-    `final_lag_seconds`: how late the last frame was made. `settled_lag_seconds`: how late its batch had been handed
-    over, and in `shared` placement worked off by the device; None = not known.
-    `stalled_seconds`: how long a sender stood still in this phase, longer than its bound each time; None = not known.
-    `lost_in_stalls`: those of `lost` that were due while a core of the tester or the device stood still, or right
-    behind; None = not known.
-    Of DNS queries `received` are those answered right; `wrong_answers` came whole and say something else, and
-    `questions` of them had reached the far side (None = not known).
-    `background` and `background_received` are those of `offered` and `received` that were native IPv6.
-    `skipped` frames were intended, but could not be made because no connection was stored where the Responder read.
-    Where loss times were asked for, in seconds since the start of the phase's schedule: `last_lost_seconds`, when the
-    last frame that was lost had been sent (None = none was lost); `longest_silence`, the arrivals between which the
-    receiver waited longest (None = fewer than two frames came). They and all counts are of both parts of a phase 2 with
-    a step.
+    `received` counts each expected frame once. `reordered` is a part of `received`; the other counts are not.
+    `final_lag_seconds`: lateness of the last frame. `settled_lag_seconds`: lateness at which its batch had been sent,
+    and in `shared` placement processed by the device; None = not known.
+    `stalled_seconds`: sum of the senders' stalls in this phase that were longer than the bound; None = not known.
+    `lost_in_stalls`: lost frames that were due during or shortly after a stall of a core of the tester or the device;
+    None = not known.
+    For DNS queries, `received` counts correct answers, `wrong_answers` counts intact answers with other content, and
+    `questions` counts queries that reached the far side (None = not known).
+    `background` and `background_received` are the native IPv6 frames among `offered` and `received`.
+    `skipped` frames were intended, but could not be generated because the Responder read an empty entry of its table.
+    With `record_loss_times`, in seconds since the start of the phase's schedule: `last_lost_seconds`, the sending time
+    of the last lost frame (None = no frame was lost), and `longest_silence`, the two arrivals with the longest time
+    between them (None = fewer than two frames arrived). With a rate step, these and all counts cover both parts of
+    phase 2.
     """
 
     intended: int
@@ -197,22 +199,22 @@ class Counts:
 
     @property
     def lost(self) -> int:
-        """Frames that the port accepted and that did not come back as they should: offered - received."""
+        """Frames that the port accepted and that did not return correctly: offered - received."""
         return self.offered - self.received
 
     @property
     def busy_seconds(self) -> float:
-        """How long the sending took; in `shared` placement the device's work, too."""
+        """Duration of the sending; in `shared` placement the device's work is included."""
         settled = self.nominal_seconds + (self.settled_lag_seconds or 0.0)
         return max(self.nominal_seconds, self.sending_seconds, settled)
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """D(i) - D(i-1) of frames sent one after the other that both came (RFC 5481 section 4.1), in seconds, signed.
+    """D(i) - D(i-1) of consecutive frames that both arrived (RFC 5481 section 4.1), in seconds, signed.
 
     Attributes:
-        pairs: of frames, > 0.
+        pairs: number of pairs of frames, > 0.
         minimum: exact.
         maximum: exact.
         buckets: (lower, upper, pairs) in rising order, relative width <= 1 %; lower <= difference < upper, but for
@@ -230,15 +232,16 @@ class Delays:
     """One-way delays of one direction, in seconds.
 
     Attributes:
-        frames: that were timed, > 0.
+        frames: number of timed frames, > 0.
         minimum: exact.
         maximum: exact.
         mean: exact.
-        negative: frames that seemed to arrive before they were sent: the clocks are wrong.
+        negative: frames with an arrival time before their sending time: the clocks are wrong.
         buckets: (lower, upper, frames) in rising order, lower <= delay < upper, relative width <= 1 %.
-        variation: between frames; None where it was not recorded, or no two neighbours came (`Ability.VARIATION`).
-        due_in_stalls: frames to be timed that were due while a core of the tester or the device stood still, or right
-            behind, so that their delays may be the host's; None = not known.
+        variation: differences between consecutive frames; None where they were not recorded, or no two consecutive
+            frames arrived (`Ability.VARIATION`).
+        due_in_stalls: frames to be timed that were due during or shortly after a stall of a core of the tester or the
+            device, so that the host may have caused their delays; None = not known.
     """
 
     frames: int
@@ -253,7 +256,7 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """When the device was told to stop, and when it stood again; seconds of phase 2, to a few milliseconds."""
+    """Times at which the restart command began and the device was ready again; seconds of phase 2, +- a few ms."""
 
     began: float
     ended: float
@@ -261,26 +264,26 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """What a trial showed.
+    """The outcome of a trial.
 
     Attributes:
         verdict: see `Verdict`.
-        reason: one sentence with the figures that decided it; empty only for PASS.
+        reason: a sentence with the figures that decided the verdict; empty only for PASS.
         phase1: counts of phase 1 (Initiator to Responder).
-        phase2: counts per active direction of phase 2; empty when there was none.
-        stored: connections the Responder learned (our state table).
-        table_count: the device's own count after phase 1; None where the device cannot tell.
-        delays: per direction, when asked for.
+        phase2: counts per active direction of phase 2; empty when there was no phase 2.
+        stored: connections that the Responder learned (its state table).
+        table_count: the device's own count after phase 1; None where the device does not report it.
+        delays: per direction, where they were recorded.
         restart: of the device in the middle of the trial; None when there was none.
-        disturbed: True when stalls or stolen time were seen, whatever the verdict.
-        excused: True when the trial would have failed, and is INVALID because disturbances explain that.
+        disturbed: whether stalls or stolen time occurred, whatever the verdict.
+        excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
-        excused_by_direction: those of phase 2, by the direction that lost them; only where there are any.
-        asked_again: tries of commands to the device that failed in this trial; >= 0.
-        device_stalled_seconds: how long the device's cores stood still since phase 2 began; >= 0.
+        excused_by_direction: excused frames of phase 2, by the direction that lost them; only values above 0.
+        asked_again: failed tries of commands to the device in this trial; >= 0.
+        device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
         limited_by: for FAIL: "device", "table", "port pool", "server"; for INVALID: "tester" or "host"; else None.
-        failed_phase: the phase a FAIL speaks of. A FAIL of phase 1 says nothing about the rate of phase 2.
-        notes: remarks with figures that a reader of the result should see.
+        failed_phase: the phase that failed. A FAIL of phase 1 says nothing about the rate of phase 2.
+        notes: remarks with figures for the reader of the result.
     """
 
     verdict: Verdict
@@ -303,13 +306,13 @@ class TrialOutcome:
 
     @property
     def begun(self) -> bool:
-        """Whether any frame was to be sent: a device that did not come back from a collapse gets none."""
+        """Whether any frame was intended: none is for a device that did not recover from a collapse."""
         return bool(self.phase1.intended or self.phase2)
 
 
 @dataclass(frozen=True, slots=True)
 class TearDown:
-    """The device's table was emptied: wall seconds as timed on the device, and its own counts around it."""
+    """Duration of emptying the device's table, in wall seconds timed on the device, and its counts before and after."""
 
     seconds: float
     count_before: int | None
@@ -318,92 +321,92 @@ class TearDown:
 
 @dataclass(frozen=True, slots=True)
 class CountAt:
-    """The device's own count at a time, in seconds since the watching began."""
+    """A reading of the device's own count, and its time in seconds since the first reading began."""
 
     seconds: float
     count: int
 
 
 class Measurer(ABC):
-    """Performs trials. A procedure gets one and knows nothing else of the world.
+    """Performs trials for a procedure.
 
-    A measurer gives `highest_rate` and `measure`, and names in `abilities` what it can do beyond them. A method that
-    belongs to an ability refuses until the measurer gives its own.
+    A measurer implements `highest_rate` and `measure`, and lists further abilities in `abilities`. A method of an
+    ability raises UsageError unless the measurer implements it.
     """
 
     __slots__ = ()
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What it can do beyond plain trials."""
+        """Abilities in addition to plain trials."""
         return frozenset()
 
     @property
     @abstractmethod
     def highest_rate(self) -> float:
-        """The tester's own highest rate of such frames in frames/s, all directions together; the search's ceiling."""
+        """The tester's own highest rate of such frames, frames/s of all directions together; limit of searches."""
 
     @property
     def ring(self) -> int | None:
-        """Frames that wait before each core of the device at most, > 0; None = not known, or nothing waits there."""
+        """Capacity of the queue before each core of the device, in frames, > 0; None = not known, or no queue."""
         return None
 
     @abstractmethod
     def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """Run one trial: the device's table is emptied first, its own count is read after phase 1.
+        """Run one trial: the device's table is emptied first, and its own count is read after phase 1.
 
         Raises:
-            NatgaugeError: the trial could not be run at all (host or lab broke).
+            NatgaugeError: the trial could not be run (the host or lab failed).
         """
 
     def empty_timed(self) -> TearDown:
-        """Empty the device's table with one command, and tell how long that took (RFC 9693 section 4.8).
+        """Empty the device's table with one command, and time the command (RFC 9693 section 4.8).
 
         Raises:
-            UsageError: this measurer is without `Ability.EMPTY_TIMED`.
-            NatgaugeError: the device does not do it.
+            UsageError: this measurer lacks `Ability.EMPTY_TIMED`.
+            NatgaugeError: the command failed.
         """
         raise _unable(Ability.EMPTY_TIMED)
 
     def watch_count(self, interval_seconds: float, longest_seconds: float) -> tuple[CountAt, ...]:
-        """Read the device's count again and again until it is 0 or the time is over; at least one reading.
+        """Read the device's count repeatedly until it is 0 or the time is over; at least once.
 
         Args:
-            interval_seconds: between two readings, > 0.
-            longest_seconds: the watching ends after so long, >= 0.
+            interval_seconds: time between two readings, > 0.
+            longest_seconds: time after which no reading begins, >= 0.
 
         Raises:
-            UsageError: this measurer is without `Ability.WATCH_COUNT`.
-            NatgaugeError: the device does not tell.
+            UsageError: this measurer lacks `Ability.WATCH_COUNT`.
+            NatgaugeError: the device does not report its count.
         """
         del interval_seconds, longest_seconds
         raise _unable(Ability.WATCH_COUNT)
 
     def restart(self) -> None:
-        """Start the device anew, with the same settings, e.g. after it collapsed.
+        """Restart the device with the same settings, e.g. after it collapsed.
 
         Raises:
-            UsageError: this measurer is without `Ability.RESTART`.
-            NatgaugeError: it does not come back.
+            UsageError: this measurer lacks `Ability.RESTART`.
+            NatgaugeError: the device does not become ready again.
         """
         raise _unable(Ability.RESTART)
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
-        """What the tester itself adds: the same frames at the same rates, its two ports joined without a device.
+        """Measure the tester's own delays: the same frames at the same rates, its two ports joined without a device.
 
         Raises:
-            UsageError: this measurer is without `Ability.OWN_DELAYS`.
-            NatgaugeError: it could not be measured.
+            UsageError: this measurer lacks `Ability.OWN_DELAYS`.
+            NatgaugeError: the delays could not be measured.
         """
         del plan
         raise _unable(Ability.OWN_DELAYS)
 
     def costs(self, plan: CostPlan) -> CostRound:
-        """What frames cost the device, in one round of slices; the table is emptied first.
+        """Time the device's work for a frame, in one round of slices; the table is emptied first.
 
         Raises:
-            UsageError: this measurer is without `Ability.COSTS`.
-            NatgaugeError: it could not be run.
+            UsageError: this measurer lacks `Ability.COSTS`.
+            NatgaugeError: the round could not be run.
         """
         del plan
         raise _unable(Ability.COSTS)

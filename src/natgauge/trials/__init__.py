@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial: what is asked of `natgauge-engine`, what it answers, and how it is run."""
+"""One trial: the request to `natgauge-engine`, its result, and how the engine is run."""
 
 from natgauge.trials.agreement import (
     REQUEST_VERSION,

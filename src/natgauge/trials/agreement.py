@@ -2,9 +2,9 @@
 """The agreement with `natgauge-engine` as typed values: one trial's request, its progress and its result.
 
 The agreement itself is `trial/request-1.schema.json` and `trial/result-1.schema.json`, which are generated from the
-engine's own types. Here are names and types only: bounds and rules between fields are the engine's, which refuses a
-wrong request before it touches anything. Times are integers in nanoseconds (`_ns`) or milliseconds (`_ms`), rates are
-frames/s; what is None is left out of the request, or was not in the result.
+engine's own types. This module has names and types only. The engine checks bounds and rules between fields, and refuses
+a wrong request before it touches anything. Times are integers in nanoseconds (`_ns`) or milliseconds (`_ms`), rates are
+frames/s. A field that is None is left out of the request, or was absent from the result.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from natgauge.words import Family, Order, Query, ReadingOrder, Side
 REQUEST_VERSION: Final = 1
 RESULT_VERSION: Final = 1
 
-#: What the engine counted: its type has no sign.
+#: A number that the engine counted; it is never negative.
 Count = Annotated[int, Field(ge=0)]
 #: (lower_ns, upper_ns, frames) in rising order: lower <= value < upper; below zero lower < value <= upper.
 Buckets = tuple[tuple[int, int, Count], ...]
 
 
 class AgreementPart(BaseModel):
-    """What every part of the agreement shares: no unknown fields, no change once made, only numbers that JSON has."""
+    """Base of all parts of the agreement: no unknown fields, immutable, only numbers that JSON can represent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -47,7 +47,7 @@ class PortRange(AgreementPart):
 
     @property
     def count(self) -> int:
-        """How many ports the range holds."""
+        """Number of ports in the range."""
         return self.last - self.first + 1
 
 
@@ -89,7 +89,7 @@ class ResponderSide(AgreementPart):
 
 
 class Translation(AgreementPart):
-    """What the device must do to the Initiator's source; `pool` = outside addresses it may use."""
+    """How the device must translate the Initiator's source; `pool` = outside addresses it may use."""
 
     source: Literal["translated", "unchanged"]
     pool: AddressRange | None = None
@@ -99,7 +99,7 @@ class Frame(AgreementPart):
     """Octets with FCS on the named side; the other side follows from the families (IPv6 = IPv4 + 20).
 
     `query`: the Initiator sends DNS queries of this type, which the Responder answers; None = plain frames.
-    `handed_on`: it does not, but hands them on to a server behind its port.
+    `handed_on`: a server behind the Responder's port answers the queries.
     """
 
     size: int
@@ -120,20 +120,20 @@ class Phase1(AgreementPart):
 
 
 class InitiatorStream(AgreementPart):
-    """What the Initiator sends in phase 2: `rate` in frames/s."""
+    """Frames that the Initiator sends in phase 2; `rate` in frames/s."""
 
     rate: float
     frames: int
 
 
 class ResponderStream(InitiatorStream):
-    """What the Responder sends in phase 2, and how it reads its state table (RFC 9693 section 4.10)."""
+    """Frames that the Responder sends in phase 2; `reading_order` of its state table as in RFC 9693 section 4.10."""
 
     reading_order: ReadingOrder | None = None
 
 
 class Step(AgreementPart):
-    """Follows without a pause when the streams' frames are sent (RFC 2544 section 26.5): `share` of their rates."""
+    """Second part of phase 2, without a pause before it (RFC 2544 section 26.5): `share` of the streams' rates."""
 
     share: float
     seconds: float
@@ -150,7 +150,7 @@ class Phase2(AgreementPart):
 
 
 class Background(AgreementPart):
-    """Native IPv6 in phase 2 that the device only routes (RFC 8219 section 5.3): frame i is so unless i mod n < m."""
+    """Native IPv6 in phase 2 that the device only routes (RFC 8219 section 5.3): every frame i with i mod n >= m."""
 
     n: int
     m: int
@@ -159,16 +159,16 @@ class Background(AgreementPart):
 
 
 class DelaySamples(AgreementPart):
-    """So many frames of each direction are timed, evenly spread over those due from `from_ms` of phase 2 on."""
+    """Time `frames` frames of each direction, evenly spaced, starting `from_ms` into phase 2."""
 
     from_ms: int
     frames: int
 
 
 class Senders(AgreementPart):
-    """The tester's sending CPUs, one pinned thread each, and how many frames leave together.
+    """The tester's sending CPUs, each with a pinned thread, and the number of frames per batch.
 
-    One that did nothing for longer than `stall_ns` stood still.
+    A sender that did nothing for longer than `stall_ns` has stalled.
     """
 
     cpus: tuple[int, ...]
@@ -214,12 +214,12 @@ class TrialRequest(AgreementPart):
     limits: TrialLimits | None = None
 
     def to_json(self) -> str:
-        """The request as the engine reads it: one line, absent fields left out."""
+        """Return the request as one line of JSON; absent fields are left out."""
         return self.model_dump_json(exclude_none=True)
 
     @property
     def nominal_seconds(self) -> float:
-        """How long the trial takes when all goes well: both phases with their graces, and the gap."""
+        """Duration of an undisturbed trial in s: both phases, the gap, and the waits for last frames."""
         seconds = (self.gap_ms or 0) / 1e3
         if self.phase1 is not None:
             seconds += _sending(self.connections, self.phase1.rate) + (self.phase1.grace_ms or 0) / 1e3
@@ -232,12 +232,12 @@ class TrialRequest(AgreementPart):
 
 
 def _sending(frames: int, rate: float) -> float:
-    """Seconds; none at a rate that the engine refuses."""
+    """Return the seconds that the frames take; 0 at a rate that the engine refuses."""
     return frames / rate if rate > 0 else 0.0
 
 
 class VariationCounts(AgreementPart):
-    """D(i) - D(i-1), signed, of frames that one sender sent one after the other (RFC 5481 section 4.1)."""
+    """D(i) - D(i-1), signed, of consecutive frames of one sender (RFC 5481 section 4.1)."""
 
     pairs: Count
     minimum_ns: int | None = None
@@ -248,8 +248,8 @@ class VariationCounts(AgreementPart):
 class DelayCounts(AgreementPart):
     """One-way delays of one direction. Negative delays are counted, and are in `minimum_ns`, but in no bucket.
 
-    `due_in_stalls`: of the frames to be timed, those due during a stall of any CPU, up to 1 ms before or as long again
-    behind it.
+    `due_in_stalls`: of the frames to be timed, those due during a stall of any CPU, up to 1 ms before it, or within the
+    stall's own length after it.
     """
 
     frames: Count
@@ -263,7 +263,7 @@ class DelayCounts(AgreementPart):
 
 
 class Silence(AgreementPart):
-    """The two arrivals with the longest time between them, since the start of the phase."""
+    """The longest time between two arrivals; both times since the start of the phase."""
 
     from_ns: Count
     to_ns: Count
@@ -272,9 +272,10 @@ class Silence(AgreementPart):
 class StreamCounts(AgreementPart):
     """Raw counts of one direction of one phase; a field is None when it was not measured, never zero instead.
 
-    `last_lost_ns`: when the last lost frame was due, since the start of the phase; None also where none was lost.
-    `questions_received`: queries that reached the Responder; those answered right are `received_frames`.
-    `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before or as long again behind it.
+    `last_lost_ns`: due time of the last lost frame, since the start of the phase; None also where no frame was lost.
+    `questions_received`: queries that reached the Responder; `received_frames` counts the correct answers.
+    `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before it, or within its own length
+    after it.
     """
 
     intended_frames: Count
@@ -307,14 +308,14 @@ class StreamCounts(AgreementPart):
 
 
 class Phase2Counts(AgreementPart):
-    """Counts of phase 2 by who sent; a silent side is absent."""
+    """Counts of phase 2 by sender; a silent side is absent."""
 
     initiator: StreamCounts | None = None
     responder: StreamCounts | None = None
 
 
 class StateTable(AgreementPart):
-    """The Responder's state table (RFC 9693 section 4.10): what it learned in phase 1."""
+    """The Responder's state table (RFC 9693 section 4.10): the connections learned in phase 1."""
 
     connections: Count
     stored: Count
@@ -323,7 +324,7 @@ class StateTable(AgreementPart):
 
 
 class PortCounters(AgreementPart):
-    """What happened at one of the tester's own ports during the trial."""
+    """Frame counters of one of the tester's own ports during the trial."""
 
     refused: Count
     redirect_errors: Count
@@ -335,14 +336,14 @@ class PortCounters(AgreementPart):
 
 
 class Ports(AgreementPart):
-    """Both of the tester's ports."""
+    """Counters of the tester's two ports."""
 
     initiator: PortCounters
     responder: PortCounters
 
 
 class Stall(AgreementPart):
-    """Between two times that a CPU was seen at its task, since the start of the latest phase begun by its end."""
+    """A time in which a CPU did nothing of its task, since the start of the last phase that began before its end."""
 
     phase: Literal["phase1", "gap", "phase2"]
     from_ns: int
@@ -350,7 +351,7 @@ class Stall(AgreementPart):
 
 
 class Cpu(AgreementPart):
-    """Stalls of one CPU: times it did nothing of its task although it should have; the longest ones by time."""
+    """Stalls of one CPU, during which it did nothing of its task; `longest_stalls` in the order of time."""
 
     cpu: Count
     role: Literal["sender", "watched"]
@@ -363,7 +364,7 @@ class Cpu(AgreementPart):
 
 
 class ReceiverTime(AgreementPart):
-    """How long the receivers ran, by the kernel's statistics, and a program that does nothing beside them."""
+    """Run time of the receivers by the kernel's statistics, and of an empty program for comparison."""
 
     runs: Count
     runs_ns: Count
@@ -372,21 +373,21 @@ class ReceiverTime(AgreementPart):
 
 
 class Clock(AgreementPart):
-    """The kernel's clock source, and how often the wall clock was stepped during the trial."""
+    """The kernel's clock source, and the number of steps of the wall clock during the trial."""
 
     source: str
     steps: Count | None = None
 
 
 class FrameSizes(AgreementPart):
-    """Octets with FCS as sent on each side."""
+    """Frame sizes on both sides, in octets with FCS."""
 
     initiator_octets: Count
     responder_octets: Count
 
 
 class Progress(AgreementPart):
-    """Where a running trial is."""
+    """Progress of a running trial."""
 
     event: Literal["progress"]
     phase: Literal["phase1", "gap", "phase2"]
@@ -397,7 +398,7 @@ class Progress(AgreementPart):
 
 
 class TrialResult(AgreementPart):
-    """What the engine counted in one trial: raw integers, nothing derived. A stateless trial has no `phase1`."""
+    """Raw counts of one trial, with nothing derived. A stateless trial has no `phase1`."""
 
     event: Literal["result"]
     version: Literal[1]
@@ -417,7 +418,7 @@ class TrialResult(AgreementPart):
 
 
 def phase1_of(result: TrialResult) -> StreamCounts:
-    """Counts of phase 1, for trials that have one.
+    """Return the counts of phase 1, for trials that have a phase 1.
 
     Raises:
         BrokenError: the engine left them out.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One round of a comparison as typed values: what is asked of `natgauge-engine --compare` and what it answers.
+"""One round of a comparison as typed values: the request to `natgauge-engine --compare` and its result.
 
 The agreement is `trial/comparison-1.schema.json` and `trial/comparison-result-1.schema.json`, generated from the
-engine's types; bounds are the engine's.
+engine's types. The engine checks bounds.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from natgauge.words import Quantity
 
 
 class Contestant(AgreementPart):
-    """One device, or a cable. Of the trial only ports, four tuples and frames count; slices are not paced."""
+    """A device or a cable. The engine uses only the trial's ports, four tuples and frames; slices are not paced."""
 
     name: str
     trial: TrialRequest
 
 
 class Slices(AgreementPart):
-    """`frames` of one slice, `lead` ahead of each that are not timed, and how many blocks of each quantity are told."""
+    """`frames` per slice, `lead` untimed frames before each slice, and the number of reported blocks per quantity."""
 
     frames: int
     lead: int = 0
@@ -32,7 +32,7 @@ class Slices(AgreementPart):
 
 
 class ComparisonRequest(AgreementPart):
-    """One round: connections are opened, then standing ones used, in blocks that visit each contestant twice."""
+    """One round: connections are opened, then used, in blocks that visit each contestant twice."""
 
     version: Literal[1] = 1
     seed: int
@@ -44,12 +44,12 @@ class ComparisonRequest(AgreementPart):
     limits: TrialLimits | None = None
 
     def to_json(self) -> str:
-        """As the engine reads it: one line, absent fields left out."""
+        """Return the request as one line of JSON; absent fields are left out."""
         return self.model_dump_json(exclude_none=True)
 
 
 class StreamTally(AgreementPart):
-    """One stream of a contestant over all slices of a round, told or not."""
+    """One stream of a contestant over all slices of a round, reported slices and others."""
 
     made_frames: Count
     received_frames: Count
@@ -63,7 +63,7 @@ class StreamTally(AgreementPart):
 
 
 class ContestantCounts(AgreementPart):
-    """What came of a contestant's frames in a round."""
+    """Frame counts of a contestant in a round."""
 
     name: str
     mark: Count
@@ -80,7 +80,7 @@ class ContestantCounts(AgreementPart):
 
 
 class Block(AgreementPart):
-    """Slices side by side: each contestant in `order`, then each in the reverse order; `ns` in the order of time."""
+    """Adjacent slices: each contestant in `order`, then in the reverse order; `ns` in the order of time."""
 
     quantity: Quantity
     order: tuple[int, ...]
@@ -90,14 +90,14 @@ class Block(AgreementPart):
 
 
 class FloorCounts(AgreementPart):
-    """What came of the redirect floor's frames in a round."""
+    """Frame counts of the redirect floor in a round."""
 
     made_frames: Count
     received_frames: Count
 
 
 class ComparisonResult(AgreementPart):
-    """What the engine counted in one round; contestants in the request's order, blocks in the order of time."""
+    """Raw counts of one round; contestants in the request's order, blocks in the order of time."""
 
     version: Literal[1]
     engine: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running `natgauge-engine` for one trial: hand the request over, read what it prints, tell how it ended."""
+"""Run `natgauge-engine` for one trial: write the request, read the output, turn exit statuses into errors."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from natgauge.trials.comparison import ComparisonRequest, ComparisonResult
 
 ProgressCallback = Callable[[Progress], None]
 
-#: The engine's exit statuses and what they mean (design of the agreement: 2 request, 3 host, 4 broke on the way, 5 no
-#: frame can be sent).
+#: Errors by the engine's exit status: 2 wrong request, 3 unsuitable host, 4 failure during the trial, 5 no frame can be
+#: sent.
 _ERRORS: dict[int, type[NatgaugeError]] = {2: UsageError, 3: HostError, 4: BrokenError, 5: UnreachableError}
 
-#: Seconds the engine gets to undo everything after SIGTERM before it is killed.
+#: Seconds that the engine may take after SIGTERM to undo its changes, before SIGKILL.
 _TERM_PATIENCE_SECONDS = 10.0
 
-#: Beyond its own nominal time a trial may take this long: loading programs, large maps (about 2.5 s a gigabyte).
+#: Seconds that a trial may take in addition to its nominal time: loading programs, large maps (about 2.5 s per
+#: gigabyte).
 _SLACK_SECONDS = 60.0
 
-#: What a pipe holds.
+#: Capacity of a pipe.
 _BLOCK_OCTETS = 65_536
 
 
@@ -44,19 +45,19 @@ def run(
     engine: Path | None = None,
     seconds: float | None = None,
 ) -> TrialResult:
-    """Run one trial and return what the engine counted.
+    """Run one trial and return the engine's counts.
 
     Args:
-        request: what to do.
+        request: the trial.
         progress: called with every progress event, in this thread.
         engine: path of `natgauge-engine`; found by `labs.programs` when absent.
-        seconds: wall time after which the engine is stopped; by default the trial's own length and a minute.
+        seconds: wall time after which the engine is stopped; by default twice the trial's nominal length and a minute.
 
     Raises:
         UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
-        HostError: this host cannot do it (3), or there is no engine.
+        HostError: this host cannot run the trial (3), or there is no engine.
         UnreachableError: a port has no carrier, or the gateway behind it does not answer (5).
-        BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
+        BrokenError: the engine failed (4), was killed, ran out of time or answered outside the agreement.
     """
     limit = seconds if seconds is not None else request.nominal_seconds * 2 + _SLACK_SECONDS
     results: list[TrialResult] = []
@@ -75,18 +76,18 @@ def run(
 
 
 def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: float) -> ComparisonResult:
-    """Run one round of a comparison and return what the engine counted.
+    """Run one round of a comparison and return the engine's counts.
 
     Args:
-        request: what to do.
+        request: the round.
         engine: path of `natgauge-engine`; found when absent.
         seconds: wall time after which the engine is stopped.
 
     Raises:
         UsageError: the engine refused the request (its exit status 2); the message is the engine's own.
-        HostError: this host cannot do it (3), or there is no engine.
+        HostError: this host cannot run the round (3), or there is no engine.
         UnreachableError: a port has no carrier, or the gateway behind it does not answer (5).
-        BrokenError: it broke on the way (4), was killed, ran out of time or answered outside the agreement.
+        BrokenError: the engine failed (4), was killed, ran out of time or answered outside the agreement.
     """
     lines: list[bytes] = []
     _perform(request.to_json(), lines.append, seconds, "--compare", engine=engine)
@@ -99,7 +100,7 @@ def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: 
 def _perform(
     request: str, read: Callable[[bytes], None], limit: float, *arguments: str, engine: Path | None = None
 ) -> None:
-    """Start the engine, hand the request over, and have every line of its answer read."""
+    """Start the engine, write the request, and pass every line of output to `read`."""
     program = engine if engine is not None else programs.find("natgauge-engine")
     with tempfile.TemporaryFile() as errors:
         process = _start(program, arguments, errors)
@@ -120,7 +121,7 @@ def _perform(
 
 
 def _start(program: Path, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the engine in a session of its own: Ctrl-C reaches us alone, its priority counts in the whole machine."""
+    """Start the engine in its own session: Ctrl-C does not reach it, and its priority counts in the whole machine."""
     try:
         return subprocess.Popen(
             [str(program), *arguments],
@@ -134,24 +135,24 @@ def _start(program: Path, arguments: Sequence[str], errors: IO[bytes]) -> subpro
 
 
 def _converse(process: subprocess.Popen[bytes], request: str, read: Callable[[bytes], None]) -> None:
-    """Hand the request over and read lines to the end of the stream."""
+    """Write the request and read lines to the end of the stream."""
     if process.stdin is None or process.stdout is None:
         raise BrokenError("trial: natgauge-engine has no pipes")
     try:
         process.stdin.write(request.encode() + b"\n")
         process.stdin.close()
     except BrokenPipeError:
-        # The engine refused before it read all; its exit status and message say why.
+        # The engine refused the request before it had read all of it; its exit status and message give the reason.
         pass
     for line in _lines(process.stdout):
         read(line)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Read lines to the end, and let a signal's handler run while none comes.
+    """Read lines to the end; a signal's handler can run while no line arrives.
 
-    A signal does not end a `read` where a library has asked the kernel to go on after it (SA_RESTART), as polars does
-    for Ctrl-C when it is imported. A `poll` ends always (signal(7)).
+    A signal does not interrupt `read` where a library has set SA_RESTART, as polars does for Ctrl-C on import. A
+    signal always interrupts `poll` (signal(7)).
     """
     waiting = select.poll()
     waiting.register(stream, select.POLLIN)
@@ -174,7 +175,7 @@ def parse_line(line: bytes | str) -> TrialResult | Progress:
     """Read one line of the engine's standard output.
 
     Raises:
-        BrokenError: it is no JSON object, of an unknown event or version, or breaks the agreement.
+        BrokenError: the line is no JSON object, has an unknown event or version, or violates the agreement.
     """
     try:
         document = json.loads(line)
@@ -214,14 +215,14 @@ def _expire(process: subprocess.Popen[bytes], expired: threading.Event) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the engine: SIGTERM, so that it undoes what it attached, then SIGKILL."""
+    """End the engine: SIGTERM, so that it detaches its programs, then SIGKILL."""
     if process.poll() is not None:
         return
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(_TERM_PATIENCE_SECONDS)
     except BaseException as error:
-        # Also a second Ctrl-C: no engine is left behind, its BPF links die with it.
+        # A second Ctrl-C must not leave an engine behind, either. The kernel removes its BPF links with it.
         process.kill()
         process.wait()
         if not isinstance(error, subprocess.TimeoutExpired):
@@ -229,7 +230,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Make sure that the engine is gone and its pipes are closed."""
+    """Make sure that the engine has ended and its pipes are closed."""
     _stop(process)
     for stream in (process.stdin, process.stdout):
         if stream is not None and not stream.closed:
@@ -240,7 +241,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _error_of(status: int, errors: IO[bytes]) -> NatgaugeError:
-    """The engine's own last message as the error that belongs to its exit status."""
+    """Return the error that belongs to the exit status, with the engine's last message."""
     errors.seek(0)
     lines = [line for line in errors.read()[-65_536:].decode(errors="replace").splitlines() if line.strip()]
     message = lines[-1].strip() if lines else ""
