@@ -274,8 +274,8 @@ class StreamCounts(AgreementPart):
 
     `last_lost_ns`: due time of the last lost frame, since the start of the phase; None also where no frame was lost.
     `questions_received`: queries that reached the Responder; `received_frames` counts the correct answers.
-    `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before it, or within its own length
-    after it.
+    `lost_in_stalls`: lost frames that were due during a stall of any CPU, up to 1 ms before it, or within its
+    own length after it.
     """
 
     intended_frames: Count
