@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the engine's raw integers to the counts and delays that procedures read, and the facts that verdicts weigh."""
+"""Convert the engine's raw integers to the counts, delays and facts that procedures and verdicts use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from natgauge.trials import Buckets, DelayCounts, PortCounters, StreamCounts, Tr
 
 
 def counts_of(stream: StreamCounts) -> Counts:
-    """The engine's integers as a procedure sees them."""
+    """Convert the counts of a stream; times become seconds."""
     silence = stream.longest_silence
     return Counts(
         intended=stream.intended_frames,
@@ -46,7 +46,7 @@ def _seconds(nanoseconds: int | None) -> float | None:
 
 
 def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
-    """The engine's counts of each active direction; empty without phase 2."""
+    """Return the engine's counts of each active direction; empty without phase 2."""
     if result.phase2 is None:
         return {}
     both = {Direction.INITIATOR: result.phase2.initiator, Direction.RESPONDER: result.phase2.responder}
@@ -54,13 +54,13 @@ def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
 
 
 def streams_of(result: TrialResult) -> dict[Direction | None, StreamCounts]:
-    """The engine's counts of phase 1 (None) and of each active direction of phase 2, as far as there were any."""
+    """Return the engine's counts of phase 1 (key None) and of each active direction of phase 2."""
     phase1: dict[Direction | None, StreamCounts] = {} if result.phase1 is None else {None: result.phase1}
     return phase1 | dict(phase2_streams(result).items())
 
 
 def received_in_all(streams: Mapping[Direction | None, StreamCounts]) -> int:
-    """Frames of these streams that came back as they should."""
+    """Return the number of correctly received frames of all streams."""
     return sum(stream.received_frames for stream in streams.values())
 
 
@@ -96,12 +96,12 @@ def _buckets(found: Buckets) -> tuple[tuple[float, float, int], ...]:
 
 
 def delays_by_direction(result: TrialResult, together: int | None = None) -> dict[Direction, Delays]:
-    """Of phase 2, or of phase 1 when there was no phase 2.
+    """Return the delays of phase 2 by direction, or those of phase 1 when there was no phase 2.
 
     Args:
         result: of the trial.
-        together: frames that a stall delays at most where the sender's core does the device's work, as it sends nothing
-            meanwhile: those that left together. None = all that were due then.
+        together: frames that a stall can delay where the sender's core does the device's work: one batch, because
+            nothing is sent during the stall. None = all frames due during the stall.
     """
     streams = phase2_streams(result) or {Direction.INITIATOR: phase1_of(result)}
     found = {direction: delays_of(stream.delay) for direction, stream in streams.items() if stream.delay is not None}
@@ -116,7 +116,7 @@ def delays_by_direction(result: TrialResult, together: int | None = None) -> dic
 
 
 def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
-    """What each CPU missed, in seconds."""
+    """Return the stalls of each CPU, in seconds."""
     return tuple(
         CpuStalls(
             cpu=cpu.cpu,
@@ -131,20 +131,20 @@ def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
 
 
 def device_stalled_seconds(result: TrialResult) -> float:
-    """How long the device's cores stood still since phase 2 began, in seconds: the longest stalls that are told."""
+    """Return the sum of the device's longest stalls since phase 2 began, in seconds."""
     stalls = [stall for cpu in result.cpus if cpu.role == "watched" for stall in cpu.longest_stalls]
     return sum(stall.to_ns - stall.from_ns for stall in stalls if stall.phase == "phase2") / 1e9
 
 
 def facts_of(port: PortCounters, *, tap: bool = False) -> PortFacts:
-    """What went wrong at one of the tester's own ports.
+    """Return the lost frames of one of the tester's own ports, by cause.
 
     Args:
-        port: what the engine counted there.
-        tap: a guest is plugged into it, see `natgauge.labs.contract.Port`.
+        port: the engine's counters of the port.
+        tap: whether a guest is plugged into it, see `natgauge.labs.contract.Port`.
     """
     if tap:
-        # What found no room is among its drops, too.
+        # The port's drops include the frames that found its queue full.
         left = max(0, (port.tx_dropped or 0) - port.refused)
         return PortFacts(redirect_errors=port.redirect_errors, tx_dropped=left, queue_full=port.refused)
     return PortFacts(

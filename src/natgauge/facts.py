@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of one trial when it is judged: the counts of its phases, its CPUs and ports, the device's own word."""
+"""The evidence of one trial for its verdict: counts of its phases, CPUs, ports, and the device's own reports."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the evidence of one trial to its verdict: PASS, FAIL, INVALID or COLLAPSED.
 
-Pure: no clock, no lab, no engine. RFC 9693 sections 4.5 and 4.7 pass a trial when every frame came back. What must be
-added is whose fault it is when that did not happen, and what "came back" is worth where the device cannot lose frames:
+These functions are pure: they use no clock, no lab and no engine. By RFC 9693 sections 4.5 and 4.7 a trial passes when
+every frame came back. This module also decides who caused a failure, and judges devices that cannot lose frames:
 
 * `shared` placement: the device runs in the sender's context, so an overloaded device slows the sending down and loses
-  nothing. It fails when the schedule is not held by the end of the phase, read when the device has done its work, once
-  the time in which the CPU was taken away is set aside.
-* `isolated` and `external` placement: an overloaded device loses frames. A late sender is the tester's own fault there.
+  nothing. The device fails when the phase ends late, after the device's work is done, and the time in which the CPU was
+  taken away does not explain the delay.
+* `isolated` and `external` placement: an overloaded device loses frames. A late sender is the tester's own fault.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Literal
 from natgauge.facts import TrialEvidence
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Verdict
 
-#: Share of the nominal sending time by which a phase may be over too early: sent faster is not what was asked.
+#: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.
 HASTE_SHARE = 0.01
-#: Loss that stalls can explain where it is not known when the lost frames were due, in multiples of the frames due
-#: while they lasted: once for the frames that arrived at a device that stood still (or left in one burst after the
-#: sender stood still), and once for the burst's own duration while the sender catches up.
+#: Loss that stalls can explain where the due times of lost frames are not known, as a multiple of the frames due during
+#: the stalls: once for the frames that arrived at a stalled device (or left in one burst after a sender's stall), and
+#: once for the duration of that burst while the sender catches up.
 EXPLAINED_BY_STALL = 2.0
-#: A count this near the table's limit means that the table is full: per-CPU counters and eviction leave a little room.
+#: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
 FULL_SHARE = 0.999
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict and why; fields as in `TrialOutcome`."""
+    """The verdict and its reason; fields as in `TrialOutcome`."""
 
     verdict: Verdict
     reason: str = ""
@@ -46,7 +46,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The counts of one direction of one phase, with its name and number; phase 1 is named by no direction."""
+    """The counts of one direction of one phase, with the phase's name and number; phase 1 has no direction."""
 
     phase: Literal[1, 2]
     name: str
@@ -58,9 +58,9 @@ class _Stream:
 def judge(evidence: TrialEvidence) -> Judgement:
     """Decide how a trial ended; the first rule that applies decides.
 
-    The order is: the device is gone; the trial did not start from an empty table; the tester did not offer what was
-    intended, or the queue before the device had no room for it; then phase 1 and after it phase 2 (wrong frames, loss,
-    lag), because a phase 2 after a failed phase 1 says nothing.
+    The order is: the device collapsed; the table was not empty before the trial; the tester did not offer all intended
+    frames, or the queue before the device was full; wrong frames, loss and lag of phase 1; the same of phase 2. Phase 2
+    comes last because it says nothing after a failed phase 1.
     """
     rules = (
         *(_gone(evidence), _not_empty(evidence), _refused(evidence), _queue_full(evidence), _strayed(evidence)),
@@ -85,7 +85,7 @@ def judge(evidence: TrialEvidence) -> Judgement:
 
 
 def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
-    """Seconds a sender may be behind its schedule at the end of a phase of this nominal length."""
+    """Return the seconds by which a sender may be late at the end of a phase of this nominal length."""
     return max(lag_share * nominal_seconds, LEAST_LAG_SECONDS)
 
 
@@ -113,7 +113,7 @@ def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgeme
 
 
 def _gone(evidence: TrialEvidence) -> Judgement | None:
-    """A device collapsed when it forwards nothing. Controls alone that fail say nothing of what it can forward."""
+    """A device that forwards nothing has collapsed. Silent controls alone do not show that."""
     silent = evidence.device_alive is False
     if not silent and evidence.unprobed:
         reason = (
@@ -147,7 +147,7 @@ def _not_empty(evidence: TrialEvidence) -> Judgement | None:
 
 
 def _strayed(evidence: TrialEvidence) -> Judgement | None:
-    """A chain that keeps state where it should have none is not the one that was to be measured."""
+    """Fail a chain that keeps connections in a part that must be stateless: it is not the chain under test."""
     if not evidence.strays:
         return None
     held = ", ".join(f"{count} connections at {name}" for name, count in evidence.strays.items())
@@ -164,7 +164,7 @@ def _refused(evidence: TrialEvidence) -> Judgement | None:
 
 
 def _queue_full(evidence: TrialEvidence) -> Judgement | None:
-    """Frames that waited before the device and found no room; a sender that stood still catches up in bursts."""
+    """Judge frames lost to a full queue before the device; a stalled sender catches up in bursts, which fill it."""
     full = sum(port.queue_full for port in evidence.ports.values())
     if not full:
         return None
@@ -175,7 +175,7 @@ def _queue_full(evidence: TrialEvidence) -> Judgement | None:
     rate = counts.intended / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
     stalled = _stalled(evidence, counts)
     if full <= rate * stalled:
-        excuse = f"{reason}, which a sender that stood still for {stalled * 1000:.1f} ms can explain"
+        excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
         return Judgement(Verdict.INVALID, excuse, limited_by="host", excused=True)
     return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
@@ -183,7 +183,7 @@ def _queue_full(evidence: TrialEvidence) -> Judgement | None:
 def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     """A trial whose frames did not all reach the port never passes (RFC 2544 section 26.1 speaks of offered frames)."""
     counts = stream.counts
-    # A reading that found no connection is excused only where loss was tolerated and some really are missing.
+    # Skipped frames are excused only where loss was tolerated and connections really are missing.
     missing = evidence.stored < evidence.connections
     due = counts.intended - (counts.skipped if missing else 0)
     if counts.offered == due:
@@ -193,7 +193,7 @@ def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 
 
 def _hasty(stream: _Stream) -> Judgement | None:
-    """A tester that sent faster than asked; no device can make it."""
+    """Refuse a trial in which the tester sent faster than intended; no device can cause that."""
     counts = stream.counts
     early = counts.nominal_seconds - counts.sending_seconds
     if not counts.sending_seconds or early <= max(HASTE_SHARE * counts.nominal_seconds, LEAST_LAG_SECONDS):
@@ -205,7 +205,7 @@ def _hasty(stream: _Stream) -> Judgement | None:
 
 
 def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
-    """Frames that came back wrong: no stall explains them, and a leak is a finding whatever loss is tolerated."""
+    """Judge wrong frames: no stall explains them, and untranslated frames fail a trial whatever loss is tolerated."""
     counts = stream.counts
     wrong = {
         "untranslated": counts.untranslated,
@@ -264,11 +264,12 @@ def _table_figures(evidence: TrialEvidence) -> str:
 
 
 def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
-    """Whether a loss is the server's, or of phase 1 the table's.
+    """Return what caused a loss: the device, the real server, or in phase 1 the full table.
 
-    The server's: what it did not read had come through the device, and what it read late waited with that; without the
-    two the trial had passed. The table's: its limit is known, and it is reached. Where no limit is known, a single
-    trial cannot tell a full table from a device that opens a share of the connections (see `kit.incurable`).
+    The server caused it when the trial would have passed without the queries that the server dropped or read late; both
+    had passed the device. The table caused it when its limit is known and reached. Without a known limit, a single
+    trial cannot distinguish a full table from a device that opens only a share of the connections (see
+    `kit.incurable`).
     """
     counts, count = stream.counts, evidence.established
     behind = evidence.server_dropped + counts.late if evidence.server_dropped else 0
@@ -281,10 +282,10 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
 
 
 def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
-    """Lost frames that disturbances of the tester or the host explain.
+    """Return the number of lost frames that disturbances of the tester or the host explain.
 
-    No stall explains any in `shared`, where nothing queues, nor what is lost while the device is restarted. Stolen time
-    has a grain of 10 ms and no place in time: it counts only where the lost frames' times are not known either.
+    Stalls explain no loss in `shared` placement, where nothing queues, and no loss while the device restarts. Stolen
+    time has a resolution of 10 ms and no position in time; it counts only where the lost frames' times are not known.
     """
     return min(stream.counts.lost, int(_explained_loss(evidence, stream)))
 
@@ -301,9 +302,9 @@ def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
 
 
 def _explained(evidence: TrialEvidence, stream: _Stream) -> str:
-    """How many frames, and how that is known."""
+    """Number of explained frames, as a part of a sentence."""
     if stream.counts.lost_in_stalls:
-        return f"{stream.counts.lost_in_stalls} were due then or right behind"
+        return f"{stream.counts.lost_in_stalls} were due during or shortly after the stalls"
     return f"up to {_explained_loss(evidence, stream):.0f}"
 
 
@@ -315,8 +316,7 @@ def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
     found = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
     found += [
-        f"CPU {cpu.cpu} ({cpu.role}) standing still for "
-        f"{(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
+        f"CPU {cpu.cpu} ({cpu.role}) stalled for {(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
         for cpu in evidence.cpus
         if (cpu.stalls if placed else cpu.disturbed)
     ]
@@ -324,7 +324,7 @@ def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
 
 
 def _stalled(evidence: TrialEvidence, counts: Counts) -> float:
-    """Seconds the senders stood still in this phase; over the whole trial where the phase's own are not known."""
+    """Return the senders' stalls in s: of this phase, or of the whole trial where those of the phase are not known."""
     senders = [cpu for cpu in evidence.cpus if cpu.role == "sender" and cpu.disturbed]
     if counts.stalled_seconds is None or not senders:
         return max((cpu.lost_seconds for cpu in senders), default=0.0)
@@ -332,7 +332,7 @@ def _stalled(evidence: TrialEvidence, counts: Counts) -> float:
 
 
 def _lag(evidence: TrialEvidence, counts: Counts) -> float:
-    """How late the phase ended: the device's own work belongs to it where the sender waits for that."""
+    """Return how late the phase ended in s; in `shared` placement the device's work is included."""
     if evidence.placement != "shared" or counts.settled_lag_seconds is None:
         return counts.final_lag_seconds
     return max(counts.final_lag_seconds, counts.settled_lag_seconds)
@@ -360,10 +360,11 @@ def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 
 
 def _incomplete(evidence: TrialEvidence) -> Judgement | None:
-    """Phase 1 lost no more than is tolerated, but did it establish the rest?
+    """Compare the device's table with the forwarded frames of a phase 1 whose loss is tolerated.
 
-    RFC 9693 section 4.6 warns: forwarded is not that. The device may have stored what was lost behind it, so its count
-    may be above the Responder's by the loss, and never below.
+    A forwarded frame is not yet an established connection (RFC 9693 section 4.6). The device may have stored
+    connections whose frames were lost behind it, so its count may exceed the Responder's by the loss, and is never
+    below it.
     """
     if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
         reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
@@ -373,7 +374,7 @@ def _incomplete(evidence: TrialEvidence) -> Judgement | None:
 
 
 def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:
-    """A count that no traffic of this trial can have made."""
+    """Refuse a count that the trial's traffic cannot cause."""
     lost = evidence.phase1.lost
     said = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
     if count == 0 and evidence.stored and not lost:
@@ -384,10 +385,9 @@ def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:
 
 
 def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
-    """Connections that were forwarded, or at least tried, and that the table does not hold."""
+    """Judge connections that were forwarded, or at least tried, and are missing in the table."""
     lost = evidence.phase1.lost
-    # Drawn with replacement, frames with the same four tuple were learned as connections of their own; the device
-    # rightly has one.
+    # With replacement, the Responder learned frames of the same four tuple as several connections; the device has one.
     if count < evidence.stored and evidence.each_once:
         reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
         limited_by = "table" if _full(evidence, count) else "device"
@@ -399,7 +399,7 @@ def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
 
 
 def _full(evidence: TrialEvidence, count: int) -> bool:
-    """Whether a table too small for all connections holds as many as it can."""
+    """Whether the table is too small for all connections, and full."""
     limit = evidence.table_limit
     return limit is not None and evidence.connections > limit and count >= FULL_SHARE * limit
 
@@ -418,4 +418,4 @@ def _notes(evidence: TrialEvidence) -> Iterable[str]:
         if port.rx_dropped or port.tx_dropped:
             yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"
     if evidence.table_count_after is None and evidence.connections and not evidence.restarted:
-        yield "the device cannot tell its own number of connections, so phase 1 is not checked against it"
+        yield "the device does not report its number of connections, so phase 1 is not checked against it"

@@ -45,10 +45,10 @@ def test_few_invalid_trials_and_no_hole_are_good(
 
 def test_causes_are_told_without_their_figures() -> None:
     one, other = (
-        {"limited_by": "host", "reason": f"phase 2: {lost} of 40000 frames lost, CPU 1 standing still for {lost}.5 ms"}
+        {"limited_by": "host", "reason": f"phase 2: {lost} of 40000 frames lost, CPU 1 stalled for {lost}.5 ms"}
         for lost in (3, 17)
     )
-    assert cause_of(one) == cause_of(other) == "host: phase N: N of N frames lost, CPU N standing still for N ms"
+    assert cause_of(one) == cause_of(other) == "host: phase N: N of N frames lost, CPU N stalled for N ms"
 
 
 def test_answers_agree_where_their_intervals_meet() -> None:

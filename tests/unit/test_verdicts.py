@@ -119,7 +119,7 @@ ROWS = [
         Verdict.INVALID,
         "host",
         None,
-        "CPU 0 (watched) standing still for 100.0 ms can explain (up to 20000)",
+        "CPU 0 (watched) stalled for 100.0 ms can explain (up to 20000)",
     ),
     Row(
         "more loss than 0.1 s explain at 100,000 frames/s",
@@ -177,7 +177,7 @@ ROWS = [
         Verdict.INVALID,
         "host",
         None,
-        "CPU 0 (watched) standing still for 100.0 ms can explain (9 were due then or right behind)",
+        "CPU 0 (watched) stalled for 100.0 ms can explain (9 were due during or shortly after the stalls)",
     ),
     Row(
         "all but one lost in stalls",
@@ -561,7 +561,7 @@ def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known() -> N
     stolen = CpuStalls(3, "watched", 0, 0.0, 0.0, stolen_seconds=0.5)
     both = replace(stall("watched"), stolen_seconds=0.4)
     reason = judge(both_phases(lossy(9, lost_in_stalls=9), cpus=(stolen, both))).reason
-    assert "which CPU 0 (watched) standing still for 100.0 ms can explain" in reason
+    assert "which CPU 0 (watched) stalled for 100.0 ms can explain" in reason
 
 
 def test_a_lag_that_a_stall_explains_is_excused() -> None:

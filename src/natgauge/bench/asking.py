@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands to a device that are asked again: one that fails once says nothing of the device, only of the way to it.
+"""Retries of commands to a device: a single failure may be caused by the connection to the device.
 
-A connection may be lost while a command runs, or a command of the user may fail once. So a command that only looks, or
-whose repetition does no harm, is tried several times before anything follows from its failure.
+A connection may be lost while a command runs, or a command of the user may fail once. So a command that only reads, or
+whose repetition does no harm, is tried several times before it counts as failed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ AnswerT = TypeVar("AnswerT")
 
 
 class SilentControlsError(BrokenError):
-    """The device's controls did not answer, however often they were asked."""
+    """The device's controls answered none of several tries."""
 
 
 @dataclass(slots=True)
 class Asking:
-    """Asks a device, and asks again where a command fails.
+    """Runs commands of a device, and retries a command that fails.
 
     Attributes:
-        sleep: waits before a further try; the tests hand in their own.
-        clock: seconds, monotonic.
-        failures: what failed since `begin`, in words, one for each try.
+        sleep: waits before a further try.
+        clock: monotonic clock, seconds.
+        failures: error messages of the tries that failed since `begin`.
     """
 
     sleep: Callable[[float], None] = time.sleep
@@ -41,16 +41,16 @@ class Asking:
     failures: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Count failures from here on."""
+        """Forget the failures so far."""
         self.failures.clear()
 
     def __call__(self, command: Callable[[], AnswerT]) -> AnswerT:
-        """What the command answers, at the first try or at a later one.
+        """Return the answer of a command, from the first try that succeeds.
 
         Raises:
             SilentControlsError: every try failed.
-            NotEmptyError: the device answered that its table is not empty; another try is not needed to know that.
-            UsageError: the device cannot be asked that.
+            NotEmptyError: the device answered that its table is not empty; this is not tried again.
+            UsageError: the device has no such command.
         """
         latest = self.clock() + MOST_SECONDS
         for pause in (*PAUSES, None):

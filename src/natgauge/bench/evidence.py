@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one trial left: raw counts, and the device's own figures before and after."""
+"""Raw evidence of one trial: the engine's counts, and the device's own figures before and after."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ SOCKET: Final = "socket"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one trial left, before it is judged.
+    """Raw evidence of one trial, before the verdict.
 
     Attributes:
-        request: what the engine was asked.
-        result: what it counted.
-        count_before: the device's own count before phase 1; None where it cannot tell.
+        request: the engine's request.
+        result: the engine's result.
+        count_before: the device's own count before phase 1; None where the device does not report it.
         count_after: the same after the trial.
         strays: connections at parts of the device that must hold none.
-        dropped_before: frames dropped so far at places of the lab, and those of the engine's self-test.
+        dropped_before: frames dropped before the trial by place of the lab, those of the engine's self-test included.
         dropped_after: the same after the trial.
         faults: frames the device refused during the trial, by cause.
-        device_error: what the device said instead of answering; empty when it did, None where it is not ours.
+        device_error: error of the device's controls; empty where they answered, None for an external device.
         restart: of the device in the middle of the trial.
-        forwards: whether single frames came back after it; None = not tried, or `unprobed` says why.
-        unprobed: what kept the tester from sending single frames after it, in words; empty = nothing did.
-        server_refused: queries that a real server did not answer as it should, by cause; none where there is none.
+        forwards: whether single frames came back after the trial; None = not tried, or not known (see `unprobed`).
+        unprobed: error that kept the tester from sending single frames after the trial; empty = none did.
+        server_refused: queries that a real server did not answer as it should, by cause; empty without a server.
     """
 
     request: TrialRequest
@@ -50,5 +50,5 @@ class Evidence:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Frames dropped during the trial, by place."""
+        """Number of frames dropped during the trial, by place."""
         return {place: count - self.dropped_before.get(place, 0) for place, count in self.dropped_after.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real server as far side: started behind the devices, watched, and measured without them."""
+"""A real server as far side: started behind the devices, checked, and measured without the devices."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _ALONE_CONNECTIONS: Final = 64_512
 
 
 def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
-    """Refuse a server that is none, or that cannot stand in this lab.
+    """Refuse an unknown server, or a server that cannot run in this lab.
 
     Args:
         name: of the far side: the tester itself, a server's name, or a file.
-        lab: where it shall stand; it has a place for servers.
-        traffic: whose far side it is.
+        lab: where the server would run.
+        traffic: of the trials.
 
     Raises:
-        UsageError: it is so.
+        UsageError: there is no such server, or it cannot run there.
     """
     if name == TESTER:
         return
@@ -62,21 +62,21 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
 
 
 class FarSide:
-    """A server on its home. Use it as a context manager: it runs inside the `with` block.
+    """A real server of a lab. Use it as a context manager: it runs inside the `with` block.
 
     Attributes:
-        name: as it was asked for.
-        cpus: its cores.
+        name: of the server, as the user named it.
+        cpus: cores of the server.
     """
 
     def __init__(self, name: str, home: Device, family: Family, addresses: Addresses) -> None:
-        """Nothing is touched.
+        """Plan the server; nothing is started.
 
         Args:
             name: of the server, or its file.
-            home: where it runs.
+            home: machine or namespace that runs the server.
             family: of its addresses.
-            addresses: it answers on.
+            addresses: that the server answers on.
 
         Raises:
             UsageError: there is no such server.
@@ -94,11 +94,11 @@ class FarSide:
         self._played = Gateway(far_side.load(name).with_variables(variables), home)
 
     def __enter__(self) -> Self:
-        """Start it, and wait until it stands.
+        """Start the server, and wait until it is ready.
 
         Raises:
-            BrokenError: it does not come up.
-            HostError: it is not installed.
+            BrokenError: the server does not become ready.
+            HostError: the server is not installed.
         """
         self._played.prepare(PlanFacts(connections=1, phase1_seconds=1.0))
         try:
@@ -113,36 +113,36 @@ class FarSide:
 
     @property
     def version(self) -> str:
-        """What it says of itself."""
+        """Version that the server reports."""
         return ", ".join(self._played.version())
 
     def refused(self) -> Mapping[str, int]:
-        """Queries it did not answer as it should, so far, by cause; those lost before its sockets, too.
+        """Number of queries not answered as they should be so far, by cause; losses before its sockets included.
 
         Raises:
-            BrokenError: it does not tell.
+            BrokenError: the server does not report it.
         """
         return self._played.faults()
 
     def confirm_standing(self) -> None:
-        """See that it still stands.
+        """Check that the server is still running.
 
         Raises:
-            BrokenError: it does not.
+            BrokenError: it is not.
         """
         self._played.confirm_standing()
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:
-    """The same measurement once more, on a cable between the tester and the same server, queries/s.
+    """Repeat a measurement on a cable between the tester and the same server, without the device.
 
     Args:
         measurer: of the measurement.
-        planned: what was measured.
-        family: that the server spoke.
+        planned: the procedure and its settings.
+        family: of the server's addresses.
 
     Returns:
-        The highest rate; None = there was no server, or it could not be measured.
+        The highest rate, queries/s; None = there was no server, or its rate could not be measured.
     """
     server = measurer.server
     if server is None:

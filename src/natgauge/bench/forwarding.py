@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a device forwards at all: a handful of frames each way, slow enough for any device, and what came back."""
+"""Check that a device forwards: send a few frames in each direction, slowly, and see which came back."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from natgauge.errors import BrokenError
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trials import StreamCounts, TrialResult, phase1_of
 
-#: So many handfuls are sent where frames of one are missing: a device that loses 1 % of them gets by in 99 % of cases.
+#: Number of tries where frames are missing: a device that loses 1 % of its frames passes in 99 % of cases.
 HANDFULS: Final = 3
 _FRAMES: Final = 8
 _RATE: Final = 100.0
 
 
 def probe(connections: int) -> TrialPlan:
-    """One handful: frames of a few connections, of as many as there may be."""
+    """Return the plan of a trial with frames of a few connections, at most `connections`."""
     few = min(_FRAMES, connections)
     return TrialPlan(few, _RATE, Phase2Plan(_RATE, _RATE, few / _RATE))
 
 
 def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool:
-    """Whether every frame of a handful came back.
+    """Return whether every frame of a probe came back.
 
     Args:
         result: of a trial of `probe`.
-        last: there is no other handful, so that missing frames are an error.
-        faults: frames the device refused meanwhile, by its own names of causes.
+        last: whether this is the last try, so that missing frames are an error.
+        faults: frames that the device refused during the probe, by its own names of causes.
 
     Raises:
-        BrokenError: no frame of a stream came back, or every one comes back wrong, too, or some are missing in the last
-            handful; the message says which way and how many, and what the device says.
+        BrokenError: no frame of a stream came back, or every frame came back wrong, or frames are missing in the last
+            try. The message names the direction, the number of frames, and the device's own report.
     """
     refused = "".join(f"; the device counted {number} x {cause}" for cause, number in faults.items() if number > 0)
     for name, counts in _streams(result).items():
         if counts is None:
             continue
-        # One that spoils some frames can be measured: that is a finding. One that spoils each would only fail.
+        # A device that damages some frames can be measured. With a device that damages every frame, every trial fails.
         if counts.received_frames and sum(_wrong(counts).values()) >= counts.offered_frames:
             raise BrokenError(f"device spoils every frame: {name}: {_received_of(counts)}; look at its rules")
         if counts.received_frames < counts.offered_frames:
@@ -60,7 +60,7 @@ def _streams(result: TrialResult) -> dict[str, StreamCounts | None]:
 
 
 def _wrong(counts: StreamCounts) -> dict[str, int]:
-    """Frames that came back as they should not, also beside those that came back right."""
+    """Return the numbers of wrong frames that came back, by kind."""
     return {
         "damaged": counts.damaged,
         "untranslated": counts.untranslated,

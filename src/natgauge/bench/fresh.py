@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four tuples that a device cannot know: which destination ports each trial has, and when they may be used again.
+"""New four tuples for each trial of an external device: destination ports, and when they may be used again.
 
-RFC 9693 section 4.4 has every trial begin with an empty table. Where nobody can empty it, a trial uses connections that
-no trial of the last T seconds used, T being the device's time-out. Each trial has a range of destination ports of its
-own, all source ports as ever: so section 4.1 (many source ports, few destination ports) is kept, and where outside
-ports are given out per remote endpoint, each trial finds all of them free.
+By RFC 9693 section 4.4 every trial begins with an empty table. Where the table cannot be emptied, a trial uses
+connections that no trial of the last T seconds used, T being the device's time-out. Each trial has its own range of
+destination ports and all source ports. So section 4.1 (many source ports, few destination ports) is observed, and a
+device that assigns outside ports per remote endpoint has all of them free in each trial.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from natgauge.errors import UsageError
 from natgauge.labs.common.locks import RUN
 from natgauge.labs.contract import FreshTrials
 
-#: A device's clock and ours need not tick alike.
+#: Seconds added to the time-out: the device's clock and the tester's may differ.
 SPARE_SECONDS: Final = 1.0
-#: Uses are remembered for at least so long: the next measurement may tell a longer time-out.
+#: Uses are stored for at least these seconds: the next measurement may have a longer time-out.
 REMEMBERED_SECONDS: Final = 3600.0
-#: Between two words of the count-down.
+#: Seconds between two messages of the count-down.
 _TOLD_EVERY_SECONDS: Final = 5.0
 
 
@@ -44,16 +44,16 @@ class Use:
     connections: int
 
     def meets(self, ports: Range) -> bool:
-        """Whether any port is one of these."""
+        """Whether both ranges have a port in common."""
         return self.first <= ports.last and ports.first <= self.last
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The uses of one pair of ports, oldest first, also those by earlier measurements; forgotten at a reboot.
+    """The uses of a pair of tester ports, oldest first, those of earlier measurements included; lost at a reboot.
 
     Attributes:
-        path: where they are kept; None = in memory only.
+        path: file that stores the uses; None = in memory only.
         uses: oldest first.
     """
 
@@ -62,19 +62,19 @@ class Ledger:
 
     @classmethod
     def of(cls, name: str, now: float) -> Ledger:
-        """What is known of the pair of ports of this name, now by the monotonic clock."""
+        """Return the ledger of a pair of ports by name; `now` on the monotonic clock."""
         return cls.read(RUN / f"{name}.uses", now)
 
     @classmethod
     def read(cls, path: Path, now: float) -> Ledger:
-        """What a file tells; nothing where it cannot be read. What lies after `now` is of another boot."""
+        """Read a ledger's file; empty where it cannot be read. Uses later than `now` are of an earlier boot."""
         found: list[Use] = []
         with suppress(OSError, ValueError, TypeError):
             found = [Use(*entry) for entry in json.loads(path.read_text())]
         return cls(path, sorted((use for use in found if use.ended <= now), key=lambda use: use.ended))
 
     def add(self, use: Use, keep_seconds: float) -> None:
-        """Remember a use, and forget those that ended longer ago than that."""
+        """Store a use, and drop uses that ended more than `keep_seconds` ago."""
         self.uses = [old for old in self.uses if old.ended > use.ended - keep_seconds]
         self.uses.append(use)
         if self.path is not None:
@@ -86,18 +86,19 @@ class Ledger:
 
 @dataclass(slots=True)
 class FreshTuples:
-    """Gives each trial destination ports of its own, and waits until the device has forgotten what it must.
+    """Assigns destination ports to each trial, and waits until the device has forgotten earlier connections.
 
     Attributes:
-        traffic: of the first trial; all others have other destination ports.
+        traffic: of the first trial; later trials have other destination ports.
         timeout: T, seconds after which the device has forgotten a connection.
         way: as `natgauge.labs.contract.Foreign` has it.
         ledger: of the pair of ports.
         sliced: whether trials may have other destination ports: False where the user named them, or where the device
             maps endpoint-independently (RFC 4787 section 4.1) and another destination makes no new mapping.
-        table_limit: connections the device holds; earlier trials' ones count until T is over; None = not known.
-        clock: seconds, monotonic.
-        sleep: waits so many seconds.
+        table_limit: connections that the device can hold; those of earlier trials count until T is over. None = not
+            known.
+        clock: monotonic clock, seconds.
+        sleep: waits the given seconds.
     """
 
     traffic: TrafficPlan
@@ -110,7 +111,7 @@ class FreshTuples:
     sleep: Callable[[float], None] = time.sleep
 
     def next(self) -> TrafficPlan:
-        """The traffic of the next trial: the destination ports that follow those used last, from 1 on again."""
+        """Return the traffic of the next trial: the destination ports after those used last; after the last port, 1."""
         ports = self.traffic.destination_ports
         if not self.sliced or self.way == "wait" or not self.ledger.uses:
             return self.traffic
@@ -121,15 +122,15 @@ class FreshTuples:
 
     @contextmanager
     def used(self, ports: Range, connections: int, watch: Watch) -> Iterator[None]:
-        """Wait until these four tuples are fresh; when the block ends, they are used.
+        """Wait until the device has forgotten these four tuples; record their use at the end of the block.
 
         Args:
-            ports: the destination ports, as `next` gave them.
-            connections: that will be opened.
-            watch: is told the count-down.
+            ports: the destination ports, from `next`.
+            connections: number of connections that the trial opens.
+            watch: receives the count-down.
 
         Raises:
-            UsageError: they are not fresh, and the user wants no waiting.
+            UsageError: the device has not forgotten them, and the user chose not to wait.
         """
         self._wait(self._ready_at(ports, connections), watch)
         try:
@@ -139,7 +140,7 @@ class FreshTuples:
             self.ledger.add(use, max(REMEMBERED_SECONDS, self.timeout + SPARE_SECONDS))
 
     def _ready_at(self, ports: Range, connections: int) -> float:
-        """When the device has forgotten all of these, and has room for them."""
+        """Return the time at which the device has forgotten these four tuples, and has room for the connections."""
         every = self.way == "wait"
         forgotten = [
             (use.ended + self.timeout + SPARE_SECONDS, use.connections, every or use.meets(ports))

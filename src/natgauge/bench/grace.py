@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long receivers stay open for the last frames of a phase (RFC 2544 section 23)."""
+"""Wait for the last frames of a phase (RFC 2544 section 23)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from natgauge.errors import UsageError
 from natgauge.procedures.kit.profiles import Profile
 
 LONGEST_SECONDS: Final = 60.0
-#: What a profile wants at least, whatever the lab could do with.
+#: Least seconds of a profile, whatever suffices in the lab.
 _LEAST: Final[Mapping[Profile, float]] = {"rfc": 2.0}
 
 
 def checked(asked: float | None) -> float | None:
-    """What the user asked for, in seconds.
+    """Check the user's wait, in seconds.
 
     Raises:
         UsageError: it is outside of 0 to 60.
@@ -26,5 +26,5 @@ def checked(asked: float | None) -> float | None:
 
 
 def grace_of(asked: float | None, labs: float, profile: Profile) -> float:
-    """The wait in seconds: as asked for, else the lab's, and not less than the profile wants."""
+    """Return the wait in seconds: the user's, otherwise the lab's, but not less than the profile's."""
     return max(labs, _LEAST.get(profile, 0.0)) if asked is None else asked

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which functions of the kernel a device's work is done, from sampled stacks."""
+"""Kernel functions in which a device's work is done, from sampled stacks."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Final
 from natgauge.host.sampling import Stack
 from natgauge.paired.slices import HotSpot
 
-#: On the stack of whatever happens to a frame from its reception by the device on, and of nothing that the tester does.
+#: This function is on the stack of all processing of a frame by the device, and of no work of the tester.
 RECEIVES: Final = "netif_receive_skb"
-#: So many functions are told.
+#: Number of reported functions.
 MOST: Final = 20
-#: With fewer samples even the first of them would be a matter of chance.
+#: With fewer samples even the most frequent function would be chance.
 LEAST_SAMPLES: Final = 200
 
 
 def hot_spots(stacks: Sequence[Stack], seconds: float | None = None) -> tuple[HotSpot, ...]:
-    """The functions in which most samples of the device's work were taken, most first; none where samples are too few.
+    """Return the functions with most samples of the device's work, most first; none where samples are too few.
 
     Args:
-        stacks: of its core, in the order of time.
-        seconds: only the last so many of its work count; None = all.
+        stacks: of the device's core, in the order of time.
+        seconds: only this last part of the device's work counts; None = all.
     """
     own = [stack for stack in stacks if any(RECEIVES in function for function in stack.functions)]
     if own and seconds is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the evidence of a trial to its outcome, and to the record that is kept of it."""
+"""The outcome of a trial from its evidence, and the trial's record."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from natgauge.trials import phase1_of
 from natgauge.verdicts import judge
 from natgauge.words import Placement
 
-#: Stands for phase 1 in trials that have none.
+#: Counts of phase 1 in trials without phase 1.
 _NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 
 
 def judged(
     evidence: Evidence, plan: TrialPlan, placement: Placement, table_limit: int | None, *, taps: bool = False
 ) -> TrialOutcome:
-    """The verdict on a trial, with its counts and delays.
+    """Return the verdict on a trial, with its counts and delays.
 
     Args:
-        evidence: what the trial left.
-        plan: what was tried.
+        evidence: of the trial.
+        plan: of the trial.
         placement: of the lab.
-        table_limit: the most connections the device is set to hold; None where unknown.
-        taps: the tester's ports are taps of a guest.
+        table_limit: limit of the device's table; None = not known.
+        taps: whether the tester's ports are taps of a guest.
     """
     result = evidence.result
     phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result))
@@ -105,15 +105,15 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
     began: float,
     seconds: float,
 ) -> Mapping[str, object]:
-    """The trial as it is kept.
+    """Return the trial's record, as `trials.jsonl` stores it.
 
     Args:
-        plan: what was tried.
-        outcome: how it ended.
-        evidence: what it left; None = it was never begun.
+        plan: of the trial.
+        outcome: of the trial.
+        evidence: of the trial; None = the trial did not begin.
         placement: of the lab.
-        began: seconds since 1970.
-        seconds: it took in all.
+        began: start time, seconds since 1970.
+        seconds: duration of the whole trial.
     """
     common = {**_judgement(outcome), "began": began, "seconds": seconds, "placement": placement, "plan": plan}
     if evidence is None:
@@ -133,7 +133,7 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
 
 
 def _frames_together(evidence: Evidence) -> int:
-    """Frames that leave together."""
+    """Return the number of frames per batch."""
     return evidence.request.senders.batch or MOST_TOGETHER
 
 
@@ -152,7 +152,7 @@ def _judgement(outcome: TrialOutcome) -> dict[str, object]:
 
 
 def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
-    """Which part of a loss was native IPv6."""
+    """Notes on the part of a loss that was native IPv6."""
     return [
         f"{counts.background - counts.background_received} of {counts.background} background frames from the "
         f"{direction.value.capitalize()} were lost"
@@ -162,7 +162,7 @@ def _background_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
 
 
 def _query_notes(phase2: Mapping[Direction, Counts]) -> list[str]:
-    """Which way queries were lost, where answers were missing."""
+    """Notes on the direction in which queries or answers were lost."""
     return [
         f"{counts.lost} of {counts.offered} queries were not answered right and in time: {counts.questions} had come "
         f"to the far side, {counts.wrong_answers} were answered wrong, {counts.late} late"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurer needs of a lab, of a device that is ours, and of who measures the tester's own delays."""
+"""Protocols of the parts that the measurer uses: the lab, the device, a real server, the tester's own delays."""
 
 from __future__ import annotations
 
@@ -12,99 +12,99 @@ from natgauge.words import Placement
 
 
 class Place(Protocol):
-    """What the measurer needs of a lab."""
+    """A lab, as far as the measurer uses it."""
 
     placement: Placement
     initiator: Port
     responder: Port
 
     def dropped(self) -> Mapping[str, int]:
-        """Frames dropped so far at places of the lab."""
+        """Number of frames dropped so far, by place of the lab."""
 
 
 class DeviceControl(Protocol):
-    """What the measurer needs of a device that is ours."""
+    """Controls of a device, as far as the measurer uses them."""
 
     @property
     def empties(self) -> bool:
-        """Whether it has connections to forget."""
+        """Whether the device has connections that can be emptied."""
 
     @property
     def counts(self) -> bool:
-        """Whether it tells how many it has."""
+        """Whether the device reports its number of connections."""
 
     def empty(self) -> None:
         """Empty the connection tracking table.
 
         Raises:
-            BrokenError: it is not empty afterwards.
+            BrokenError: the table is not empty afterwards.
         """
 
     def empty_timed(self) -> float:
-        """Empty the table with one command; its seconds, as timed on the device.
+        """Empty the table with one command, and return the command's seconds, timed on the device.
 
         Raises:
             BrokenError: the command fails.
         """
 
     def count(self) -> int | None:
-        """Connections in the table; None where the device cannot tell."""
+        """Number of connections in the table; None where the device does not report it."""
 
     def strays(self) -> Mapping[str, int]:
-        """Connections at parts of the device that must hold none, by their names; only where there are any."""
+        """Number of connections by name of the stateless part that holds them; only values above 0."""
 
     def faults(self) -> Mapping[str, int]:
-        """Frames the device refused so far, by its own names of causes; empty when it cannot tell."""
+        """Number of frames that the device refused so far, by its own names of causes; empty where not reported."""
 
     def confirm_standing(self) -> None:
-        """See that the device still stands.
+        """Check that the device is still running.
 
         Raises:
-            BrokenError: it does not.
+            BrokenError: it is not.
         """
 
     def restart(self) -> None:
-        """Start the device anew with the same settings.
+        """Restart the device with the same settings.
 
         Raises:
-            BrokenError: it does not come back.
+            BrokenError: it does not become ready again.
         """
 
     def restart_under_load(self) -> None:
         """Stop and start the device while frames flow.
 
         Raises:
-            BrokenError: it does not come back.
+            BrokenError: it does not become ready again.
         """
 
 
 class ServerControl(Protocol):
-    """What the measurer needs of a real server behind the device."""
+    """Controls of a real server behind the device."""
 
     name: str
     cpus: str
 
     @property
     def version(self) -> str:
-        """What it says of itself."""
+        """Version that the server reports."""
 
     def refused(self) -> Mapping[str, int]:
-        """Queries it did not answer as it should, so far, by cause."""
+        """Number of queries not answered as they should be so far, by cause."""
 
     def confirm_standing(self) -> None:
-        """See that it still stands.
+        """Check that the server is still running.
 
         Raises:
-            BrokenError: it does not.
+            BrokenError: it is not.
         """
 
 
 class OwnDelays(Protocol):
-    """Measures the tester's own delays."""
+    """A function that measures the tester's own delays."""
 
     def __call__(self, rate: float, seconds: float, *, variation: bool) -> Delays:
-        """Send at this rate, in frames/s, for so long; with the differences between delays, or without.
+        """Send at `rate` frames/s for `seconds`; with `variation` also record differences between delays.
 
         Raises:
-            NatgaugeError: it could not be measured.
+            NatgaugeError: the delays could not be measured.
         """
