@@ -185,7 +185,7 @@ ROWS = [
         Verdict.FAIL,
         "device",
         2,
-        "8 of them excused by CPU 0 (watched) standing still",
+        "8 of them excused by CPU 0 (watched) stalled",
     ),
     Row(
         "lost in stalls and at the tester's port",
@@ -572,7 +572,7 @@ def test_a_lag_that_a_stall_explains_is_excused() -> None:
 
 
 def test_a_device_that_cannot_count_is_noted() -> None:
-    assert any("cannot tell" in note for note in judge(evidence(table_count_after=None)).notes)
+    assert any("does not report" in note for note in judge(evidence(table_count_after=None)).notes)
     assert judge(stateless(SECOND)).notes == ()
 
 
