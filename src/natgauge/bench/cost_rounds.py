@@ -18,18 +18,18 @@ from natgauge.paired.slices import CostBlock, CostPlan, CostRound
 
 
 class CostRounds:
-    """Plain forwarding of the same frames and a cable, each in a lab of its own on the device's core."""
+    """Rounds of a device, plain forwarding and a cable; both references have labs of their own on the device's core."""
 
     def __init__(
         self, frames: TimedFrames, cpu: int, start_forwarding: Callable[[str], LabMeasurer], made: ExitStack
     ) -> None:
-        """Nothing is made yet.
+        """Plan the rounds; the labs are made for the first round.
 
         Args:
             frames: that are sent through the device.
-            cpu: where all work.
+            cpu: core on which the tester and all devices work.
             start_forwarding: starts plain forwarding in a lab of this name.
-            made: undoes what is made.
+            made: removes the labs at its end.
         """
         self._frames = frames
         self._cpu = cpu
@@ -39,10 +39,10 @@ class CostRounds:
         self._forwarding: LabMeasurer | None = None
 
     def round(self, measurer: LabMeasurer, plan: CostPlan) -> CostRound:
-        """Perform one round of slices through this measurer's device, and keep it.
+        """Perform one round of slices through this measurer's device, and record it.
 
         Raises:
-            NatgaugeError: it could not be run.
+            NatgaugeError: the round could not be run.
         """
         own = TimedGateway("device", measurer, plan.connections)
         devices = [own]
@@ -84,12 +84,12 @@ def _cost_round(done: Round, plan: CostPlan) -> CostRound:
 
 
 def _standing_seconds(done: Round) -> float | None:
-    """Of the slices over standing connections, with their leads; None where there were none: all was opening."""
+    """Return the seconds of slices over open connections, leads included; None where all slices opened connections."""
     slices = done.request.slices
     standing = [sum(block.ns) for block in done.result.blocks if block.quantity != "new"]
     return sum(standing) / 1e9 * (slices.lead + slices.frames) / slices.frames if standing else None
 
 
 def _name(what: str) -> str:
-    """Every process has labs of its own."""
+    """Return a lab's name that no other process uses."""
     return f"cost-{os.getpid()}-{what}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a procedure's trial plan to the engine's request: which frames, from which ports, towards whom."""
+"""Convert a procedure's trial plan to the engine's request: frames, ports and addresses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from natgauge.trials import (
 )
 from natgauge.words import Family
 
-#: Beyond twice its nominal length a trial is broken off after this many seconds more.
+#: Seconds, in addition to twice its nominal length, after which a trial is aborted.
 SLACK_SECONDS: Final = 60.0
 _GAP_MS: Final = 100
 #: Foreground and background frames alternate in a pattern no longer than this.
@@ -42,7 +42,7 @@ _MOST_MIXED: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class TrialConstants:
-    """What is the same for every trial of a measurement.
+    """Constants of all trials of a measurement.
 
     Attributes:
         initiator_family: of the Initiator's port.
@@ -53,12 +53,12 @@ class TrialConstants:
         watch_cpus: the device's other CPUs, whose stalls are recorded.
         seed: of all pseudorandom choices: same seed and mark, same frames.
         first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
-        grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 wants 2 s on a wire).
-        table_limit: the most connections the device is set to hold; None where unknown.
-        udp_timeout: seconds after which the device forgets a connection; None where unknown.
+        grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 requires 2 s on a wire).
+        table_limit: limit of the device's table, in connections; None = not known.
+        udp_timeout: seconds after which the device forgets a connection; None = not known.
         highest_phase1_rate: the tester's own, frames/s.
         highest_phase2_rate: the tester's own, frames/s, all directions together.
-        ring: frames that wait before each core of the device; None = not known.
+        ring: capacity of the queue before each core of the device, in frames; None = not known.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
             does not route it.
     """
@@ -82,10 +82,10 @@ class TrialConstants:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Writes requests.
+    """Makes the engine's requests.
 
     Attributes:
-        constants: what all trials share.
+        constants: of all trials.
         traffic: the four tuples and the frame.
         initiator: the tester's port.
         responder: the tester's port.
@@ -97,10 +97,10 @@ class Requests:
     responder: Port
 
     def of(self, plan: TrialPlan, number: int, pace: Pacing) -> TrialRequest:
-        """The request for a trial of this plan; trials of different numbers, from 1, have different run marks.
+        """Return the request for a trial of this plan; each trial number, from 1, has its own run mark.
 
         Raises:
-            UsageError: it is stateless, and the device is not.
+            UsageError: the trial is stateless, and the device is not.
         """
         settings = self.constants
         if plan.stateless:
@@ -179,7 +179,7 @@ class Requests:
 
 
 def longest_seconds(request: TrialRequest) -> float:
-    """When the engine breaks a trial off, in seconds; at most a day."""
+    """Return the seconds after which the engine aborts a trial; at most a day."""
     return min(86_400.0, request.nominal_seconds * 2 + SLACK_SECONDS)
 
 
@@ -215,7 +215,7 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
 
 
 def _samples(plan: TrialPlan) -> DelaySamples | None:
-    """Which frames are timed; None = every one."""
+    """Return the selection of timed frames; None = every frame."""
     phase2, begin = plan.phase2, plan.delays_from_seconds
     if phase2 is None or (plan.delay_samples is None and begin == 0):
         return None
@@ -226,16 +226,16 @@ def _samples(plan: TrialPlan) -> DelaySamples | None:
 
 
 def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, mapped: bool) -> None:
-    """Refuse a trial without phase 1 of a device whose outside addresses only phase 1 can tell.
+    """Refuse a trial without phase 1 of a device whose outside addresses become known only in phase 1.
 
     Args:
         initiator: family on the Initiator's side.
         responder: family on the Responder's side.
         translated: whether the device replaces the Initiator's source.
-        mapped: whether it is known what it makes of the Initiator's addresses.
+        mapped: whether the translated addresses of the Initiator are known.
 
     Raises:
-        UsageError: it is one.
+        UsageError: the device is such a device.
     """
     if initiator != responder and not mapped:
         raise UsageError(

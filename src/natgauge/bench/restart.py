@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device restarted at a set time of a trial, while the engine runs."""
+"""Restart of a device at a given time of a trial, while the engine runs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from natgauge.trials import Progress
 
 
 class RestartInTrial:
-    """Calls `act` so many seconds after phase 2 began. Use it as a context manager around the engine's run.
+    """Calls `act` at a given time of phase 2. Use it as a context manager around the engine's run.
 
-    Whatever ends that run, on leaving `act` has ended or will not begin: nothing else may touch the device meanwhile.
+    When the `with` block ends, for any reason, `act` has ended or will not begin: nothing else may use the device
+    during `act`.
     """
 
     def __init__(self, act: Callable[[], None], seconds: float) -> None:
-        """Nothing happens before `look` sees phase 2.
+        """Prepare the restart; the time starts when `look` sees phase 2.
 
         Args:
-            act: restarts the device; called once, in a thread of its own.
-            seconds: after the start of phase 2, >= 0.
+            act: restarts the device; called once, in a separate thread.
+            seconds: time of the restart after the start of phase 2, >= 0.
         """
         self._act = act
         self._timer = threading.Timer(seconds, self._restart)
@@ -35,7 +36,7 @@ class RestartInTrial:
 
     @property
     def said(self) -> str:
-        """What the device said when it did not come back; empty when it did."""
+        """Error message of a device that did not become ready again; empty where it did."""
         return str(self._error) if isinstance(self._error, BrokenError) else ""
 
     def __enter__(self) -> Self:
@@ -53,17 +54,17 @@ class RestartInTrial:
             raise
 
     def look(self, progress: Progress) -> None:
-        """Start the clock when phase 2 begins: the engine tells that at once."""
+        """Start the time when phase 2 begins: the engine reports that at once."""
         if progress.phase == "phase2" and self._timer.ident is None:
             self._phase2_began = time.monotonic()
             self._timer.start()
 
     def ended(self) -> Restart:
-        """When it was restarted, or tried to be (see `said`); to be asked after leaving.
+        """Return the times of the restart, also of a failed restart (see `said`); valid after the `with` block.
 
         Raises:
-            BrokenError: it never came to it.
-            Exception: what `act` raised, unless it was a BrokenError.
+            BrokenError: the trial ended before the restart.
+            Exception: raised by `act`, unless it was a BrokenError.
         """
         if self._error is not None and not self.said:
             raise self._error

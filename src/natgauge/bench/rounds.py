@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One round of slices through devices that are up at once: asked of the engine, and every frame of it judged."""
+"""A round of slices through devices that run at the same time: the engine's request, and the verdict on its frames."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from natgauge.words import QUANTITIES, Family, Quantity
 
 #: Requests have a rate, which slices do not keep.
 RATE: Final = 1e6
-#: Of benches on which nothing is searched.
 NO_SEARCH: Final = HighestRates(RATE, RATE, own_ports=False)
 #: Beyond what a round may take the engine gets this long to end.
 _SLACK_SECONDS: Final = 15.0
@@ -43,7 +42,7 @@ Runner = Callable[..., ComparisonResult]
 
 
 class TimedFrames(NamedTuple):
-    """What the tester's own cost depends on, and what plain forwarding is told for."""
+    """Properties of frames on which the cost of the tester and of plain forwarding depends."""
 
     family: Family
     octets: int
@@ -51,37 +50,37 @@ class TimedFrames(NamedTuple):
 
 
 class Visited(Protocol):
-    """A device that is up.
+    """A running device of a round.
 
     Attributes:
-        label: what it is called.
+        label: name of the device in the round.
     """
 
     label: str
 
     def request(self) -> TrialRequest:
-        """Its part of the next round, with a run mark of its own."""
+        """Return the device's part of the next round, with its own run mark."""
 
     def empty(self) -> None:
-        """Forget all connections."""
+        """Empty the device's table."""
 
     def count(self) -> int | None:
-        """Its own number of connections; None where it keeps none, or does not tell."""
+        """Return the device's number of connections; None where it keeps none, or does not report it."""
 
     @property
     def udp_timeout(self) -> int | None:
-        """Seconds after which it forgets a connection; None where it keeps none."""
+        """Seconds after which the device forgets a connection; None where it keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """A round to be performed.
+    """Plan of a round.
 
     Attributes:
-        cpu: where all work.
-        frames: of one slice.
-        blocks: of each quantity; none of those that are left out.
-        seed: of the orders of visits.
+        cpu: core on which the tester and all devices work.
+        frames: frames of a slice.
+        blocks: number of blocks of each quantity; 0 where it is left out.
+        seed: of the order of devices in the blocks.
     """
 
     cpu: int
@@ -92,12 +91,12 @@ class RoundPlan:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round that is over; positions are those of the devices, then of the cables.
+    """A finished round; positions are those of the devices, then of the cables.
 
     Attributes:
-        request: as asked of the engine.
-        result: its answer.
-        faults: what was wrong with whose frames, by position: such slices say nothing.
+        request: to the engine.
+        result: of the engine.
+        faults: error by position of the contestant whose frames were wrong; its slices are void.
     """
 
     request: ComparisonRequest
@@ -105,15 +104,15 @@ class Round:
     faults: Mapping[int, str]
 
     def as_kept(self) -> dict[str, object]:
-        """What a results folder keeps of it."""
+        """Return the round as a results folder stores it."""
         return {"request": self.request, "result": self.result, "void": self.faults}
 
 
 def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contestant], run: Runner = compare) -> Round:
-    """Empty all tables, visit all in turn, and judge every frame.
+    """Empty all tables, run the round, and judge every frame.
 
     Raises:
-        NatgaugeError: it could not be run.
+        NatgaugeError: the round could not be run.
     """
     for one in devices:
         one.empty()
@@ -139,10 +138,10 @@ def perform(plan: RoundPlan, devices: Sequence[Visited], cables: Sequence[Contes
 
 
 def work(block: Block) -> list[int]:
-    """What the two slices of each contestant took together, ns, by the contestant's position.
+    """Return the duration of both slices of each contestant together, ns, by the contestant's position.
 
-    A block visits each contestant twice, mirrored, within some milliseconds. What its device took is that less what the
-    cable's two slices took, which is the tester's own work.
+    A block visits each contestant twice, in counterbalanced order, within some milliseconds. The device's work is this
+    duration minus that of the cable's two slices, which is the tester's own work.
     """
     found = [0] * len(block.order)
     for position, first, second in zip(block.order, block.ns, reversed(block.ns), strict=False):
@@ -151,18 +150,18 @@ def work(block: Block) -> list[int]:
 
 
 def work_of_blocks(blocks: Iterable[Block], frames: int) -> Iterator[BlockWork]:
-    """Work for a frame in each block of a round whose slices have this number of frames."""
+    """Return the work per frame in each block of a round; `frames` per slice."""
     for block in blocks:
         yield BlockWork(block.quantity, [nanoseconds / (2 * frames) for nanoseconds in work(block)])
 
 
 def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -> str:
-    """What is wrong with a contestant's frames in a round; empty = nothing.
+    """Return the error of a contestant's frames in a round; empty = there is none.
 
     Args:
         counts: of its frames.
         connections: N.
-        standing: what the device counts after the round; None = it does not tell.
+        standing: the device's number of connections after the round; None = not reported.
     """
     for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):
         kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
@@ -182,13 +181,13 @@ def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -
 
 
 def forwarding_of(frames: TimedFrames, place: Mapping[str, object]) -> Cell:
-    """The cell of plain forwarding of such frames, in a lab with these options."""
+    """Return the cell of plain forwarding of such frames, in a lab with these options."""
     traffic: Mapping[str, object] = {"connections": frames.connections, "frame_size": frames.octets}
     return ask("throughput", load(f"linux-{frames.family}").origin, {**traffic, **place}).cell
 
 
 def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | None = None) -> Contestant:
-    """A cable's part of a round: such frames, over so many connections (None = as many as `frames` has)."""
+    """Return a cable's part of a round; `connections` None = the number of `frames`."""
     trial = untranslated_request(
         lab.initiator,
         lab.responder,

@@ -13,12 +13,13 @@ _SEED_OCTETS: Final = 8
 
 
 def seed_of_repetition(seed: int, number: int) -> int:
-    """The seed of one repetition; the same asked seed always gives the same sequence.
+    """Return the seed of a repetition; a measurement's seed always gives the same sequence.
 
-    The first repetition has the asked seed itself: one repetition with the seed of any other one repeats that one.
+    The first repetition has the measurement's seed itself. So a measurement with the seed of any repetition repeats
+    that repetition.
 
     Args:
-        seed: as asked for, 0 to 2**64 - 1.
+        seed: of the measurement, 0 to 2**64 - 1.
         number: of the repetition, from 1.
 
     Returns:
@@ -31,7 +32,7 @@ def seed_of_repetition(seed: int, number: int) -> int:
 
 
 def in_repetition(cell: Cell, seed: int | None, number: int) -> Cell:
-    """The cell with the seed of this repetition; `seed` as asked for, None = each bench draws its own."""
+    """Return the cell with the seed of this repetition; `seed` of the measurement, None = each bench draws its own."""
     if seed is None:
         return cell
     return replace(cell, lab=replace(cell.lab, seed=seed_of_repetition(seed, number)))

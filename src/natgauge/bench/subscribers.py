@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers of a device that shares IPv4 addresses (MAP, lw4o6): each of the Initiator's addresses is one.
+"""Subscribers of a device that shares IPv4 addresses (MAP, lw4o6): each of the Initiator's addresses is a subscriber.
 
-A subscriber has the ports of its set and no others, so a plan that needs more towards one remote endpoint is refused.
+A subscriber can use only the ports of its set, so a plan that needs more towards one remote endpoint is refused.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def source_addresses(subscribers: int | None, named: Addresses | None, sets: PortSets | None, link: Link) -> Addresses:
-    """The Initiator's addresses, one for each subscriber.
+    """Return the Initiator's addresses, one for each subscriber.
 
     Args:
-        subscribers: as asked; None = as many as there are addresses.
-        named: addresses that were asked for; None = the link's own, from the tester's first one on.
+        subscribers: number that the user chose; None = the number of addresses.
+        named: addresses that the user chose; None = those of the link, from the tester's first address on.
         sets: how subscribers share outside addresses; None = the device has no subscribers.
         link: between Initiator and device.
 
     Raises:
-        UsageError: fewer than one or more than the device or the link has, not the addresses that were named, or the
-            device has no subscribers.
+        UsageError: the number is below 1, above that of the device or the link, or not that of `named`, or the device
+            has no subscribers.
     """
     if sets is None:
         if subscribers is not None:
@@ -66,20 +66,25 @@ def _from_first(count: int, link: Link) -> Addresses:
 
 
 def needs(connections: int, subscribers: int, endpoints: int) -> int:
-    """Ports that a subscriber needs towards one remote endpoint."""
+    """Return the number of ports that a subscriber needs towards one remote endpoint."""
     return math.ceil(connections / (subscribers * endpoints))
 
 
 def destination_ports(connections: int, subscribers: int, responders: int, sets: PortSets) -> int:
-    """As few as leave half of each set free: a NAT that looks for a free port gives up near the end of a set."""
+    """Return the least number of destination ports with which half of each port set stays free.
+
+    A NAT that searches for a free port gives up when its set is nearly full.
+    """
     return math.ceil(connections / (subscribers * _comfortable(sets) * responders))
 
 
 def source_ports(connections: int | None, subscribers: int, endpoints: int, sets: PortSets, first: int) -> Range:
-    """As many as the connections of a subscriber need, from `first` on; half a set without a number of connections.
+    """Return the source ports that a subscriber's connections need, from `first` on.
+
+    Without a number of connections, that is half a set.
 
     Raises:
-        UsageError: a set does not have so many.
+        UsageError: a set is too small for them.
     """
     needed = _comfortable(sets) if connections is None else needs(connections, subscribers, endpoints)
     if connections is not None and needed > sets.ports:
@@ -93,10 +98,10 @@ def source_ports(connections: int | None, subscribers: int, endpoints: int, sets
 
 
 def refuse_small_sets(named: Range, connections: int, sets: PortSets) -> None:
-    """Refuse source ports that were asked for when a set has not as many.
+    """Refuse more source ports than a subscriber's set has.
 
     Raises:
-        UsageError: it is so.
+        UsageError: the set is too small.
     """
     needed = min(named.count, connections)
     if needed > sets.ports:
@@ -107,7 +112,7 @@ def refuse_small_sets(named: Range, connections: int, sets: PortSets) -> None:
 
 
 def pool(sets: PortSets, subscribers: int) -> Addresses:
-    """The outside addresses that so many share."""
+    """Return the outside addresses that `subscribers` share."""
     return Addresses(sets.of(0)[0], sets.of(subscribers - 1)[0])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lab and gateway fix before any traffic is planned."""
+"""The lab's and the gateway's properties that decide the addresses and sizes of the traffic."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What lab and device fix before any traffic is planned.
+    """Properties of lab and gateway that the traffic must fit.
 
     Attributes:
         inside: the link between Initiator and device.
         outside: the link between device and Responder.
         prefix: NAT64 prefix (RFC 6052) in front of the Responder's IPv4 addresses as the side writes them that speaks
             IPv6; None when both sides speak the same family.
-        translated: whether the device replaces the Initiator's source by one that only phase 1 can tell.
+        translated: whether the device replaces the Initiator's source by a source that becomes known only in phase 1.
         pool: outside addresses the device may use; None = not checked.
         mtu: of the lab's interfaces, in octets.
-        mapped: addresses a stateless translator has for the Initiator's hosts, from the first one on; None = it is no
-            such device, or they are not known.
-        port_sets: how its subscribers share outside addresses; None = it has none. The pool then follows from them.
-        embedded: the Responder's IPv4 network as the Initiator writes it, where the Responder's own addresses are those
-            behind the prefix; None = it writes the Responder's own, or they are not known.
+        mapped: addresses that a stateless translator assigns to the Initiator's hosts, from the first host on; None =
+            the device is no such translator, or they are not known.
+        port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
+        embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
+            addresses are those behind the prefix; None = the Initiator writes the Responder's own, or not known.
     """
 
     inside: Link
@@ -47,10 +47,10 @@ class Surroundings:
 
 
 def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
-    """What a lab and the gateway in it fix for the traffic.
+    """Return the properties of a lab and its gateway that the traffic must fit.
 
     Raises:
-        UsageError: the gateway is one end of a tunnel, or where the Responder is for it is not known there.
+        UsageError: the gateway is one end of a tunnel, or the Responder's address is not known in this lab.
     """
     if recipe.kind == "softwire":
         raise UsageError(
@@ -63,7 +63,7 @@ def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
             "not known; choose --lab netns, vm or ssh"
         )
     mapped = ground.mapped if recipe.source == "mapped" else None
-    # A mapping that is not known is judged like any translation; within one family an inside source is a leak.
+    # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.
     one_family = recipe.initiator_family == recipe.responder_family
     translated = recipe.source != "unchanged" and (mapped is None or one_family)
     return Surroundings(

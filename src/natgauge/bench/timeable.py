@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which devices' frames can be timed in slices, for costs and for comparisons by slices."""
+"""Reasons why a device's frames cannot be timed in slices, for costs and for comparisons by slices."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from natgauge.words import Placement
 
 
 def reasons_not_timed(name: str, recipe: Recipe, placement: Placement, sender_cpus: Sequence[int] = ()) -> list[str]:
-    """Reasons why the frames of a device cannot be timed; none = they can.
+    """Return the reasons why the frames of a device cannot be timed; empty = they can.
 
     Args:
         name: of the device in messages.
         recipe: of the device.
         placement: of the lab.
-        sender_cpus: the tester's sending cores; none = not chosen yet, so one can be.
+        sender_cpus: the tester's sending cores; empty = not chosen yet.
     """
     found = []
     if placement != "shared":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A started gateway as rounds of slices visit it."""
+"""Adapter of a started gateway for rounds of slices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TimedGateway:
     """A gateway whose frames are timed.
 
     Attributes:
-        label: its name in the round.
-        measurer: of its bench.
+        label: name of the gateway in the round.
+        measurer: of the gateway's bench.
         connections: N.
     """
 
@@ -26,26 +26,26 @@ class TimedGateway:
     connections: int
 
     def request(self) -> TrialRequest:
-        """Its part of the next round, with a run mark of its own."""
+        """Return the gateway's part of the next round, with its own run mark."""
         self.measurer.number += 1
         return self.measurer.request(TrialPlan(self.connections, RATE))
 
     def empty(self) -> None:
-        """Forget all connections.
+        """Empty the gateway's table.
 
         Raises:
-            BrokenError: some are left.
+            BrokenError: connections are left.
         """
         device = self.measurer.device
         if device is not None and device.empties:
             self.measurer.asking(device.empty)
 
     def count(self) -> int | None:
-        """Its own number of connections; None where it keeps none, or does not report it."""
+        """Return the gateway's number of connections; None where it keeps none, or does not report it."""
         device = self.measurer.device
         return None if device is None else self.measurer.asking(device.count)
 
     @property
     def udp_timeout(self) -> int | None:
-        """Seconds after which it forgets a connection; None where it keeps none."""
+        """Seconds after which the gateway forgets a connection; None where it keeps none."""
         return self.measurer.settings.udp_timeout

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what the user asked for to the exact traffic of a trial: which four tuples, how many, what frames.
+"""The traffic of the trials from the user's options: four tuples, number of connections, frames.
 
-All that can be refused without touching anything is refused here, one rule one message.
+Every wrong option is refused here, before anything starts; each rule has its own message.
 
 RFC 9693 section 4.1: the source port range should be large (tens of thousands), the destination port range small (from
-one to a few thousands), because together they make the number of connections. Asked only for a number of connections,
-the plan takes source ports 1024 to 65535 of one address and as few destination ports, from 1 upward, as are needed.
+one to a few thousands), because together they make the number of connections. When the user chooses only a number of
+connections, the plan has source ports 1024 to 65535 of one address, and the least number of destination ports, from 1
+upward.
 """
 
 from __future__ import annotations
@@ -28,28 +29,28 @@ if TYPE_CHECKING:
     from natgauge.duts.port_sets import PortSets
     from natgauge.trials import Frame
 
-#: RFC 4814 section 4.5: pseudorandom source ports leave the well-known ones out.
+#: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.
 FIRST_SOURCE_PORT = 1024
-#: Ports a NAT may give out on one outside address, for one remote endpoint.
+#: Ports that a NAT can assign on one outside address, for one remote endpoint.
 OUTSIDE_PORTS = LAST_PORT - FIRST_SOURCE_PORT + 1
 DEFAULT_CONNECTIONS = 100_000
 
-#: Octets with FCS. 64 is Ethernet's least; an IPv6 header is 20 octets longer than an IPv4 one, so the IPv6 frame with
-#: the same payload has 84 (RFC 8219 section 5.1.1 explains why 64 is impossible there).
+#: Octets with FCS. 64 is Ethernet's minimum. An IPv6 header is 20 octets longer than an IPv4 header, so the IPv6 frame
+#: with the same payload has 84 (RFC 8219 section 5.1.1 explains why 64 is impossible with IPv6).
 LEAST_FRAME: dict[Family, int] = {"ipv4": 64, "ipv6": 84}
 #: Live frames are at most one page with its head and tail room: 3408 octets, plus FCS. A program for multi-buffer
 #: frames changes nothing: BPF_PROG_RUN refuses more octets, and bpf_xdp_adjust_tail has no page to add (Linux 6.18).
 LARGEST_FRAME = 3412
 _ONE_PAGE = "a frame is made in one page of memory, for the kernel's live-frames mode has no multi-buffer XDP"
-#: Ethernet header and FCS: what a frame has beyond its interface's MTU.
+#: Octets of Ethernet header and FCS, which the MTU does not include.
 FRAME_OVERHEAD = 18
 
 
 def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
-    """How many addresses the tester will use on both sides together.
+    """Return the number of the tester's addresses on both sides together.
 
     Raises:
-        UsageError: a range of addresses is none.
+        UsageError: a range of addresses is malformed.
     """
     named = (
         ("source addresses", options.source_addresses, families[0], options.subscribers),
@@ -62,26 +63,26 @@ def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
 
 
 def _writes(families: tuple[Family, Family]) -> Family:
-    """Family in which the Responder's addresses are named: IPv4 where either side has it."""
+    """Return the family in which the user writes the Responder's addresses: IPv4 where either side has it."""
     return "ipv4" if "ipv4" in families else "ipv6"
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficPlan:
-    """The four ranges whose product holds the four tuples, how many of them are used, and the frame.
+    """The four ranges whose product contains the four tuples, the number of used four tuples, and the frame.
 
     Attributes:
         connections: N, the number of connections of phase 1.
         source_addresses: the Initiator's.
         source_ports: the Initiator's.
         destination_addresses: the Responder's as the Initiator writes them.
-        responder_addresses: the Responder's own, as many, in the same order.
+        responder_addresses: the Responder's own, in the same number and order.
         destination_ports: the Responder's.
         frame_size: octets with FCS on `frame_side`.
-        frame_side: the side `frame_size` speaks of.
+        frame_side: side of the device to which `frame_size` applies.
         order: of phase 1.
-        mapped_addresses: the Initiator's as the Responder writes them, as many, in the same order; None where only
-            phase 1 can tell.
+        mapped_addresses: the Initiator's as the Responder writes them, in the same number and order; None where they
+            become known only in phase 1.
     """
 
     connections: int
@@ -96,12 +97,12 @@ class TrafficPlan:
     mapped_addresses: Addresses | None = None
 
     def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
-        """The frame as the engine is asked for it.
+        """Return the frame of the engine's request.
 
         Args:
             families: of the Initiator's and the Responder's side.
-            query: what DNS queries ask for; None = plain frames.
-            handed_on: whether a real server answers them.
+            query: type of the DNS queries; None = plain frames.
+            handed_on: whether a real server answers the queries.
         """
         # What may be asked is known without what reads and checks JSON.
         from natgauge.trials import Frame  # noqa: PLC0415
@@ -112,7 +113,7 @@ class TrafficPlan:
 
     @property
     def space(self) -> int:
-        """How many four tuples the ranges hold."""
+        """Number of four tuples in the ranges."""
         return (
             self.source_addresses.count
             * self.source_ports.count
@@ -122,10 +123,10 @@ class TrafficPlan:
 
 
 def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
-    """Turn what was asked for into the traffic of every trial.
+    """Make the traffic of every trial from the user's options.
 
     Raises:
-        UsageError: a range is malformed, empty, reversed or of the wrong family, holds the device's own address, is
+        UsageError: a range is malformed, empty, reversed or of the wrong family, contains the device's own address, is
             too small for the connections, or not mapped, or the frame does not fit the family or the lab.
     """
     named = _named_addresses("source addresses", options.source_addresses, around.inside)
@@ -153,14 +154,14 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
 
 
 def with_pool(around: Surroundings, plan: TrafficPlan) -> Surroundings:
-    """The same, with the outside addresses that the plan's subscribers share, where they do."""
+    """Return the surroundings with the outside addresses that the plan's subscribers share, if it has subscribers."""
     if around.port_sets is None:
         return around
     return replace(around, pool=sharing.pool(around.port_sets, plan.source_addresses.count))
 
 
 def _ranges_named(options: TrafficOptions) -> bool:
-    """Whether the user drew the space; then all of it is used unless a number was given too."""
+    """Whether the user chose a range; then all its four tuples are used unless the user chose a number, too."""
     return any(getattr(options, name) is not None for name in RANGES)
 
 
@@ -186,7 +187,7 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Surrou
 
 
 def _check_port_pool(plan: TrafficPlan, around: Surroundings) -> None:
-    """RFC 9693 section 3.2: an outside address has about 64 thousand ports for one remote endpoint, not more."""
+    """Refuse more connections to one remote endpoint than the outside addresses have ports (RFC 9693 section 3.2)."""
     if not around.translated or around.pool is None:
         return
     endpoints = plan.responder_addresses.count * plan.destination_ports.count
@@ -209,7 +210,7 @@ def _check_connections(connections: int | None) -> int | None:
 def _ports(
     options: TrafficOptions, connections: int | None, sources: int, responders: int, sets: PortSets | None
 ) -> tuple[Range, Range]:
-    """Source and destination ports: as asked for, else wide source ports and few destination ports."""
+    """Return source and destination ports: the user's, otherwise many source ports and few destination ports."""
     wide = f"{FIRST_SOURCE_PORT}-{LAST_PORT}"
     source = parse_ports("source ports", wide if options.source_ports is None else options.source_ports)
     wanted = connections
@@ -229,7 +230,7 @@ def _ports(
 
 
 def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | None:
-    """The tester's own addresses on a link, where they were asked for: inside its subnet, never the device's own."""
+    """Return the user's addresses on a link; they must be in its subnet and not include the device's own."""
     if text is None:
         return None
     addresses = parse_addresses(name, text, link.family)
@@ -245,7 +246,7 @@ def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | Non
 
 
 def behind_prefix(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
-    """IPv4-embedded IPv6 addresses (RFC 6052 section 2.2), or without a prefix the addresses themselves."""
+    """Return IPv4-embedded IPv6 addresses (RFC 6052 section 2.2); without a prefix, the addresses themselves."""
     if prefix is None:
         return responders
     base = int(prefix.network_address)
@@ -255,7 +256,7 @@ def behind_prefix(responders: Addresses, prefix: ipaddress.IPv6Network | None) -
 
 
 def _as_responder_writes(sources: Addresses, around: Surroundings) -> Addresses | None:
-    """Host for host what a stateless translator makes of the Initiator's addresses (RFC 7757)."""
+    """Return the Initiator's addresses as a stateless translator maps them, host by host (RFC 7757)."""
     mapped = around.mapped
     if mapped is None:
         return None
@@ -268,10 +269,10 @@ def _as_responder_writes(sources: Addresses, around: Surroundings) -> Addresses 
 
 
 def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:
-    """The frame size on the named side, in octets with FCS; the family's least when none was asked for.
+    """Return the frame size on the named side, in octets with FCS; by default the family's least.
 
     Raises:
-        UsageError: too small for either side's family, or too large for live frames or the lab's MTU.
+        UsageError: the size is too small for either side's family, or too large for live frames or the lab's MTU.
     """
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     least = LEAST_FRAME[families[side]]
@@ -297,10 +298,10 @@ def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:
 
 
 def check_rate(name: str, rate: float) -> float:
-    """Accept a rate in frames/s the tester's clock can pace: above 0, at most 200 million.
+    """Check a rate in frames/s: above 0, at most 200 million, which is the limit of the tester's clock.
 
     Raises:
-        UsageError: 0, negative, not a number, or beyond what the clock can pace.
+        UsageError: the rate is 0, negative, not a number, or above the limit.
     """
     if math.isnan(rate) or not 0 < rate <= 200_000_000:
         raise UsageError(f"{name}: {rate:g} frames/s is outside of what can be paced, above 0 up to 200000000")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester by itself: on a cable without a device, and what this host lets it do."""
+"""The tester without a device: its own rates on a cable, and the abilities of this host."""

@@ -34,13 +34,13 @@ from natgauge.trials import (
 )
 from natgauge.words import Address, Family, Query
 
-#: Rate asked for when the highest is sought: beyond what any core does, within what the engine accepts.
+#: Intended rate when the highest rate is measured: above that of any core, within the engine's limit.
 BEYOND_REACH: Final = 60_000_000.0
 #: Connections of the self-test's trials: their state table (8 MB) is larger than a core's own caches, as in real use.
 CONNECTIONS: Final = 1_000_000
-#: Fewer than these are over in a millisecond or two, which the first batch and the timer decide.
+#: A trial with fewer frames ends after 1 to 2 ms, so that its first batch and the timer dominate.
 LEAST_CONNECTIONS: Final = 10_000
-#: More than these do not slow the tester down any further, but take long: no cache holds their state table.
+#: More connections take longer, but do not slow the tester down further: no cache can hold their state table.
 MOST_CONNECTIONS: Final = 10_000_000
 #: Share of the highest rate at which no frame may be lost.
 SAFE_SHARE: Final = 0.9
@@ -69,10 +69,10 @@ class Cable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FrameKind:
-    """What the frames of one cell are like; `frame_size` in octets with FCS.
+    """Properties of the frames of one cell; `frame_size` in octets with FCS.
 
-    `delays`: every frame is timed; `variation`: and held against the one before. `query`: they are DNS queries of this
-    type, which are answered.
+    `delays`: every frame is timed. `variation`: delays of consecutive frames are subtracted. `query`: type of the DNS
+    queries, which are answered; None = plain frames.
     """
 
     family: Family
@@ -97,7 +97,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     source: Address | None = None,
     destination: Address | None = None,
 ) -> TrialRequest:
-    """The request for a trial whose frames come out as they went in; its mark and seed are random.
+    """Return the request for a trial whose frames are not translated; its mark and seed are random.
 
     Args:
         initiator: the tester's port.
@@ -105,13 +105,13 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         family: of both sides.
         frame_size: octets with FCS.
         connections: N; over all source ports, then destination ports from 1 on, then source addresses.
-        phase1: as asked for.
-        phase2: as asked for.
+        phase1: of the request.
+        phase2: of the request.
         sender_cpus: the tester's.
         record_delays: time every frame.
-        record_variation: and hold it against the one before.
-        source: the Initiator's first address; None = as in our own labs.
-        destination: the Responder's address; None = as in our own labs.
+        record_variation: record differences between the delays of consecutive frames.
+        source: the Initiator's first address; None = as in natgauge's own labs.
+        destination: the Responder's address; None = as in natgauge's own labs.
     """
     first = INSIDE[family].host(0) if source is None else source
     target = str(OUTSIDE[family].host(0) if destination is None else destination)
@@ -152,10 +152,11 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
 
 @dataclass(frozen=True, slots=True)
 class FloorShare:
-    """The tester beside the redirect floor, both ways (see `floor.py`).
+    """The tester's rate compared with the redirect floor, in both directions (see `floor.py`).
 
     Attributes:
-        floor_frames_per_second: of a program that only redirects to one that only drops, median over blocks.
+        floor_frames_per_second: rate from a program that only redirects to a program that only drops, median over
+            blocks.
         share: the tester's rate / the floor's, median over blocks.
         low: end of the share's interval.
         high: end of the share's interval.
@@ -169,7 +170,7 @@ class FloorShare:
 
 @dataclass(frozen=True, slots=True)
 class CableFigures:
-    """What the tester did on the cable.
+    """The tester's figures on the cable.
 
     Attributes:
         family: of both ends.
@@ -180,14 +181,15 @@ class CableFigures:
         rate_at_90_percent: intended rate of the loss check.
         frames_at_90_percent: offered frames of the loss check.
         lost_at_90_percent: of these, frames that were not received.
-        worst_lag_ns: largest time a frame of the loss check left after it was due.
-        mean_lag_ns: the mean of that.
-        floor_frames_per_second: highest rate of frames that nobody writes and nobody looks at, in slices, both ways.
-            None of queries, which have no slices; so are the next three.
-        share_of_floor: the tester's own rate / the floor's, in slices that alternate, both ways, the first sending CPU.
-        share_of_floor_low: end of its interval (95 %).
-        share_of_floor_high: end of its interval.
-        query: what was asked for, where the frames are DNS queries: each is answered, and received are the answers.
+        worst_lag_ns: largest lateness of a frame of the loss check.
+        mean_lag_ns: mean lateness of the frames of the loss check.
+        floor_frames_per_second: highest rate of frames that are only redirected and dropped, in slices, in both
+            directions. It and the next three are None for queries, which have no slices.
+        share_of_floor: the tester's own rate / the floor's, in alternating slices, in both directions, on the first
+            sending CPU.
+        share_of_floor_low: lower end of its 95 % confidence interval.
+        share_of_floor_high: upper end of its 95 % confidence interval.
+        query: type of the DNS queries, each of which is answered; the received frames are then the answers.
     """
 
     family: Family
@@ -211,20 +213,20 @@ class CableTester:
     """Runs the trials of the self-test on one cable.
 
     Attributes:
-        clock_source: the kernel's, as the last trial told; empty before the first.
-        disturbed: whether in any trial so far a CPU was taken away.
+        clock_source: the kernel's clock source in the last trial; empty before the first.
+        disturbed: whether a CPU was taken away in any trial so far.
     """
 
     def __init__(
         self, cable: Cable, sender_cpus: tuple[int, ...], runner: Runner = run, *, connections: int = CONNECTIONS
     ) -> None:
-        """Name the cable.
+        """Take the cable; no trial runs yet.
 
         Args:
             cable: two ports joined without a device.
             sender_cpus: the tester's.
-            runner: performs a trial; the tests hand in their own.
-            connections: N of the trials that seek the highest rate; the larger their state table, the slower.
+            runner: performs a trial.
+            connections: N of the trials for the highest rate; a larger state table makes them slower.
         """
         self._cable = cable
         self._cpus = sender_cpus
@@ -236,7 +238,7 @@ class CableTester:
     def figures(
         self, kind: FrameKind, share: FloorShare | None = None, frames_at_90: int | None = None
     ) -> CableFigures:
-        """All figures of one kind; its share of the floor is measured elsewhere."""
+        """Return all figures of one kind of frames; `share` of the floor is measured by `FloorTester`."""
         phase1, phase2 = self.highest(kind)
         rate = SAFE_SHARE * phase2
         frames = frames_at_90 if frames_at_90 is not None else max(1, int(rate * TRIAL_SECONDS))
@@ -262,7 +264,7 @@ class CableTester:
     def highest(
         self, kind: FrameKind, pick: Callable[[Iterable[float]], float] = statistics.median
     ) -> tuple[float, float]:
-        """Highest rates of phase 1 and of phase 2, frames/s: the medians of a few trials, or what `pick` takes."""
+        """Return the highest rates of phases 1 and 2, frames/s: `pick` (by default the median) of a few trials."""
         guess = _rate_of(self._sent(self._trial(kind, BEYOND_REACH, self._connections)))
         frames = max(self._connections, int(guess * TRIAL_SECONDS))
         results = [self._trial(kind, BEYOND_REACH, frames) for _ in range(_REPEATS)]
@@ -271,13 +273,13 @@ class CableTester:
         return phase1, phase2
 
     def delays(self, kind: FrameKind, rate: float, seconds: float) -> Delays:
-        """One-way delays on the cable at this rate, in frames/s, over so many seconds.
+        """Return one-way delays on the cable at `rate` frames/s over `seconds`.
 
         Raises:
             BrokenError: no frame was timed.
         """
         frames = max(1, round(rate * seconds))
-        # Few connections: only phase 2 matters, and phase 1 must not take longer than it.
+        # Few connections, because only phase 2 matters and phase 1 must not take longer.
         counts = self._sent(self._run(self._request(kind, rate, frames, min(self._connections, frames))))
         found = None if counts.delay is None else delays_of(counts.delay)
         if found is None:
@@ -318,7 +320,7 @@ class CableTester:
 
 
 def _rate_of(counts: StreamCounts) -> float:
-    """Offered frames over the time of sending them."""
+    """Return offered frames / sending time, frames/s."""
     if not counts.sending_ns:
         raise BrokenError("selftest: the engine gave no time of sending")
     return counts.offered_frames * 1e9 / counts.sending_ns

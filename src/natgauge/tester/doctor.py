@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this host can do, what is missing or in the way, and the command that mends it. Looking changes nothing.
+"""Check this host: what works, what is missing, and the command that fixes it. The checks change nothing.
 
-Ability is tried where that is possible (a thousand frames over a cable of our own), not guessed from versions.
+Abilities are tried where possible (a thousand frames over a virtual cable), not guessed from versions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ORDER: Final[tuple[State, ...]] = ("ok", "warning", "missing")
 _LEAST_MEMORY_MIB: Final = 1024
 #: Of a NAT44 on this machine: its entry and bucket (duts/recipes/common/conntrack.toml), and the tester's own 8 octets.
 _OCTETS_PER_CONNECTION: Final = 384 + 8 + 8
-#: Above this share of stolen time since boot, many trials will be disturbed.
+#: Share of stolen time since boot above which many trials will be disturbed.
 _STOLEN_SHARE: Final = 0.001
 #: Clocks that are read without leaving the program: x86, ARM, RISC-V.
 _FAST_CLOCKS: Final = ("tsc", "arch_sys_counter", "riscv_clocksource")
@@ -51,16 +51,16 @@ _VERSION_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at.
+    """The outcome of one check.
 
     Attributes:
-        name: what was looked at, e.g. "kernel".
-        state: "ok"; "warning" it works, but figures may be worse or doubtful; "missing" something cannot be done.
-        what: what was found, with its value.
-        mend: the command that mends it, or what to do where no command can; None when there is nothing to mend.
-        packages: the Debian packages that mend it, in alphabetical order; empty when no package does.
-        places: where a gateway can be played, whatever must be installed first; empty for what is no gateway and for a
-            recipe that breaks a rule.
+        name: subject of the check, e.g. "kernel".
+        state: "ok"; "warning": it works, but figures may be worse or doubtful; "missing": something cannot be done.
+        what: finding of the check, with its value.
+        mend: command that fixes it, or what to do where no command can; None when there is nothing to fix.
+        packages: the Debian packages that fix it, in alphabetical order; empty when no package does.
+        places: places that can run the gateway once its packages are installed; empty for other checks and for a recipe
+            that violates a rule.
     """
 
     name: str
@@ -73,13 +73,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where to look; the tests hand in a made-up host.
+    """The host to check; tests use a simulated host.
 
     Attributes:
-        root: what stands for "/".
+        root: folder in place of "/".
         release: of the kernel.
         prove: sends frames over a cable; None = not tried.
-        find: looks a program up as a device does.
+        find: returns the path of a program as devices find it; None = it is not installed.
         has: whether the kernel has a module, or could load it.
     """
 
@@ -92,7 +92,7 @@ class Host:
     has: Callable[[str], bool] = kernel.has
 
     def read(self, path: str) -> str | None:
-        """Text of a file without the space around it; None when it cannot be read."""
+        """Return the text of a file, stripped; None where it cannot be read."""
         try:
             return (self.root / path.lstrip("/")).read_text().strip()
         except OSError:
@@ -100,13 +100,13 @@ class Host:
 
 
 def examine(host: Host | None = None) -> list[Finding]:
-    """Look at everything, in the order in which it is worth mending. Takes about half a second."""
+    """Run all checks, in the order in which findings should be fixed. Takes about half a second."""
     place = host or Host()
     return [finding for look in _LOOKS for finding in look(place)]
 
 
 def worst_state(findings: Sequence[Finding]) -> State:
-    """The worst of their states; "ok" when there are none."""
+    """Return the worst state; "ok" without findings."""
     return max((finding.state for finding in findings), key=_ORDER.index, default="ok")
 
 
@@ -244,7 +244,7 @@ def _governor(host: Host) -> Iterator[Finding]:
 
 
 def _real_time(host: Host) -> Iterator[Finding]:
-    # The engine's watchers of cores run with a real-time priority; without it they take our own load for stalls.
+    # The engine watches cores with real-time priority; without it, the tester's own load would look like stalls.
     if host.read("/proc/sys/kernel/sched_rt_runtime_us") == "0":
         yield Finding(
             "real time",
@@ -294,7 +294,7 @@ def _conntrack(host: Host) -> Iterator[Finding]:
 
 
 def _packages(host: Host) -> Iterator[Finding]:
-    """One finding for each recipe, also for one of the user's that breaks a rule; then one for all their packages."""
+    """Yield a finding for each recipe, the user's invalid recipes included, then one for all their packages."""
     absent: set[str] = set()
     for name, path in [(name, path) for name, paths in available().items() for path in paths]:
         try:
@@ -317,7 +317,7 @@ def _packages(host: Host) -> Iterator[Finding]:
 
 
 def _package(recipe: Recipe, missing: Mapping[str, RequiredPrograms], host: Host) -> Finding:
-    """Of one recipe; `missing` has what is told of each program that was not found."""
+    """Return the finding of a recipe; `missing` has a message for each program that was not found."""
     name, where = f"gateway {recipe.name}", places(recipe, host.has)
     if not missing:
         return Finding(name, "ok", "all it needs is installed", places=where)
@@ -328,12 +328,12 @@ def _package(recipe: Recipe, missing: Mapping[str, RequiredPrograms], host: Host
 
 
 def _of_debian(packages: Iterable[str]) -> tuple[str, ...]:
-    """The packages without natgauge itself, which is a wheel."""
+    """Return the packages without natgauge itself, which is a wheel."""
     return tuple(sorted(set(packages) - {OWN_PACKAGE}))
 
 
 def _ports(host: Host) -> Iterator[Finding]:
-    """Real interfaces, which a wire lab could use. Those without a driver's folder are virtual."""
+    """Yield findings for interfaces that a wire lab could use. Interfaces without a driver's folder are virtual."""
     for device in sorted((host.root / "sys/class/net").glob("*/device")):
         name = device.parent.name
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester beside the redirect floor: what of the kernel's own rate is left when frames are made and judged.
+"""The tester compared with the redirect floor: the share of the kernel's own rate that the tester reaches.
 
-The floor is a frame program that only redirects, and a receiver that only drops, in place of the tester's own: same
-ports, same core, in slices of a millisecond that alternate with the tester's. So their ratio stands where rates do not.
+The floor is a program that only redirects frames, and a receiver that only drops them. It uses the tester's ports and
+core, in slices of a millisecond that alternate with the tester's. So the ratio is stable although both rates vary.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from natgauge.words import QUANTITIES, Quantity
 
 #: N: a state table of 0.8 MB.
 CONNECTIONS: Final = 100_000
-#: Frames of one slice: a call that sends has some 10 us of its own, which must be nothing beside them.
+#: Frames of one slice: each sending call costs some 10 us, which must be negligible.
 SLICE_FRAMES: Final = 4_096
-#: Blocks of a round, each two slices of either.
+#: Blocks of a round; each has two slices of the tester and two of the floor.
 BLOCKS: Final = 40
-#: Rounds, each with programs loaded anew: where they come to lie in memory makes a difference of its own.
+#: Rounds; the programs are loaded again for each, because their place in memory affects the rate.
 ROUNDS: Final = 4
-#: What the interval errs with at most.
+#: Error probability of the confidence interval.
 ALPHA: Final = 0.05
 _SECONDS: Final = 120.0
 _SLACK_SECONDS: Final = 15.0
@@ -48,7 +48,7 @@ Comparer = Callable[..., ComparisonResult]
 
 
 class FloorPair(NamedTuple):
-    """What two slices of either took in one block, ns."""
+    """Durations of the tester's and of the floor's two slices in one block, ns."""
 
     tester: int
     floor: int
@@ -56,11 +56,11 @@ class FloorPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FloorTester:
-    """Lays the floor on a cable.
+    """Measures the floor on a cable.
 
     Attributes:
         cable: two ports joined without a device.
-        cpu: sends and receives all.
+        cpu: core that sends and receives all frames.
         run: performs a round.
         connections: N.
         quantity: which frames.
@@ -73,7 +73,7 @@ class FloorTester:
     quantity: Quantity = "both"
 
     def share(self, kind: FrameKind, rounds: int = ROUNDS) -> FloorShare:
-        """Of frames of this kind, over so many rounds.
+        """Return the tester's share of the floor for frames of this kind, over `rounds` rounds.
 
         Raises:
             BrokenError: a frame was lost or wrong.
@@ -81,7 +81,7 @@ class FloorTester:
         return share_of([self.round(kind) for _ in range(rounds)])
 
     def round(self, kind: FrameKind, blocks: int = BLOCKS) -> list[FloorPair]:
-        """So many blocks.
+        """Run a round of `blocks` blocks.
 
         Raises:
             BrokenError: a frame was lost or wrong.
@@ -117,10 +117,10 @@ class FloorTester:
 
 
 def share_of(rounds: list[list[FloorPair]]) -> FloorShare:
-    """What all rounds say.
+    """Return the share over all rounds.
 
     Raises:
-        BrokenError: they are too few for an interval.
+        BrokenError: there are too few rounds for a confidence interval.
     """
     shares = [[pair.floor / pair.tester for pair in one] for one in rounds]
     found = estimate_over_rounds(shares, ALPHA)
@@ -131,7 +131,7 @@ def share_of(rounds: list[list[FloorPair]]) -> FloorShare:
 
 
 def _pair(block: Block) -> FloorPair:
-    """A block visits the tester (0) and the floor (1), then both in the reverse order."""
+    """Return the durations of a block, which visits the tester (0), the floor (1), then both in reverse order."""
     first, second, third, fourth = block.ns
     took = {block.order[0]: first + fourth, block.order[1]: second + third}
     return FloorPair(took[0], took[1])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tester itself can do with the frames of a measurement: measured on a cable once per host and setting.
+"""The tester's own highest rates for the frames of a measurement, measured on a cable once per host and setting.
 
-Every measurement takes its search's ceiling from here (RFC 9004 and the MLRsearch draft ask for the tester first).
+They are the upper limits of all searches (RFC 9004 and the MLRsearch draft require measuring the tester first).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Delays
 from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableTester, FrameKind
 
-#: On a host that is never calm the best of so many measurements is remembered for good.
+#: Number of measurements on a host that is always disturbed, after which the best is stored permanently.
 DISTURBED_ENOUGH: Final = 3
 
 
 def cable_name() -> str:
-    """Every process has a cable of its own: measurements in different labs may go on at one time."""
+    """Return a cable's name that no other process uses: measurements in different labs may run at the same time."""
     return f"selftest-{os.getpid()}"
 
 
@@ -38,8 +38,9 @@ class HighestRates:
 
     Attributes:
         phase1: each frame a new connection.
-        phase2: over standing connections.
-        own_ports: whether they hold for the ports of the measurement; a cable of veths says nothing of a card.
+        phase2: over open connections.
+        own_ports: whether the rates apply to the ports of the measurement; those of a veth cable do not apply to a
+            network card.
     """
 
     phase1: float
@@ -48,11 +49,11 @@ class HighestRates:
 
 
 def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: int) -> HighestRates:
-    """The tester's own highest rates with so many connections, measured once per host and setting, then remembered.
+    """Return the tester's own highest rates with `connections`, measured once per host and setting, then stored.
 
-    The best of a few trials counts: as a search's ceiling, one that a busy moment made too low would be in the way.
-    So where one was disturbed they are run again the next times, and the best of all counts.
-    Remembered below $XDG_CACHE_HOME (or ~/.cache) and measured anew when kernel, CPU, engine or setting change.
+    The best of a few trials counts, because a rate that a disturbance made too low would limit the searches. Where a
+    trial was disturbed, the trials are repeated the next times, and the best of all counts. The rates are stored below
+    $XDG_CACHE_HOME (or ~/.cache), and measured again when the kernel, the CPU, the engine or a setting changes.
 
     Raises:
         HostError: a capability, the engine or a CPU is missing.
@@ -78,14 +79,14 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: i
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """Rates, and how often they were measured while the host was disturbed; 0 = once in peace."""
+    """Rates, and the number of their measurements, all disturbed; 0 = one measurement was undisturbed."""
 
     rates: HighestRates
     disturbed: int
 
 
 def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seconds: float) -> Delays:
-    """What the tester itself adds to every delay, measured on a cable of its own at this rate.
+    """Return the tester's own delays, measured on a cable at `rate` frames/s.
 
     Raises:
         HostError: a capability, the engine or a CPU is missing.
@@ -96,7 +97,7 @@ def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seco
 
 
 def _remembered(entry: object) -> _Remembered | None:
-    """An entry of the cache; None where it is none of this version."""
+    """Read an entry of the cache; None where it is not of this version."""
     if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], int):
         return None
     if not all(isinstance(rate, float) and rate > 0 for rate in entry[:2]):
@@ -105,7 +106,7 @@ def _remembered(entry: object) -> _Remembered | None:
 
 
 def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int) -> str:
-    """Everything a highest rate depends on."""
+    """Return a key of everything that a highest rate depends on."""
     engine = hashlib.sha256(programs.find("natgauge-engine").read_bytes()).hexdigest()[:16]
     parts = (platform.node(), platform.release(), cpu_model(), engine, *map(str, sender_cpus))
     timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"
@@ -119,7 +120,7 @@ def _cache_path() -> Path:
 
 
 def _read_cache() -> dict[str, object]:
-    """What is remembered; nothing when it cannot be read, for it can be measured again."""
+    """Read the cache; empty where it cannot be read, because the rates can be measured again."""
     try:
         document = json.loads(_cache_path().read_text())
     except (OSError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shortest real trial: a few frames over a virtual cable. It needs all that the tester needs, and proves it."""
+"""The shortest real trial: a few frames over a virtual cable. It shows that this host has all that the tester needs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class CableProof:
-    """What went over the cable.
+    """Frame counts of the probe.
 
     Attributes:
         offered: frames the port accepted.
-        received: frames that came as they should.
+        received: frames that arrived correctly.
     """
 
     offered: int
@@ -31,12 +31,12 @@ class CableProof:
 
 
 def send_over_a_cable() -> CableProof:
-    """Make a cable, send 1000 IPv4 frames over it at 100000 frames/s, undo the cable.
+    """Make a cable, send 1000 IPv4 frames over it at 100000 frames/s, and remove the cable.
 
     Raises:
-        NatgaugeError: of whatever is missing or broke on the way.
+        NatgaugeError: something is missing, or the trial failed.
     """
-    # A name of this process: two of them may look at one host at a time.
+    # The name contains the process: two processes may probe a host at the same time.
     with CableLab(f"doctor-{os.getpid()}") as cable:
         request = untranslated_request(
             cable.initiator,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester measured on a cable of its own: what it can send, receive, judge and record with no device in between.
+"""The tester measured on a cable without a device: its rates of sending, receiving, judging and recording.
 
-A figure about a device means nothing unless the tester alone does clearly better.
+A device's figure means nothing unless the tester alone is clearly faster.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class SelfTest:
     """The whole self-test.
 
     Attributes:
-        cable: one entry per family, size and timing, and one per family of queries that are answered.
-        clock_source: the kernel's.
+        cable: one entry per family, size and timing, and one per family of answered queries.
+        clock_source: the kernel's clock source.
         sender_cpus: the tester's sending CPUs.
     """
 
@@ -50,15 +50,15 @@ def run_selftest(
     """Measure the tester on a cable of its own.
 
     Args:
-        frames_at_90: frames of each loss check; by default what 0.5 s hold.
-        sender_cpus: CPUs to send from; by default the first usable one.
+        frames_at_90: frames of each loss check; by default those of 0.5 s.
+        sender_cpus: CPUs to send from; by default the first usable CPU.
         quick: only the least frame size of each family.
-        report: called with each cell as it is done.
+        report: called with the figures of each cell as it ends.
 
     Raises:
         UsageError: `frames_at_90` below 1 or above 2**40 - 1, or a CPU that cannot be used.
         HostError: a capability, the engine or a CPU is missing.
-        BrokenError: the cable passed nothing, or the engine broke.
+        BrokenError: the cable passed no frame, or the engine failed.
     """
     if frames_at_90 is not None and not 1 <= frames_at_90 <= MAXIMUM_FRAMES:
         raise UsageError(f"frames at 90 %: {frames_at_90} is outside of 1 to {MAXIMUM_FRAMES}")
