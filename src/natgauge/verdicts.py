@@ -269,7 +269,7 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> str:
     The server caused it when the trial would have passed without the queries that the server dropped or read late; both
     had passed the device. The table caused it when its limit is known and reached. Without a known limit, a single
     trial cannot distinguish a full table from a device that opens only a share of the connections (see
-    `kit.incurable`).
+    `permanent_loss`).
     """
     counts, count = stream.counts, evidence.established
     behind = evidence.server_dropped + counts.late if evidence.server_dropped else 0

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from natgauge.duts.recipe import Recipe
-from natgauge.duts.whereabouts import RUNS, Place, places
+from natgauge.duts.support import RUNS, Place, places
 from natgauge.host.programs import search_path
 
 #: Set by `make record-runs`.

@@ -19,8 +19,8 @@ from tests.labs.test_gateways import traces
 from tests.labs.wire import Tap
 
 from natgauge.duts.chain import Chain
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 from natgauge.duts.recipe import Recipe, available, load
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice

@@ -17,8 +17,8 @@ from tests.labs.last_runs import playable, record
 from tests.labs.wire import Tap
 
 from natgauge.bench.traffic import behind_prefix
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import DeviceOptions

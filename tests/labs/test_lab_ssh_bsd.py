@@ -12,8 +12,8 @@ import pytest
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.unit.far_system import FarDevice, far_device
 
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 from natgauge.duts.recipe import load
 from natgauge.errors import HostError, UsageError
 from natgauge.labs import kinds, ssh

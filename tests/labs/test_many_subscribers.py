@@ -20,8 +20,8 @@ from tests.labs.datagrams import Datagram, parse
 from tests.labs.program import own
 from tests.labs.wire import Tap
 
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 from natgauge.duts.recipe import load
 from natgauge.labs.common.addresses import NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice

@@ -19,8 +19,8 @@ from tests.labs.wire import Tap
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.duts.chain import Chain
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE

@@ -18,7 +18,7 @@ from tests.unit.made_machine import Memory
 from natgauge.cli import run
 from natgauge.comparisons import by_slices, running
 from natgauge.comparisons.contestants import Contestants, RunningGateway
-from natgauge.duts.layers import BUILT_IN
+from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.errors import HostError
 from natgauge.host.settings import LocalSetting
 from natgauge.trials import ComparisonRequest, ComparisonResult

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from natgauge.cli import run
-from natgauge.duts.layers import BUILT_IN
 from natgauge.duts.recipe import available, load
-from natgauge.duts.whereabouts import last_run
+from natgauge.duts.support import last_run
+from natgauge.duts.toml_layers import BUILT_IN
 
 
 @pytest.fixture(autouse=True)

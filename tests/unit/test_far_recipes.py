@@ -13,10 +13,10 @@ from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, live
 from tests.unit.made_machine import Memory
 
 from natgauge.duts import gateway as driver
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.ingredients import Verbs
+from natgauge.duts.limits import PlanFacts
 from natgauge.duts.recipe import Recipe, available, load
+from natgauge.duts.recipe_model import Verbs
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions

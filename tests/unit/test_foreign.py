@@ -16,7 +16,7 @@ from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.bench.foreign import ForeignDevice, ForeignMeasurer, abilities
-from natgauge.bench.fresh import SPARE_SECONDS, FreshTuples, Ledger, Use
+from natgauge.bench.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
 from natgauge.bench.ranges import Range
 from natgauge.bench.traffic import make_plan
 from natgauge.bench.watch import Silent

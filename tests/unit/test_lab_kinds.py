@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.bench import Bench, need_of
 from natgauge.bench.question import ask
-from natgauge.bench.surroundings import Surroundings
 from natgauge.bench.traffic import make_plan
-from natgauge.duts.layers import BUILT_IN
 from natgauge.duts.recipe import load
+from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.errors import UsageError
 from natgauge.host import cpus
 from natgauge.host.cpus import idlest_core, usable_cpus
@@ -103,7 +103,7 @@ def test_a_wire_ports_gateway_that_is_neither_is_named() -> None:
         wire.plan("x", wired(initiator_gateway="router"), IPV4)
 
 
-def around(dut: str, **choices: object) -> Surroundings:
+def around(dut: str, **choices: object) -> AddressPlan:
     return Bench(ask("pdv", dut, choices).cell).around
 
 

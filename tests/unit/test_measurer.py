@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
+from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.requests import TrialConstants
-from natgauge.bench.surroundings import Surroundings
 from natgauge.bench.traffic import make_plan
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
@@ -124,7 +124,7 @@ def link(network: str, device: str, tester: str) -> Link:
     return Link(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
 
 
-AROUND = Surroundings(
+AROUND = AddressPlan(
     link("10.0.0.0/16", "10.0.0.1", "10.0.0.2"), link("198.19.0.0/16", "198.19.0.1", "198.19.0.2"), mtu=3498
 )
 SETTINGS = TrialConstants(

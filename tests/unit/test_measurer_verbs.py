@@ -16,7 +16,7 @@ from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabM
 from natgauge.bench.planned import Planned
 from natgauge.bench.question import ask
 from natgauge.bench.traffic import make_plan
-from natgauge.duts.fitness import PlanFacts, choose, refuse_unfit
+from natgauge.duts.limits import PlanFacts, choose, refuse_unfit
 from natgauge.duts.recipe import load
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import DeviceOptions, TrafficOptions

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.ranges import Range, parse_ports
-from natgauge.bench.surroundings import Surroundings
 from natgauge.bench.traffic import DEFAULT_CONNECTIONS, check_rate, make_plan
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
@@ -31,14 +31,14 @@ def pool(first: str, last: str | None = None) -> Addresses:
 INSIDE4 = link("10.0.0.0/16", "10.0.0.1", "10.0.0.2")
 OUTSIDE4 = link("198.19.0.0/16", "198.19.0.1", "198.19.0.2")
 INSIDE6 = link("2001:2::/64", "2001:2::1", "2001:2::2")
-NAT44 = Surroundings(INSIDE4, OUTSIDE4, pool=pool("198.19.0.1"), mtu=3498)
-NAT64 = Surroundings(
+NAT44 = AddressPlan(INSIDE4, OUTSIDE4, pool=pool("198.19.0.1"), mtu=3498)
+NAT64 = AddressPlan(
     INSIDE6, OUTSIDE4, prefix=ipaddress.IPv6Network("2001:2:0:1::/96"), pool=pool("198.19.0.1"), mtu=3498
 )
 SIIT = replace(NAT64, translated=False, pool=None, mapped=pool("198.18.0.2", "198.18.2.4"))
 
 
-def refusal(options: TrafficOptions, around: Surroundings = NAT44) -> str:
+def refusal(options: TrafficOptions, around: AddressPlan = NAT44) -> str:
     with pytest.raises(UsageError) as caught:
         make_plan(options, around)
     message = str(caught.value)
@@ -139,7 +139,7 @@ def test_each_wrong_wish_is_refused_in_one_line_that_names_it(options: TrafficOp
 
 
 def test_ipv6_frames_have_at_least_84_octets() -> None:
-    around = Surroundings(INSIDE6, link("2001:2:0:8000::/64", "2001:2:0:8000::1", "2001:2:0:8000::2"), mtu=3498)
+    around = AddressPlan(INSIDE6, link("2001:2:0:8000::/64", "2001:2:0:8000::1", "2001:2:0:8000::2"), mtu=3498)
     assert make_plan(TrafficOptions(), around).frame_size == 84
     assert "84" in refusal(TrafficOptions(frame_size=83), around)
 
@@ -153,11 +153,11 @@ def test_the_size_of_a_nat64_frame_is_checked_on_both_sides() -> None:
 
 
 def test_a_frame_larger_than_the_labs_mtu_is_refused() -> None:
-    narrow = Surroundings(INSIDE4, OUTSIDE4, mtu=1500)
+    narrow = AddressPlan(INSIDE4, OUTSIDE4, mtu=1500)
     assert make_plan(TrafficOptions(frame_size=1518), narrow).frame_size == 1518
     message = refusal(TrafficOptions(frame_size=9216), narrow)
     assert "9216 octets on the initiator side is too large: the ports have an MTU of 1500; the most is 1518" in message
-    wide = Surroundings(INSIDE4, OUTSIDE4, mtu=9000)
+    wide = AddressPlan(INSIDE4, OUTSIDE4, mtu=9000)
     assert "one page of memory" in refusal(TrafficOptions(frame_size=9216), wide)
     assert make_plan(TrafficOptions(frame_size=3412), wide).frame_size == 3412
 
@@ -167,7 +167,7 @@ def test_more_sources_than_the_outside_address_has_ports_are_refused() -> None:
     message = refusal(options)
     assert "129024" in message
     assert "64512" in message
-    routed = Surroundings(INSIDE4, OUTSIDE4, translated=False)
+    routed = AddressPlan(INSIDE4, OUTSIDE4, translated=False)
     assert make_plan(options, routed).connections == 129024
 
 

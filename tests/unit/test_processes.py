@@ -19,8 +19,8 @@ from tests.unit.far_system import SHELLS, FarDevice, far_device, installed, live
 from tests.unit.test_far_recipes import ADDRESSES
 
 from natgauge.duts import gateway as driver
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import BrokenError, HostError, UsageError

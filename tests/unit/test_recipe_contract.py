@@ -13,10 +13,10 @@ import pytest
 from tests.unit.made_machine import Memory
 
 from natgauge.duts import gateway as driver
-from natgauge.duts.fitness import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.gateway import Gateway
-from natgauge.duts.ingredients import VERBS, GatewayLimits, Knobs
+from natgauge.duts.limits import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.recipe import VARIABLE, Recipe, available, digest, load
+from natgauge.duts.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.settings import LocalSetting
 from natgauge.host.this_machine import ThisMachine

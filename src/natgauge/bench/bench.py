@@ -17,20 +17,20 @@ from typing import Any, Self
 
 from natgauge import procedures
 from natgauge.bench import far_side, foreign, queries
+from natgauge.bench.address_plan import address_plan
 from natgauge.bench.cost_rounds import CostRounds
 from natgauge.bench.grace import checked, grace_of
 from natgauge.bench.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer, Recorder, SliceRounds
 from natgauge.bench.planned import Planned
 from natgauge.bench.requests import TrialConstants, refuse_stateless
 from natgauge.bench.rounds import NO_SEARCH, TimedFrames, forwarding_of
-from natgauge.bench.surroundings import surroundings
 from natgauge.bench.timeable import reasons_not_timed
 from natgauge.bench.traffic import LEAST_FRAME, check_rate, hosts_of, make_plan, with_pool
 from natgauge.bench.watch import Silent, Unread, Watch
 from natgauge.duts.chain import Chain
 from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.fitness import PlanFacts, choose, refuse_unfit
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts, choose, refuse_unfit
 from natgauge.duts.recipe import Recipe, load
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities, programs
@@ -116,7 +116,7 @@ class Bench:
         self.cell = cell
         self.recipe: Recipe = load(cell.dut)
         self.lab: Lab = self._planned_lab() if lab is None else lab
-        around = surroundings(self.lab.ground, self.recipe)
+        around = address_plan(self.lab.ground, self.recipe)
         if not self.lab.devices:
             # Which ports a device that is not ours gives to whom, the recipe does not tell.
             around = replace(around, port_sets=None)

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Self
 
+from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.lab_measurer import LabMeasurer
-from natgauge.bench.needs import ServerControl
 from natgauge.bench.planned import Planned
-from natgauge.bench.surroundings import Surroundings
+from natgauge.bench.protocols import ServerControl
 from natgauge.bench.traffic import TrafficPlan, make_plan
 from natgauge.bench.watch import Unread
 from natgauge.duts import far_side
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
@@ -195,7 +195,7 @@ def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, 
 
 
 def _traffic_alone(family: Family, connections: int) -> TrafficPlan:
-    around = Surroundings(_link(INSIDE[family]), _link(OUTSIDE[family]), translated=False)
+    around = AddressPlan(_link(INSIDE[family]), _link(OUTSIDE[family]), translated=False)
     number = min(connections, _ALONE_CONNECTIONS)
     return make_plan(TrafficOptions(connections=number, destination_ports="53"), around)
 

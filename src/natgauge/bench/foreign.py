@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from natgauge.bench.fresh import FreshTuples, Ledger
+from natgauge.bench.fresh_ports import FreshTuples, Ledger
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.ranges import Range
 from natgauge.duts.recipe import Recipe

@@ -13,8 +13,8 @@ from natgauge.bench import forwarding
 from natgauge.bench.asking import Asking, SilentControlsError
 from natgauge.bench.evidence import Evidence
 from natgauge.bench.judging import judged, record_of
-from natgauge.bench.needs import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.bench.pacing import learned, pacing
+from natgauge.bench.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.bench.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.bench.traffic import TrafficPlan
 from natgauge.bench.trial_run import NOT_OURS, TrialRun, emptied

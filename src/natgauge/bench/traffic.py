@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from natgauge.bench import subscribers as sharing
+from natgauge.bench.address_plan import AddressPlan
 from natgauge.bench.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
-from natgauge.bench.surroundings import Surroundings
 from natgauge.errors import UsageError
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
@@ -122,7 +122,7 @@ class TrafficPlan:
         )
 
 
-def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
+def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     """Make the traffic of every trial from the user's options.
 
     Raises:
@@ -153,8 +153,8 @@ def make_plan(options: TrafficOptions, around: Surroundings) -> TrafficPlan:
     return _with_connections(plan, connections, with_pool(around, plan), named=_ranges_named(options))
 
 
-def with_pool(around: Surroundings, plan: TrafficPlan) -> Surroundings:
-    """Return the surroundings with the outside addresses that the plan's subscribers share, if it has subscribers."""
+def with_pool(around: AddressPlan, plan: TrafficPlan) -> AddressPlan:
+    """Return the address_plan with the outside addresses that the plan's subscribers share, if it has subscribers."""
     if around.port_sets is None:
         return around
     return replace(around, pool=sharing.pool(around.port_sets, plan.source_addresses.count))
@@ -165,7 +165,7 @@ def _ranges_named(options: TrafficOptions) -> bool:
     return any(getattr(options, name) is not None for name in RANGES)
 
 
-def _with_connections(plan: TrafficPlan, connections: int | None, around: Surroundings, *, named: bool) -> TrafficPlan:
+def _with_connections(plan: TrafficPlan, connections: int | None, around: AddressPlan, *, named: bool) -> TrafficPlan:
     number = connections if connections is not None else (plan.space if named else DEFAULT_CONNECTIONS)
     if number > MAXIMUM_CONNECTIONS:
         raise UsageError(
@@ -186,7 +186,7 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Surrou
     return plan
 
 
-def _check_port_pool(plan: TrafficPlan, around: Surroundings) -> None:
+def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
     """Refuse more connections to one remote endpoint than the outside addresses have ports (RFC 9693 section 3.2)."""
     if not around.translated or around.pool is None:
         return
@@ -255,7 +255,7 @@ def behind_prefix(responders: Addresses, prefix: ipaddress.IPv6Network | None) -
     )
 
 
-def _as_responder_writes(sources: Addresses, around: Surroundings) -> Addresses | None:
+def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses | None:
     """Return the Initiator's addresses as a stateless translator maps them, host by host (RFC 7757)."""
     mapped = around.mapped
     if mapped is None:
@@ -268,7 +268,7 @@ def _as_responder_writes(sources: Addresses, around: Surroundings) -> Addresses 
     return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
 
-def frame_size(asked: int | None, side: Side, around: Surroundings) -> int:
+def frame_size(asked: int | None, side: Side, around: AddressPlan) -> int:
     """Return the frame size on the named side, in octets with FCS; by default the family's least.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge.bench.asking import Asking
 from natgauge.bench.evidence import Evidence
-from natgauge.bench.needs import DeviceControl, Place, ServerControl
+from natgauge.bench.protocols import DeviceControl, Place, ServerControl
 from natgauge.bench.restart import RestartInTrial
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import NatgaugeError, UsageError

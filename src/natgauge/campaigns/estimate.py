@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from natgauge.bench.far_side import ALONE_SECONDS
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
-from natgauge.duts.fitness import choose, octets_needed
+from natgauge.duts.limits import choose, octets_needed
 from natgauge.errors import NatgaugeError
 from natgauge.measurer import (
     Ability,

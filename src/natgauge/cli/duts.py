@@ -32,7 +32,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     from natgauge.duts.recipe import available, load
-    from natgauge.duts.whereabouts import last_run, places
+    from natgauge.duts.support import last_run, places
 
     found = available()
     recipes = [load(path) for paths in found.values() for path in paths]
@@ -65,7 +65,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 def _row(recipe: Recipe, *, twice: bool) -> tuple[str, ...]:
     """One gateway: a cell for each heading; a recipe of the user's own has its path before its title."""
     from natgauge.duts.recipe import is_own
-    from natgauge.duts.whereabouts import last_run, places
+    from natgauge.duts.support import last_run, places
 
     run = last_run(recipe)
     when = f"{run.date} {run.place}" if run else "never" if is_own(recipe.origin) else "-"
@@ -90,7 +90,7 @@ def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
 def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:
     """One gateway: name, kind and title, and below them where it can run and when we last ran it."""
     from natgauge.duts.recipe import is_own
-    from natgauge.duts.whereabouts import last_run, places_in_words, run_in_words
+    from natgauge.duts.support import last_run, places_in_words, run_in_words
 
     origin = "" if is_own(recipe.origin) else f"  ({recipe.origin})"
     same = "  same name as another: give the path" if twice else ""
@@ -113,9 +113,9 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(name: str, as_json: bool) -> None:
     """Tell everything of one gateway's recipe; NAME may be the path of a recipe file."""
-    from natgauge.duts.ingredients import VERBS
     from natgauge.duts.recipe import is_own, load
-    from natgauge.duts.whereabouts import last_run, places_in_words, run_in_words
+    from natgauge.duts.recipe_model import VERBS
+    from natgauge.duts.support import last_run, places_in_words, run_in_words
 
     recipe = load(name)
     if as_json:

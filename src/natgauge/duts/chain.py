@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.fitness import PlanFacts
 from natgauge.duts.gateway import Gateway
+from natgauge.duts.limits import PlanFacts
 
 
 class Chain:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, Protocol
 
-from natgauge.duts.ingredients import Knob
-from natgauge.duts.playable import Playable
+from natgauge.duts.protocol import Playable
+from natgauge.duts.recipe_model import Knob
 from natgauge.labs.contract import CommandResult
 
 #: What a snippet is run for: its success; an answer, which may be asked for again; its status whatever that is; or the

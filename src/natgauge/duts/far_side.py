@@ -13,10 +13,10 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, ValidationError
 
-from natgauge.duts.ingredients import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
-from natgauge.duts.layers import BUILT_IN, frozen, layered
 from natgauge.duts.processes import Process
 from natgauge.duts.recipe import broken_rule
+from natgauge.duts.recipe_model import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
+from natgauge.duts.toml_layers import BUILT_IN, frozen, layered
 from natgauge.errors import UsageError, did_you_mean
 from natgauge.words import TESTER
 

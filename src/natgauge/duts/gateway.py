@@ -10,9 +10,9 @@ from typing import Final, Literal, NoReturn, Self
 
 from natgauge.duts.device_knobs import DeviceKnobs, How
 from natgauge.duts.device_settings import DeviceSettings
-from natgauge.duts.fitness import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.duts.limits import PlanFacts, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.duts.needs import refuse_elsewhere, refuse_missing, refuse_modules
-from natgauge.duts.playable import Playable
+from natgauge.duts.protocol import Playable
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device

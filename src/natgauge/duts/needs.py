@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from natgauge.duts.ingredients import BASE_PACKAGE, RequiredPrograms, installing
-from natgauge.duts.playable import Playable
+from natgauge.duts.protocol import Playable
+from natgauge.duts.recipe_model import BASE_PACKAGE, RequiredPrograms, installing
 from natgauge.errors import HostError
 from natgauge.labs.contract import Device
 

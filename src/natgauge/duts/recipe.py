@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from natgauge.duts.ingredients import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
-from natgauge.duts.layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
 from natgauge.duts.port_sets import PortSets
 from natgauge.duts.processes import Process
+from natgauge.duts.recipe_model import GatewayLimits, Knobs, Module, RecipeTable, RequiredPrograms, System, Verbs
+from natgauge.duts.toml_layers import BUILT_IN, files_of, frozen, layered, merge, pieces_of
 from natgauge.errors import UsageError, did_you_mean
 from natgauge.words import Family
 
@@ -25,7 +25,7 @@ _PARTS: Final = "parts"
 #: What a chain's recipe has of its devices.
 _OF_DEVICES: Final = frozenset({"extends", "environment", "needs", "modules", "limits", "process", "verbs", "knobs"})
 #: Where files lie does not decide how they are played.
-_WHEREABOUTS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
+_ORIGINS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
@@ -178,12 +178,12 @@ class _Entry(RecipeTable):
 
 def digest(recipe: Recipe) -> str:
     """SHA-256 of the recipe as it is played, fragments included, wherever it was read from; hexadecimal."""
-    return hashlib.sha256(recipe.model_dump_json(exclude=_WHEREABOUTS).encode()).hexdigest()
+    return hashlib.sha256(recipe.model_dump_json(exclude=_ORIGINS).encode()).hexdigest()
 
 
 def as_played(recipe: Recipe) -> dict[str, Any]:
     """All that decides how it is played, as JSON can hold it."""
-    return recipe.model_dump(mode="json", exclude=_WHEREABOUTS)
+    return recipe.model_dump(mode="json", exclude=_ORIGINS)
 
 
 def available() -> dict[str, tuple[Path, ...]]:

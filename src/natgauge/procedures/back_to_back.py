@@ -33,7 +33,7 @@ from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
@@ -112,7 +112,7 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
         return []
 
 
-class _BackToBack(Standing[BackToBackSettings]):
+class _BackToBack(HeldConnections[BackToBackSettings]):
     """The longest burst without loss, in frames of each active direction."""
 
     def __init__(self, runner: TrialRunner, settings: BackToBackSettings) -> None:

@@ -22,7 +22,7 @@ from natgauge.errors import BrokenError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, safely_below
 from natgauge.procedures.kit.measure.prerequisite import measure_first
 from natgauge.procedures.kit.procedure import Procedure
@@ -81,7 +81,7 @@ def expected_new(draws: int, space: int) -> float:
     return math.exp(draws * math.log1p(-1 / space)) if space > 1 else 0.0
 
 
-class _EnumerationOrders(Standing[EnumerationOrdersSettings]):
+class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
     """The share of connections that draws with replacement created, in %, and each order's rate."""
 
     def __init__(self, runner: TrialRunner, settings: EnumerationOrdersSettings) -> None:

@@ -21,7 +21,7 @@ from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, CountAt
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
@@ -66,7 +66,7 @@ class ExpirySettings(Phase1Settings):
         return super().needs() | {Ability.WATCH_COUNT}
 
 
-class _Expiry(Standing[ExpirySettings]):
+class _Expiry(HeldConnections[ExpirySettings]):
     """The rate in connections/s."""
 
     def once(self, _known: float | None) -> Measurement:

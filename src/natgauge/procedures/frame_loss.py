@@ -22,7 +22,7 @@ from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
@@ -80,7 +80,7 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
         return self.full_rate is None and self.placement == "shared"
 
 
-class _FrameLoss(Standing[FrameLossSettings]):
+class _FrameLoss(HeldConnections[FrameLossSettings]):
     """The share lost over rates; the value is the one at 100 %, in %."""
 
     def __init__(self, runner: TrialRunner, settings: FrameLossSettings) -> None:

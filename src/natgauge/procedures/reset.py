@@ -23,7 +23,7 @@ from natgauge.inputs.checks import in_range, share_in
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Counts, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
@@ -85,7 +85,7 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         return replace(plan, restart_at_seconds=self.before_seconds, record_loss_times=True)
 
 
-class _ResetTime(Standing[ResetSettings]):
+class _ResetTime(HeldConnections[ResetSettings]):
     """The time in ms, of the direction that comes back later."""
 
     def __init__(self, runner: TrialRunner, settings: ResetSettings) -> None:

@@ -19,7 +19,7 @@ from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
@@ -85,7 +85,7 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
         return replace(plan, phase2=phase2, record_loss_times=True)
 
 
-class _SystemRecovery(Standing[SystemRecoverySettings]):
+class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
     """The time in ms, of the slower direction."""
 
     def __init__(self, runner: TrialRunner, settings: SystemRecoverySettings) -> None:

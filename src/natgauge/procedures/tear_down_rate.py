@@ -20,7 +20,7 @@ from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, TearDown
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
@@ -57,7 +57,7 @@ class TearDownRateSettings(Phase1Settings):
         return super().needs() | {Ability.EMPTY_TIMED}
 
 
-class _TearDownRate(Standing[TearDownRateSettings]):
+class _TearDownRate(HeldConnections[TearDownRateSettings]):
     """The rate in connections/s."""
 
     def once(self, _known: float | None) -> Measurement:

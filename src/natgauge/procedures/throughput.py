@@ -14,7 +14,7 @@ from typing import Any, Literal
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialPlan
-from natgauge.procedures.kit.measure.held_rate import FIRST_RATE, LEAST_FRAMES, StandingRate, unprepared
+from natgauge.procedures.kit.measure.held_rate import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
@@ -78,7 +78,7 @@ def _start(runner: TrialRunner, settings: ThroughputSettings) -> _Throughput | A
     return _Throughput(runner, settings, preparation)
 
 
-class _Throughput(StandingRate[ThroughputSettings]):
+class _Throughput(HeldRate[ThroughputSettings]):
     """The highest rate in frames/s of each active direction."""
 
     def __init__(self, runner: TrialRunner, settings: ThroughputSettings, preparation: Preparation) -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from natgauge.duts.ingredients import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.duts.recipe import Recipe, available, load
-from natgauge.duts.whereabouts import Place, places
+from natgauge.duts.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
+from natgauge.duts.support import Place, places
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import capabilities, kernel, programs
 from natgauge.host.cpus import usable_cpus

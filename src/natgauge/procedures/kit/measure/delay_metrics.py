@@ -22,7 +22,7 @@ from natgauge.inputs.types import Shares, shares
 from natgauge.measurer import BATCH_SECONDS, MOST_TOGETHER, Ability, Delays, Direction, TrialOutcome, TrialPlan, Verdict
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
@@ -157,7 +157,7 @@ def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _T
     return start
 
 
-class _TimedTrials(Standing[DelaySettingsT]):
+class _TimedTrials(HeldConnections[DelaySettingsT]):
     """Delays at each load."""
 
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:

@@ -23,7 +23,7 @@ from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid,
 Phase1T = TypeVar("Phase1T", bound=Phase1Settings)
 
 
-class Standing(Repetitions[Phase1T]):
+class HeldConnections(Repetitions[Phase1T]):
     """A measurement of connections that stand; a safe phase 1 is found when it is made.
 
     Attributes:

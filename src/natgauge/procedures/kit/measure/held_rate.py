@@ -43,7 +43,7 @@ def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answer
     return Answered(replace(rough.measurements[0], figures=figures), [note, *rough.notes])
 
 
-class StandingRate(SearchedRate[SearchT]):
+class HeldRate(SearchedRate[SearchT]):
     """The highest rate of phase 2, in frames/s of each active direction.
 
     Attributes:

@@ -12,7 +12,7 @@ from natgauge.inputs.checks import positive
 from natgauge.inputs.input import described
 from natgauge.inputs.types import SearchError
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import Standing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.prerequisite import LITERAL, measure_first
 from natgauge.procedures.kit.profiles import COMMON
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -41,11 +41,11 @@ class ThroughputShareSettings(TrialSettings):
     )
 
 
-def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings, share: float | None = None) -> float:
+def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings, share: float | None = None) -> float:
     """The throughput in frames/s of each direction, over connections that a safe phase 1 is known for.
 
     Args:
-        standing: of the measurement that needs it.
+        held: of the measurement that needs it.
         settings: of the same.
         share: of the time that is left, where a lower bound suffices; None = the search must be done.
 
@@ -56,7 +56,7 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings, sh
     """
     if settings.throughput_rate:
         return settings.throughput_rate
-    runner, preparation = standing.runner, standing.preparation
+    runner, preparation = held.runner, held.preparation
     known = None if preparation.is_none else preparation.connection_rate
     # RFC 2544 sections 24 and 26.1: with `rfc` as when the throughput is measured for itself.
     literal = settings.profile == LITERAL
@@ -69,13 +69,13 @@ def throughput_of(standing: Standing[Any], settings: ThroughputShareSettings, sh
     if one.limited_by == TIME:
         upper = "" if one.upper is None else f", less than {one.upper:.0f}"
         text = f"halving the throughput left out, at least {one.value:.0f} frames/s{upper}"
-        standing.first_notes.append(Note("time used up", text))
+        held.first_notes.append(Note("time used up", text))
     text = (
         f"throughput {found.summary.median:.0f} frames/s in each direction: one search within "
         f"{found.parameters['error']}, trials of {found.parameters['trial_seconds']:g} s"
     )
-    standing.first_notes.append(Note("throughput", text))
-    standing.first_notes.extend(_short(found))
+    held.first_notes.append(Note("throughput", text))
+    held.first_notes.extend(_short(found))
     if found.summary.median == 0:
         notes = "; ".join(map(str, found.notes))
         raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")

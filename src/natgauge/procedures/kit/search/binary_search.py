@@ -8,10 +8,10 @@ Plain halving, with what the standards leave unsaid:
   A failed trial tells how fast the device did forward; the next guess lies beside that.
 * Probes may be short. The answer's own trial is never short.
 * INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
-* Frames that are lost or come back wrong at every rate in the same share end the search (see `incurable`). Fewer
+* Frames that are lost or come back wrong at every rate in the same share end the search (see `permanent_loss`). Fewer
   connections show whether a full table is the reason, where the procedure can try them. Where the
   first failures hint at that, rates far above and far below them are tried next.
-* Where it is known about where it should end, it begins there instead (see `nearing`).
+* Where it is known about where it should end, it begins there instead (see `bracket`).
 * Of bursts a short one is what the tester cannot send in time. Such a length bounds the search from below instead, and
   where nothing passes, the shortest burst that failed is an answer by itself: no burst at all loses nothing.
 * A load at which the device collapsed is a failing one as any other, and is tried again at the end as any other. After
@@ -32,10 +32,10 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.kit.search.bracket import Nearing
+from natgauge.procedures.kit.search.bracket import Bracket
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.search.loads import Load, Status
-from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, Incurable, Reason
+from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, PermanentLoss, Reason
 from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
 
@@ -150,11 +150,11 @@ class _Search:
         self._attempts: list[Attempt] = []
         self._notes: list[Note] = []
         self._faults = Faults()
-        self._incurable: Incurable | None = None
+        self._permanent: PermanentLoss | None = None
         self._looked_above = False
         self._undecided = False
         self._floor = plan.floor
-        self._nearing = None if plan.expected is None else Nearing(plan.expected, plan.error)
+        self._bracket = None if plan.expected is None else Bracket(plan.expected, plan.error)
 
     def run(self) -> Measurement:
         """Converge, confirm, and go on while confirming moves a bound."""
@@ -216,11 +216,11 @@ class _Search:
             load, short = following
             self._decide(self._as_tried(load), short=short and self._plan.short_probes)
             # Of bursts not the rate is searched but the length.
-            self._incurable = None if self._plan.whole else self._faults.found()
-            if self._incurable is not None:
+            self._permanent = None if self._plan.whole else self._faults.found()
+            if self._permanent is not None:
                 if self._fewer_trial is not None:
-                    self._incurable = self._incurable.explained(self._fewer)
-                raise _Stop(self._incurable.note(self._plan.unit))
+                    self._permanent = self._permanent.explained(self._fewer)
+                raise _Stop(self._permanent.note(self._plan.unit))
 
     def _as_tried(self, load: float) -> float:
         return float(round(load)) if self._plan.whole else load
@@ -250,8 +250,8 @@ class _Search:
         if lower is None:
             return self._downward(upper)
         resolved = self._resolved(lower.rate, upper.rate)
-        if not resolved and self._nearing is not None:
-            guess = self._nearing.between(lower.rate, upper)
+        if not resolved and self._bracket is not None:
+            guess = self._bracket.between(lower.rate, upper)
             if guess is not None and self._as_tried(guess) not in self._loads:
                 return guess, False
         if not resolved and upper.rate > NEAR * lower.rate:
@@ -261,7 +261,7 @@ class _Search:
         return None if resolved else ((lower.rate + upper.rate) / 2, False)
 
     def _upward(self, lower: Load | None) -> tuple[float, bool] | None:
-        near = self._nearing
+        near = self._bracket
         if lower is None and self._floor > self._plan.top:
             return None
         if lower is None:
@@ -277,8 +277,8 @@ class _Search:
         suspected = None if self._plan.whole else self._faults.suspected()
         if suspected is not None:
             return self._far(suspected), False
-        if self._nearing is not None and upper.cause not in FULL:
-            load, short = self._nearing.below(upper)
+        if self._bracket is not None and upper.cause not in FULL:
+            load, short = self._bracket.below(upper)
             return self._within(max(load, upper.rate / STEEPEST)), short
         if upper.cause in FULL:
             guess = upper.rate / STEEPEST
@@ -288,7 +288,7 @@ class _Search:
                 guess = upper.rate / self._stride()
         return max(guess, self._floor), True
 
-    def _far(self, suspected: Incurable) -> float:
+    def _far(self, suspected: PermanentLoss) -> float:
         """Once far above the failures; then between what is alike and what is not; at last far below.
 
         Where phase 1 is all, a trial lasts the longer the lower its rate is.
@@ -450,8 +450,8 @@ class _Search:
 
     def _result(self) -> Measurement:
         lower, upper = self._lower(full=True), self._failed() if self._undecided else self._upper()
-        value = 0.0 if lower is None or self._incurable is not None else lower.rate
-        if self._incurable is None and not self._plan.whole:
+        value = 0.0 if lower is None or self._permanent is not None else lower.rate
+        if self._permanent is None and not self._plan.whole:
             self._notes += rare_loss_note(self._attempts, None if upper is None else upper.rate, self._plan.unit)
         return Measurement(
             value=value,
@@ -459,14 +459,14 @@ class _Search:
             limited_by="table" if self._table_is_full else self._limit(value, upper),
             trials=verdict_counts(self._attempts),
             attempts=tuple(self._attempts),
-            figures={} if self._incurable is None else self._incurable.figures,
+            figures={} if self._permanent is None else self._permanent.figures,
             notes=tuple(self._notes),
         )
 
     @property
     def _table_is_full(self) -> bool:
         """Whether fewer connections showed that."""
-        return self._incurable is not None and self._incurable.reason is Reason.TABLE
+        return self._permanent is not None and self._permanent.reason is Reason.TABLE
 
     def _limit(self, value: float, upper: Load | None) -> str:
         """What the upper bound is due to, and the note that says so where it is not simply the device."""
@@ -480,7 +480,7 @@ class _Search:
             text = f"the tester's highest, {self._plan.top:.0f} {self._plan.unit}, passed: the device may do more"
             self._notes.append(Note("tester", text))
             return "tester"
-        if value == 0 and self._incurable is None:
+        if value == 0 and self._permanent is None:
             self._notes.append(Note("search", f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}"))
         if upper.doubt:
             text = f"whether {upper.rate:.0f} {self._plan.unit} pass could not be decided: {upper.doubt}"

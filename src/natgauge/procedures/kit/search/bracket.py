@@ -22,7 +22,7 @@ BESIDE = 0.4
 MOST_GUESSES = 6
 
 
-class Nearing:
+class Bracket:
     """Steps and guesses of one search.
 
     Attributes:

@@ -88,7 +88,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Incurable:
+class PermanentLoss:
     """A share of the frames that is bad at every rate.
 
     Attributes:
@@ -154,7 +154,7 @@ class Incurable:
         """Whether a full table would look the same."""
         return self.phase1 and self.kind in ("lost", "unkept")
 
-    def explained(self, fewer: Fewer) -> Incurable:
+    def explained(self, fewer: Fewer) -> PermanentLoss:
         """The same with its reason, where trials of fewer connections show it.
 
         Raises:
@@ -195,7 +195,7 @@ class Faults:
             self._seen.append(_seen(rate, outcome))
             self._seen.sort(key=lambda one: one.rate)
 
-    def suspected(self) -> Incurable | None:
+    def suspected(self) -> PermanentLoss | None:
         """What the lowest two trials or more have alike that failed, though their rates may lie near each other."""
         return self._alike(2)
 
@@ -204,11 +204,11 @@ class Faults:
         """That was tried; there must be one."""
         return self._seen[-1].rate
 
-    def found(self) -> Incurable | None:
+    def found(self) -> PermanentLoss | None:
         """The share that no rate cures, where the trials prove it."""
         return self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
 
-    def _alike(self, trials: int, span: float = 1.0, bad: int = 1) -> Incurable | None:
+    def _alike(self, trials: int, span: float = 1.0, bad: int = 1) -> PermanentLoss | None:
         """The longest run of trials, from the lowest rate on, that is alike in one kind of fault."""
         for kind in _KINDS:
             for number in range(len(self._seen), trials - 1, -1):
@@ -273,9 +273,9 @@ def no_more_than(counts: Counts, share: float) -> bool:
     return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
 
 
-def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> Incurable:
+def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> PermanentLoss:
     kept, frames = min((one.frames - one.bad[kind], one.frames) for one in failed)
-    return Incurable(
+    return PermanentLoss(
         kind=kind,
         share=_share(run, kind),
         lowest=failed[0].rate,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class AddressPlan:
     """Properties of lab and gateway that the traffic must fit.
 
     Attributes:
@@ -46,7 +46,7 @@ class Surroundings:
     embedded: Link | None = None
 
 
-def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
+def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
     """Return the properties of a lab and its gateway that the traffic must fit.
 
     Raises:
@@ -66,7 +66,7 @@ def surroundings(ground: Ground, recipe: Recipe) -> Surroundings:
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.
     one_family = recipe.initiator_family == recipe.responder_family
     translated = recipe.source != "unchanged" and (mapped is None or one_family)
-    return Surroundings(
+    return AddressPlan(
         inside=ground.inside,
         outside=ground.outside,
         prefix=ground.nat64_prefix if recipe.initiator_family != recipe.responder_family else None,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.ingredients import GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
     from natgauge.duts.processes import Process
+    from natgauge.duts.recipe_model import GatewayLimits, Knobs, Module, RequiredPrograms, System, Verbs
 
 
 class Playable(Protocol):

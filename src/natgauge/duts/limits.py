@@ -16,9 +16,9 @@ from natgauge.inputs.question import DeviceOptions
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.duts.ingredients import Knob
-    from natgauge.duts.playable import Playable
     from natgauge.duts.port_sets import PortSets
+    from natgauge.duts.protocol import Playable
+    from natgauge.duts.recipe_model import Knob
 
 #: What is left to the rest of the machine when a table is filled.
 RESERVED_OCTETS: Final = 256 * 1024 * 1024

@@ -13,7 +13,7 @@ from tests.labs import last_runs
 
 from natgauge.cli import duts
 from natgauge.duts.recipe import available, load
-from natgauge.duts.whereabouts import RUNS, Run, last_run, places, run_in_words
+from natgauge.duts.support import RUNS, Run, last_run, places, run_in_words
 from natgauge.host import kernel
 
 NOT_LINUX = {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw-nat64"}

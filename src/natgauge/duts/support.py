@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from natgauge.duts.ingredients import OWN_PACKAGE
-from natgauge.duts.layers import BUILT_IN
 from natgauge.duts.recipe import Recipe, is_own
+from natgauge.duts.recipe_model import OWN_PACKAGE
+from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.host import kernel
 from natgauge.labs.vm.image import PACKAGES
 from natgauge.labs.vm.image import modules as guest_modules
