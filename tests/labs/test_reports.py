@@ -32,7 +32,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     natgauge.measure(
         "latency", "nftables-nat44", results=folder, lab_name="reports", connections=100, repeat=2, trial_seconds=0.2,
-        loads="100%,50%", connection_rate=10_000.0, throughput_rate=10_000.0, seed=5,
+        loads="100%,50%", connection_rate=10_000.0, throughput_rate=10_000.0, seed=5, grace_seconds=0.1,
     )  # fmt: skip
     return folder
 
