@@ -18,7 +18,8 @@ from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.search import queues, too_high
+from natgauge.procedures.kit.search import queues
+from natgauge.procedures.kit.search.searched_rate import most_too_high
 from natgauge.records.parameters import Parameters
 from natgauge.words import Placement
 
@@ -138,14 +139,14 @@ def test_queues_and_tolerated_lag_raise_a_rate_where_there_are_any(
     share: float,
 ) -> None:
     asked = settings(100_000, placement, own_processes=own_processes)
-    found = too_high.most_share(measured(200_000, 203_000), asked)
+    found = most_too_high(measured(200_000, 203_000), asked)
     assert found == pytest.approx(share)
-    assert too_high.most_share(Measurement(0.0, 100.0, "device", {}), asked) == 0
+    assert most_too_high(Measurement(0.0, 100.0, "device", {}), asked) == 0
 
 
 def test_the_lag_that_is_tolerated_counts_where_trials_are_shorter_still() -> None:
     asked = settings(2_000, "shared")
-    assert too_high.most_share(measured(200_000, 203_000, connections=2_000), asked) == pytest.approx(
+    assert most_too_high(measured(200_000, 203_000, connections=2_000), asked) == pytest.approx(
         LEAST_LAG_SECONDS / 0.01
     )
 

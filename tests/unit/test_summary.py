@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.procedures.kit.result.summary import summarize
+from natgauge.procedures.kit.result.results import summarize
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.order_statistics import median_interval, percentile
 

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from typing import Final
 
-from natgauge.bench.hot_spots import hot_spots
 from natgauge.bench.lab_measurer import LabMeasurer
 from natgauge.bench.rounds import Round, RoundPlan, TimedFrames, over_cable, perform, work_of_blocks
 from natgauge.bench.timed_gateway import TimedGateway
-from natgauge.host.sampling import Sampling
+from natgauge.host.sampling import Sampling, Stack
 from natgauge.labs.common.cable import CableLab
-from natgauge.paired.slices import CostBlock, CostPlan, CostRound
+from natgauge.paired.slices import CostBlock, CostPlan, CostRound, HotSpot
 
 
 class CostRounds:
@@ -93,3 +94,27 @@ def _standing_seconds(done: Round) -> float | None:
 def _name(what: str) -> str:
     """Return a lab's name that no other process uses."""
     return f"cost-{os.getpid()}-{what}"
+
+
+#: This function is on the stack of all processing of a frame by the device, and of no work of the tester.
+RECEIVES: Final = "netif_receive_skb"
+#: Number of reported functions.
+MOST: Final = 20
+#: With fewer samples even the most frequent function would be chance.
+LEAST_SAMPLES: Final = 200
+
+
+def hot_spots(stacks: Sequence[Stack], seconds: float | None = None) -> tuple[HotSpot, ...]:
+    """Return the functions with most samples of the device's work, most first; none where samples are too few.
+
+    Args:
+        stacks: of the device's core, in the order of time.
+        seconds: only this last part of the device's work counts; None = all.
+    """
+    own = [stack for stack in stacks if any(RECEIVES in function for function in stack.functions)]
+    if own and seconds is not None:
+        own = [stack for stack in own if stack.seconds >= own[-1].seconds - seconds]
+    if len(own) < LEAST_SAMPLES:
+        return ()
+    found = Counter(stack.functions[0] for stack in own)
+    return tuple(HotSpot(function, number / len(own)) for function, number in found.most_common(MOST))

@@ -14,9 +14,9 @@ from natgauge.errors import UsageError
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.procedures.kit.search import too_high
 from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.procedures.kit.search.searched_rate import most_too_high
 from natgauge.records import doubts
 from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters
@@ -102,7 +102,7 @@ class Searched:
         ended = "the time" if found.upper is None else ""
         limit = next((_NOT_THE_DEVICE[word] for word in words if word in _NOT_THE_DEVICE), ended)
         upper = math.inf if limit or found.upper is None else found.upper
-        lower = found.value / (1 + too_high.most_share(found, settings))
+        lower = found.value / (1 + most_too_high(found, settings))
         self.rounds.append(RateBounds(lower, found.value, upper, limit))
         self.measurements.append(found)
         return ""

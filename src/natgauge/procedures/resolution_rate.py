@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_rate import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
+from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import Procedure

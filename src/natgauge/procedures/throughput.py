@@ -14,7 +14,7 @@ from typing import Any, Literal
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialPlan
-from natgauge.procedures.kit.measure.held_rate import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
+from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Interface
@@ -18,7 +18,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.cpus import online_cpus
 from natgauge.labs.common.namespaces import inside, write_sysctls
-from natgauge.words import Interface
+from natgauge.words import Family, Interface
 
 #: Octets of an IP packet on every cable. A live frame has at most 3408 octets with its Ethernet header, a translator
 #: adds up to 20 to that, and XDP on a veth wants at most 3504.
@@ -248,3 +248,13 @@ def read_drops(text: str) -> Mapping[str, Dropped]:
         except (IndexError, ValueError):
             raise ValueError(repr(line)) from None
     return counters
+
+
+def neighbour_limits(families: Iterable[Family], hosts: int) -> Iterator[tuple[str, int]]:
+    """Each limit's file and the least value that it needs for this number of hosts (arp(7): gc_thresh1 to gc_thresh3).
+
+    The highest limit comes first: the kernel wants the lower ones below it.
+    """
+    for family in set(families):
+        for number, factor in ((3, 4), (2, 3), (1, 2)):
+            yield f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}", hosts * factor

@@ -28,10 +28,9 @@ from natgauge.labs.common.addresses import (
 )
 from natgauge.labs.common.base import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.labs.common.links import MTU, End, VethCable
+from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
-from natgauge.labs.common.neighbours import neighbour_limits
 from natgauge.labs.contract import Addresses, Ground, Link, Port
 from natgauge.words import FAMILIES, Family, Interface
 

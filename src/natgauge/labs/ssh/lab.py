@@ -6,26 +6,25 @@ from __future__ import annotations
 import re
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.types import format_cores
-from natgauge.labs.common.links import read_drops
+from natgauge.labs.common.links import neighbour_limits, read_drops
 from natgauge.labs.common.locks import check_name, directory_of
-from natgauge.labs.common.neighbours import neighbour_limits
 from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, Foreign, Ground, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
-from natgauge.labs.ssh.layout import layout, private_directory
+from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import CONTROL, SshHost
 from natgauge.labs.ssh.remote import Remote
-from natgauge.labs.ssh.systems import ways
 from natgauge.labs.wire.lab import GRACE_SECONDS, WireLab
 from natgauge.words import Placement
 
@@ -272,3 +271,29 @@ class RemoteLab:
             # What broke first is what the user must read; what is left `natgauge lab clean` undoes.
             with suppress(NatgaugeError):
                 self.down()
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a machine of one system is looked at and worked on.
+
+    Attributes:
+        script: shell text that prints what is to be known, of these interfaces in particular.
+        read: understands it.
+        make: shell text that makes the devices.
+        undo: shell text that undoes them, also half of them.
+    """
+
+    script: Callable[[Sequence[str]], str]
+    read: Callable[[str], RemoteFacts]
+    make: Callable[[Layout, RemoteFacts], str]
+    undo: Callable[[Layout, RemoteFacts], str]
+
+
+_LINUX: Final = Ways(facts.script, facts.read, Layout.make, Layout.undo)
+_BSD: Final = Ways(bsd.script, bsd.read, bsd.make, bsd.undo)
+
+
+def ways(system: str) -> Ways:
+    """Those of a system as `uname -s` calls it; one that nobody knows is looked at as Linux is, and refused then."""
+    return _BSD if system.endswith("BSD") else _LINUX

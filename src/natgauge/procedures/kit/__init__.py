@@ -6,25 +6,25 @@ The frame of every measurement:
 * `procedure`: the description of a metric, and what all measurements have in common
 * `repetitions`: the interface that a metric implements: one repetition
 * `settings`, `profiles`: the settings that all metrics share, and named sets of defaults
-* `runner`, `events`: hand trials to the measurer, and report them to an observer
+* `runner`: hands trials to the measurer, and compares the device's own count with the traffic
+* `events`: what an observer receives of each trial
 * `time_budget`: the time that a measurement may take
-* `device_count`: compares the device's own count with the traffic
 
-`result/`: `results` with `summary`, `notes` and `frame_counts`; `delay_statistics`; `joined` puts repetitions together
+`result/`: `results`, `notes` and `frame_counts`; `delay_statistics`; `joined` puts repetitions together
 that were measured separately.
 
 `search/`: the highest rate.
 
 * `rate_search`, `searched_rate`: settings and repetitions of a search, with `binary_search` or `mlr_search`
-* `bracket`, `loads`, `expected`: where a search starts, and what it has found out
+* `expected`, `bracket`: where a search starts, the loads it has tried, and where it goes on
 * `permanent_loss`, `rare_loss`: loss that does not depend on the rate
 * `invalid_trials`: how often an INVALID trial is repeated
-* `queues`, `late_frames`, `too_high`: by how much a rate that passed may be above the device's own
+* `queues`, `late_frames`: by how much a rate that passed may be above the device's own
 
 `measure/`: trials that several metrics share.
 
 * `phase1`, `phase2`: a safe rate for phase 1, and the settings of phase 2
-* `held_connections`, `held_rate`: trials, and a search, over connections that phase 1 established
+* `held_connections`: trials, and a search for a rate, over connections that phase 1 established
 * `prerequisite`: another metric that must be measured first; `throughput_shares`: loads as shares of the throughput
 * `delay_metrics`: delays; `validation`: whether each connection still works; `capacity_trials`: how many are kept
 """

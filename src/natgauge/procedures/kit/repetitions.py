@@ -11,9 +11,8 @@ from typing import Generic, TypeVar
 
 from natgauge.errors import NatgaugeError
 from natgauge.notes import Note
-from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, stopped
 from natgauge.statistics.interval import CONFIDENCE

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from natgauge.errors import BrokenError
 from natgauge.measurer import Measurer, TrialOutcome, TrialPlan
-from natgauge.procedures.kit.device_count import refuse_contradiction
 from natgauge.procedures.kit.events import Bounds, Event, Observer, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
@@ -133,3 +133,25 @@ class TrialRunner:
         each = sum(finished) / len(finished) if finished else begun + here
         left = here + each * (self.repetitions - self.repetition)
         return left * self._spent_seconds / done
+
+
+def refuse_contradiction(metric: str, plan: TrialPlan, outcome: TrialOutcome) -> None:
+    """Refuse a device that counts no connection after it forwarded all of them.
+
+    A count of some, but too few, is a table that is full or drops what is old; a count of none is read from the wrong
+    place, or the frames went around the device.
+
+    Raises:
+        BrokenError: count and traffic contradict each other.
+    """
+    if outcome.table_count != 0 or not outcome.stored or outcome.phase1.lost or plan.restart_at_seconds is not None:
+        return
+    raise BrokenError(
+        f"{metric}: the device's own count is 0 after it forwarded {outcome.stored} connections without a loss: count "
+        "and traffic contradict each other; check the recipe's count command, that the frames pass the device, and "
+        "that it keeps connections for longer than a trial"
+    )
+
+
+class GoneError(BrokenError):
+    """The device collapsed and did not come back, before anything could be said of it."""

@@ -29,12 +29,11 @@ from dataclasses import dataclass
 from natgauge.inputs.types import SearchError
 from natgauge.measurer import TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.kit.search.bracket import Bracket
+from natgauge.procedures.kit.runner import GoneError
+from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
-from natgauge.procedures.kit.search.loads import Load, Status
 from natgauge.procedures.kit.search.permanent_loss import SPAN, Faults, PermanentLoss, Reason
 from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note

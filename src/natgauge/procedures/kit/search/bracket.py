@@ -8,8 +8,49 @@ others: an expectation that is wrong costs some of them, and nothing else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
+
 from natgauge.inputs.types import SearchError
-from natgauge.procedures.kit.search.loads import Load
+
+
+class Status(Enum):
+    """What is known of a load."""
+
+    UNKNOWN = "unknown"
+    SHORT_PASS = "passed a short trial"
+    PASS = "passed"
+    FAIL = "failed"
+    UNDECIDED = "only invalid trials"
+
+
+@dataclass(slots=True)
+class Load:
+    """Decisions about one load."""
+
+    rate: float
+    passes: int = 0
+    fails: int = 0
+    short_passes: int = 0
+    undecided: bool = False
+    cause: str = "device"
+    doubt: str = ""
+    forwarded: float | None = None
+
+    @property
+    def decisions(self) -> int:
+        """Decisions that bind."""
+        return self.passes + self.fails
+
+    @property
+    def status(self) -> Status:
+        """The majority; a tie counts against the load."""
+        if self.decisions:
+            return Status.PASS if self.passes > self.fails else Status.FAIL
+        if self.undecided:
+            return Status.UNDECIDED
+        return Status.SHORT_PASS if self.short_passes else Status.UNKNOWN
+
 
 #: The first step away from where the search should end, as a share; no step is a larger factor than the last.
 FIRST_STEP = 0.1

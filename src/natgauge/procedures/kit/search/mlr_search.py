@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.measurer import Counts, TrialOutcome, Verdict
 from natgauge.notes import Note
-from natgauge.procedures.kit.ended_early import GoneError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search.binary_search import TESTER_SHARE
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.search.rare_loss import LOSS_TOLERANCE, rare_loss_note

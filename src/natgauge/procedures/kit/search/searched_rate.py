@@ -58,3 +58,25 @@ class SearchedRate(Repetitions[SearchT]):
         queued = queues.queue_note(measurements, settings, length.symbol, length.advice)
         short = late_frames.short_note(measurements, settings.placement, settings.error, length.advice)
         return [*tolerance_note(settings), *queued, *short]
+
+
+def most_too_high(found: Measurement, settings: SearchSettings) -> float:
+    """The largest share by which the rate may be too high: the device surely does value / (1 + share).
+
+    Frames that wait in queues before the device raise it (`queues`), and so does the lag that is tolerated in `shared`
+    placement (`late_frames`). Where both can happen, both count.
+
+    Args:
+        found: with the figure `queues.TRIAL_SECONDS`; without it nothing passed, and the share is 0.
+        settings: of the search.
+    """
+    seconds = found.figures.get(queues.TRIAL_SECONDS)
+    if seconds is None:
+        return 0.0
+    settings = settings.as_run()
+    share = 0.0
+    if queues.waits(settings.placement, settings.own_processes) and settings.frame_timeout_seconds is not None:
+        share += queues.most_share(settings.frame_timeout_seconds, seconds)
+    if settings.placement == "shared":
+        share += late_frames.most_share(seconds, settings.error)
+    return share
