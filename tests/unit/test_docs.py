@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -175,3 +176,19 @@ def test_files_that_the_architecture_names_exist() -> None:
     paths = [word for word in named if re.search(r"(/|\.(py|rs|h|c|toml|json|\*))$", word)]
     assert len(paths) > 50
     assert [path for path in paths if not exists_below_sources(path)] == []
+
+
+def test_names_of_the_kit_in_the_page_on_metrics_exist() -> None:
+    page = (ROOT / "docs" / "procedures.md").read_text()
+    names = re.findall(r"`((?:measure|search|result|repetitions|settings|time_budget)\.[\w.]+)(?:\(\))?`", page)
+    assert len(names) > 15
+    for name in names:
+        pkgutil.resolve_name(f"natgauge.procedures.kit.{name}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_python_names_exist(page: Path) -> None:
+    """All but those of the changelog, which may be of the past, and the zone of DNS queries."""
+    prose = "" if page.name == "CHANGELOG.md" else without_fences(page.read_text())
+    for name in set(re.findall(r"`(natgauge(?:\.[a-zA-Z_]\w*)+)", prose)) - {"natgauge.test"}:
+        pkgutil.resolve_name(name)
