@@ -63,7 +63,7 @@ class Ability(StrEnum):
     OWN_DELAYS = "the tester's own delay"
     COSTS = "timing the frames of a device that works on the sender's core"
     QUERIES = "DNS queries and their answers"
-    REAL_SERVER = "a place for a real server behind the device (a lab of kind netns has one)"
+    REAL_SERVER = "a place for a real server behind the device (such as `--lab netns` has)"
     BACKGROUND = "native IPv6 in addition to the frames under test"
 
 

@@ -121,6 +121,20 @@ def test_no_package_has_a_circle_inside() -> None:
     assert list(TopologicalSorter(graph).static_order())
 
 
+def test_folders_of_a_package_have_no_circle() -> None:
+    """As between packages: what kinds of labs share imports no kind, and a search imports nothing that uses it."""
+    files = {module_of(path): path for path in ROOT.glob("**/*.py")}
+    folders = {path.parent for path in files.values()} - {ROOT}
+    for folder in folders:
+        graph: dict[str, set[str]] = {}
+        for path in folder.glob("**/*.py"):
+            own = path.relative_to(folder).parts[0].removesuffix(".py")
+            within = [files[name] for name in imported(path) if name in files and files[name].is_relative_to(folder)]
+            graph.setdefault(own, set()).update(one.relative_to(folder).parts[0].removesuffix(".py") for one in within)
+            graph[own] -= {own, "__init__"}
+        assert list(TopologicalSorter(graph).static_order())
+
+
 def is_package(path: Path) -> bool:
     """Whether the file is that of a package itself."""
     return path.name == "__init__.py"

@@ -18,7 +18,7 @@ from natgauge.analysis.comparing import comparable
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.errors import HostError
 from natgauge.measurements.conditions import with_beside
-from natgauge.procedures.kit.result.joined import join
+from natgauge.procedures.kit.repetitions import join
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined

@@ -16,7 +16,7 @@ from natgauge import procedures
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.journal import entries
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
-from natgauge.procedures.kit.result.joined import join
+from natgauge.procedures.kit.repetitions import join
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters

@@ -15,7 +15,7 @@ from natgauge.campaigns.state import RecordedRepetition
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.joined import join
+from natgauge.procedures.kit.repetitions import join
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.making import make
 from natgauge.records.parameters import Parameters

@@ -60,7 +60,7 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
     if crosses == ("ipv4", "ipv6") and ground.embedded is None:
         raise UsageError(
             f"{recipe.name}: goes from ipv4 to ipv6, and where this lab has the Responder's IPv4 addresses there is "
-            "not known; choose --lab netns, vm or ssh"
+            "not known; choose a lab that knows them, such as --lab netns"
         )
     mapped = ground.mapped if recipe.source == "mapped" else None
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.

@@ -417,13 +417,13 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
 
 
 def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
-    """Make a lab of the default kind and keep it up; it is as the gateway needs it, or for IPv4 on both sides.
+    """Make a lab and keep it up; it is as the gateway needs it, or for IPv4 on both sides.
 
     Raises:
         UsageError: a choice is wrong, or a lab of this name is kept already.
         HostError: it cannot be made here.
     """
-    kind = kinds.get(kinds.DEFAULT)
+    kind = kinds.kept()
     need = LabNeeds(families=("ipv4", "ipv4"), background=background)
     if dut is not None:
         need = need_of(load(dut), background=background)

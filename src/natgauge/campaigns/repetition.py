@@ -23,7 +23,7 @@ from natgauge.measurements.measure import keep
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.result.joined import counted, join
+from natgauge.procedures.kit.repetitions import counted, join
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import Parameters, joined

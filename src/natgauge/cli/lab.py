@@ -8,9 +8,9 @@ from typing import Any
 import click
 import cloup
 
-from natgauge.bench.question import inputs_of_lab
 from natgauge.cli.generator import option
 from natgauge.cli.names import GATEWAY, LAB
+from natgauge.inputs.input import inputs_of
 from natgauge.labs import kinds
 
 
@@ -19,7 +19,7 @@ def command() -> None:
     """Keep a lab up, take it down, list labs, clean up after killed runs."""
 
 
-@command.command("up", params=[option(one) for one in inputs_of_lab(kinds.DEFAULT)])
+@command.command("up", params=[option(one) for one in inputs_of(kinds.kept().options, "place")])
 @click.argument("name", default="default")
 @click.option(
     "--dut",

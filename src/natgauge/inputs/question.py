@@ -111,7 +111,7 @@ class LabOptions:
         metadata=described(
             "Wait for the last frames of each phase",
             "s",
-            default="the lab's: netns 0.3, wire and ssh 2; profile rfc 2",
+            default="the lab's, 0.3 or 2; at least 2 with profile rfc",
             label="grace",
             group="traffic",
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Network
+from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from natgauge.host.settings import MachineSetting
@@ -306,6 +307,10 @@ class Kind(Generic[OptionsT]):
         quick: whether a lab that does not stay is made in a fraction of a second, so that each repetition can have its
             own.
         shares_core: whether a device can work on the sender's core, and the user chooses its placement.
+        can_be_kept: whether `natgauge lab up` makes labs of this kind, which `Lab.keep` then keeps up.
+        undo: undoes what the kind's labs recorded as "remote"; None = they record nothing of this kind. It takes the
+            lab's directory, the settings in its register and the recorded items in the order in which they are to be
+            undone, and returns one sentence for each thing that it undid.
     """
 
     summary: str
@@ -313,3 +318,5 @@ class Kind(Generic[OptionsT]):
     plan: Callable[[str, OptionsT, LabNeeds], Lab]
     quick: bool = False
     shares_core: bool = False
+    can_be_kept: bool = False
+    undo: Callable[[Path, Mapping[str, Any], Sequence[Mapping[str, str]]], list[str]] | None = None

@@ -34,3 +34,8 @@ def get(name: str) -> Kind[Any]:
     if name not in known:
         raise UsageError(f"lab: {name!r} is unknown; choose one of {', '.join(known)}")
     return known[name]
+
+
+def kept() -> Kind[Any]:
+    """The kind of the labs that `natgauge lab up` makes."""
+    return next(kind for kind in kinds().values() if kind.can_be_kept)

@@ -18,10 +18,9 @@ from typing import Any, Final, Self
 
 from natgauge import files
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.labs import kinds
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.locks import Lock, check_name, directory_of
-from natgauge.labs.ssh.openssh import CONTROL, SshHost, end_orphans
-from natgauge.labs.ssh.remote import give_back
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
@@ -268,10 +267,10 @@ def _undo_globals(register: Register, items: list[Item]) -> list[str]:
 
 
 def _undo_remote(register: Register, items: list[Item]) -> list[str]:
-    end_orphans(register.directory / CONTROL)
-    host = SshHost(**register.settings["host"])
-    ours = give_back(host, register.settings["token"], [item["undo"] for item in reversed(items)])
-    return [item["says"] for item in reversed(items)] if ours else []
+    undo = kinds.get(register.kind).undo
+    if undo is None:
+        raise BrokenError(f"labs of kind {register.kind} undo nothing on other machines; use the natgauge that made it")
+    return undo(register.directory, register.settings, list(reversed(items)))
 
 
 _UNDO: Final[Mapping[str, Callable[[Register, list[Item]], list[str]]]] = {

@@ -151,4 +151,11 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-KIND = Kind(summary="made here of network namespaces", options=NetnsOptions, plan=plan, quick=True, shares_core=True)
+KIND = Kind(
+    summary="made here of network namespaces",
+    options=NetnsOptions,
+    plan=plan,
+    quick=True,
+    shares_core=True,
+    can_be_kept=True,
+)

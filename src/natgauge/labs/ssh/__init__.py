@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
@@ -110,4 +112,19 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
     )
 
 
-KIND = Kind(summary="devices on another machine, reached over OpenSSH", options=SshOptions, plan=plan)
+def undo(directory: Path, settings: Mapping[str, Any], items: Sequence[Mapping[str, str]]) -> list[str]:
+    """Undo on the other machine what a lab recorded; see `natgauge.labs.contract.Kind`.
+
+    Raises:
+        BrokenError: one of the items could not be undone; all others were tried.
+        HostError: the machine cannot be reached.
+    """
+    from natgauge.labs.ssh.openssh import CONTROL, SshHost, end_orphans  # noqa: PLC0415
+    from natgauge.labs.ssh.remote import give_back  # noqa: PLC0415
+
+    end_orphans(directory / CONTROL)
+    ours = give_back(SshHost(**settings["host"]), settings["token"], [item["undo"] for item in items])
+    return [item["says"] for item in items] if ours else []
+
+
+KIND = Kind(summary="devices on another machine, reached over OpenSSH", options=SshOptions, plan=plan, undo=undo)

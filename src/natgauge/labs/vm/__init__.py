@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList
 from natgauge.labs.contract import Kind, LabNeeds
+from natgauge.labs.ssh import undo
 
 if TYPE_CHECKING:
     from natgauge.labs.vm.lab import GuestLab
@@ -62,4 +63,4 @@ def plan(name: str, options: VmOptions, need: LabNeeds) -> GuestLab:
     )
 
 
-KIND = Kind(summary="devices in a QEMU guest with its own kernel", options=VmOptions, plan=plan)
+KIND = Kind(summary="devices in a QEMU guest with its own kernel", options=VmOptions, plan=plan, undo=undo)

@@ -11,7 +11,7 @@ from tests.unit.simulated import Gateway
 from natgauge.measurer import Verdict
 from natgauge.notes import Note
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.joined import join
+from natgauge.procedures.kit.repetitions import join
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME
 
