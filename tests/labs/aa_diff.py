@@ -25,7 +25,7 @@ from tests.labs.program import begins
 import natgauge
 from natgauge.analysis.contrast import contrast
 from natgauge.records.measurement import Result
-from natgauge.reports import stored
+from natgauge.reports import find_results
 from natgauge.reports.difference import diff
 
 GATEWAY: Final = "nftables-nat44"
@@ -44,7 +44,7 @@ RUNS: Final = 10
 
 def measured(folder: Path, metric: str) -> list[Result]:
     """The runs of this metric so far."""
-    return list(stored.find([folder / metric]).results) if (folder / metric).is_dir() else []
+    return list(find_results.find([folder / metric]).results) if (folder / metric).is_dir() else []
 
 
 def measure(folder: Path, runs: int, most_seconds: float) -> bool:

@@ -14,8 +14,8 @@ from natgauge.analysis.comparing import comparable
 from natgauge.cli import run
 from natgauge.procedures.kit.measure import delay_metrics
 from natgauge.reports import frames
+from natgauge.reports.find_results import find
 from natgauge.reports.html.page import page
-from natgauge.reports.stored import find
 
 
 @pytest.fixture(scope="module", autouse=True)

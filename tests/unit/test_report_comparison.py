@@ -21,9 +21,9 @@ from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
 from natgauge.reports import comparison, frames
+from natgauge.reports.find_results import Found, StoredComparison, find
 from natgauge.reports.html.forest import forests
 from natgauge.reports.html.page import page
-from natgauge.reports.stored import Found, StoredComparison, find
 
 NOTED = compared(
     [estimate(), estimate("third", 0.9, 0.88, 0.92, quantity="new")],

@@ -21,8 +21,8 @@ from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
-from natgauge.reports.shown import below, lines_of
-from natgauge.reports.stored import find
+from natgauge.reports.find_results import find
+from natgauge.reports.sheet import below, lines_of
 
 FIGURES = ("typical_latency_us", "worst_case_latency_us")
 DOUBTS = [{"word": "single repetition", "text": "one"}, {"word": "wide spread", "text": "wide"}]

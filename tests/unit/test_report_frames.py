@@ -14,7 +14,7 @@ from tests.unit.made_campaign import campaign
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.reports import frames
-from natgauge.reports.stored import find
+from natgauge.reports.find_results import find
 
 
 @pytest.fixture(scope="module")

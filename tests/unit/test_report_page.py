@@ -24,14 +24,14 @@ from natgauge.records.making import make
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
+from natgauge.reports.find_results import find
 from natgauge.reports.html import charts
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.page import page
 from natgauge.reports.html.timed import timed_of
 from natgauge.reports.rows import number as printed
-from natgauge.reports.shown import lines_of
-from natgauge.reports.stored import find
+from natgauge.reports.sheet import lines_of
 
 MOST_OCTETS = 6_000_000
 DELAYS = bell(12_000, 1)

@@ -17,10 +17,10 @@ from natgauge.analysis.scalability import DerivedRow, derived_rows
 from natgauge.published import load
 from natgauge.records.measurement import Result
 from natgauge.reports import csv_table, latex, markdown
-from natgauge.reports.against import sheet as against_sheet
 from natgauge.reports.difference import diff, text
 from natgauge.reports.html.figures import figures
-from natgauge.reports.overview import sheet as overview_sheet
+from natgauge.reports.matrix import sheet as overview_sheet
+from natgauge.reports.pivot import sheet as against_sheet
 from natgauge.reports.rows import uncompared
 from natgauge.reports.text import table, verdict
 

@@ -62,10 +62,10 @@ def command(
     Two comparisons are compared, too: per gateway and quantity the ratio of both ratios to the baseline, which must be
     the same gateway in both.
     """
-    from natgauge.reports import both_kinds, stored
+    from natgauge.reports import both_kinds, find_results
 
     found = both_kinds.difference(
-        stored.find([first]), stored.find([second]), about=about, across=across, margin=margin
+        find_results.find([first]), find_results.find([second]), about=about, across=across, margin=margin
     )
     if as_json:
         import json

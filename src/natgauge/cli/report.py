@@ -14,8 +14,8 @@ import cloup
 from natgauge.cli.names import PUBLISHED
 
 if TYPE_CHECKING:
-    from natgauge.reports.against import Against
-    from natgauge.reports.stored import Found
+    from natgauge.reports.find_results import Found
+    from natgauge.reports.pivot import Against
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
 _FORMS: Final[Mapping[str, str]] = {
@@ -75,7 +75,7 @@ def command(
     FOLDER is a results folder of a measurement or a comparison, a folder that holds several, or a campaign's.
     """
     from natgauge.errors import UsageError
-    from natgauge.reports import stored
+    from natgauge.reports import find_results
 
     if published and form not in (None, "text"):
         raise UsageError(
@@ -84,7 +84,7 @@ def command(
         )
     if against and form == "csv":
         raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
-    found = stored.find(folders)
+    found = find_results.find(folders)
     _refuse(found, form=form, against=against, published=published)
     for folder in found.unended:
         click.echo(f"natgauge: {folder}: left out, for its measurement did not end", err=True)
@@ -132,8 +132,8 @@ def _refuse(
 
 def _measured(found: Found, form: str, against: Against | Literal["metrics"] | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
-    from natgauge.reports import against as turned
-    from natgauge.reports import draft, overview
+    from natgauge.reports import draft, matrix
+    from natgauge.reports import pivot as turned
     from natgauge.reports.published import beside
 
     theirs = beside(published, found.results)
@@ -142,7 +142,7 @@ def _measured(found: Found, form: str, against: Against | Literal["metrics"] | N
         ours = view.table(found.results)
     else:
         if against == "metrics":
-            sheet = overview.sheet(found.results)
+            sheet = matrix.sheet(found.results)
         else:
             sheet = turned.sheet(found.results, against, narrow=form == "draft")
         ours = draft.plain(sheet) if form == "draft" else view.render(sheet)

@@ -11,8 +11,8 @@ from natgauge.errors import UsageError
 from natgauge.reports import difference as of_results
 from natgauge.reports import ratio_difference as of_ratios
 from natgauge.reports.difference import DIFF_SCHEMA, WORSE, Diff
+from natgauge.reports.find_results import Found
 from natgauge.reports.ratio_difference import RatioDifference
-from natgauge.reports.stored import Found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
-from natgauge.reports.shown import Sheet, SheetRow
+from natgauge.reports.sheet import Sheet, SheetRow
 
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from natgauge.records.measurement import Result
-from natgauge.reports.shown import Sheet, SheetRow, sheet
+from natgauge.reports.sheet import Sheet, SheetRow, sheet
 
 WIDTH: Final = 72
 #: The widest that labels and cells are before they are broken into several lines.

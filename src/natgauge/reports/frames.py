@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.measurer import Verdict
-from natgauge.reports.extras import need
-from natgauge.reports.stored import Found, Stored, StoredComparison, each_trial, find
+from natgauge.reports.find_results import Found, Stored, StoredComparison, each_trial, find
+from natgauge.reports.optional_deps import need
 
 if TYPE_CHECKING:
     import polars as pl

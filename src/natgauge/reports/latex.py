@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from natgauge.records.measurement import Result
-from natgauge.reports.shown import Sheet, sheet
+from natgauge.reports.sheet import Sheet, sheet
 
 _SPECIAL: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from natgauge.records.measurement import Result
-from natgauge.reports.shown import Sheet, sheet
+from natgauge.reports.sheet import Sheet, sheet
 
 
 def table(results: Sequence[Result]) -> str:

@@ -12,9 +12,9 @@ from natgauge.measurer import Verdict
 from natgauge.notes import count_of
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import SHARE_OF_LINK, Result
+from natgauge.reports.find_results import read_summary
 from natgauge.reports.rows import IN_ALL, UNIT_IN_ALL, doubt_words, number, unit_of, whole
-from natgauge.reports.shown import Sheet, findings, sheet
-from natgauge.reports.stored import read_summary
+from natgauge.reports.sheet import Sheet, findings, sheet
 from natgauge.tables import aligned
 from natgauge.words import LimitedBy
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.reports.extras import need
+from natgauge.reports.optional_deps import need
 
 WIDE: Final = 720
 NARROW: Final = 340

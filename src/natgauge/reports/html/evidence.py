@@ -11,9 +11,9 @@ from typing import Any, Final
 from natgauge.measurer import Verdict
 from natgauge.records.parameters import shown
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
+from natgauge.reports.find_results import Stored, each_trial
 from natgauge.reports.html.timed import Timed, timed_of
 from natgauge.reports.rows import number
-from natgauge.reports.stored import Stored, each_trial
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results
 #: folder has all.

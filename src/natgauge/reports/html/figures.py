@@ -15,7 +15,7 @@ from natgauge.analysis import scalability
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.contrast import Contrast, contrast
 from natgauge.records.measurement import Result
-from natgauge.reports.html import apart, charts
+from natgauge.reports.html import charts, labels
 from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.delays import distributions
 from natgauge.reports.html.figure import Figure, Numbered, short
@@ -308,7 +308,7 @@ def _ratio_figure(
 
 def _label(group: Sequence[Numbered], one: Numbered) -> str:
     """Column and device; in a second line what tells it from others of the figure."""
-    difference = apart.words(one.result, apart.differing([one.result for one in group]))
+    difference = labels.words(one.result, labels.differing([one.result for one in group]))
     return "|".join([short(one), *([difference] if difference else [])])
 
 

@@ -19,15 +19,15 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import comparison, text
-from natgauge.reports.extras import need
-from natgauge.reports.html import charts, evidence, glance
+from natgauge.reports.find_results import Found, Stored, StoredComparison
+from natgauge.reports.html import charts, evidence, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figure import Figure
 from natgauge.reports.html.figures import figures
 from natgauge.reports.html.forest import forests
+from natgauge.reports.optional_deps import need
 from natgauge.reports.rows import number, unit_of
-from natgauge.reports.shown import SheetRow, below, lines_of
-from natgauge.reports.stored import Found, Stored, StoredComparison
+from natgauge.reports.sheet import SheetRow, below, lines_of
 
 #: Columns of a table beside each other; more would leave paper and phone.
 _COLUMNS: Final = 6
@@ -88,7 +88,7 @@ def page(found: Found) -> str:
         version=_versions(found),
         style=_resource("page.css"),
         script=_resource("page.js"),
-        glances=glance.glances(results),
+        metrics_tables=metrics_table.metrics_tables(results),
         verdicts=[_verdict(number, one) for number, one in enumerate(found.stored, start=1)],
         comparisons=[_comparison(at, one) for at, one in enumerate(found.comparisons, start=1)],
         figures=[_figure(at, one) for at, one in enumerate(shown_figures, start=1)],

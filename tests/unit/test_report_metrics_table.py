@@ -9,7 +9,7 @@ from tests.unit.made_results import made
 
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis
-from natgauge.reports.html.glance import FEW, Entry, glances
+from natgauge.reports.html.metrics_table import FEW, Entry, metrics_tables
 
 SERIES = [
     rate(dut, middle * cores, cores, connections)
@@ -20,7 +20,7 @@ SERIES = [
 
 
 def test_each_result_stands_where_its_device_and_its_point_meet() -> None:
-    (table,) = glances(SERIES)
+    (table,) = metrics_tables(SERIES)
     assert table.title == "connection-rate (connections/s)"
     assert table.head == ("N = 25,000, 1 core", "N = 25,000, 2 cores", "N = 100,000, 1 core", "N = 100,000, 2 cores")
     assert [dut for dut, _ in table.rows] == ["nat", "linux-ipv4"]
@@ -29,14 +29,14 @@ def test_each_result_stands_where_its_device_and_its_point_meet() -> None:
 
 
 def test_few_results_need_no_table() -> None:
-    assert glances(SERIES[:FEW]) == []
+    assert metrics_tables(SERIES[:FEW]) == []
 
 
 def test_a_median_never_stands_without_its_doubt() -> None:
     wide = made([80.0, 100.0, 110.0], median=100.0, parameters={"dut": "wide"}, error=1.0)
     coarse = made([99.0, 100.0, 101.0], median=100.0, parameters={"dut": "coarse"}, error=7.0)
     lone = made([100.0], parameters={"dut": "lone"}, doubts=[{"word": "single repetition", "text": "there is one"}])
-    (table,) = glances([wide, coarse, lone, *([lone] * FEW)])
+    (table,) = metrics_tables([wide, coarse, lone, *([lone] * FEW)])
     assert table.head == ("median",)
     found = {dut: places[0] for dut, places in table.rows}
     assert found["wide"] == (Entry(1, "100", "±20.0%", 0),)
@@ -48,10 +48,10 @@ def test_a_median_never_stands_without_its_doubt() -> None:
 def test_frames_of_two_families_are_read_beside_each_other_and_sizes_of_one_device_are_not() -> None:
     sizes = [(dut, size) for dut in ("nat", "other") for size in (64, 128)]
     results = [made([1.0], parameters={"dut": dut, "frame_size": size}) for dut, size in [*sizes, *sizes]]
-    (table,) = glances(results)
+    (table,) = metrics_tables(results)
     assert table.head == ("64 octets", "128 octets")
     families = [made([1.0], parameters={"dut": f"nat-{size}", "frame_size": size}) for size in (64, 84) * FEW]
-    assert glances(families)[0].head == ("median",)
+    assert metrics_tables(families)[0].head == ("median",)
 
 
 @pytest.mark.parametrize(("limits", "far"), [([350.0, 1e6], [1e6]), ([1e5, 1e6], [1e5, 1e6]), ([120.0], [])])

@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge.records.measurement import Result
 from natgauge.reports import text
-from natgauge.reports.html import apart
+from natgauge.reports.html import labels
 from natgauge.reports.rows import number, unit_of
 
 #: So many results are seen at a glance without a table.
@@ -37,7 +37,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class MetricsTable:
     """The table of one metric.
 
     Attributes:
@@ -51,12 +51,12 @@ class Glance:
     rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
 
 
-def glances(results: Sequence[Result]) -> list[Glance]:
+def metrics_tables(results: Sequence[Result]) -> list[MetricsTable]:
     """Of each metric, in the order of the results; none where these are few."""
     return list(_tables(results)) if len(results) > FEW else []
 
 
-def _tables(results: Sequence[Result]) -> Iterator[Glance]:
+def _tables(results: Sequence[Result]) -> Iterator[MetricsTable]:
     by_title: dict[str, list[tuple[int, Result]]] = {}
     for column, result in enumerate(results, start=1):
         by_title.setdefault(f"{result.metric} ({unit_of(result)})", []).append((column, result))
@@ -64,21 +64,21 @@ def _tables(results: Sequence[Result]) -> Iterator[Glance]:
         yield _table(title, group)
 
 
-def _table(title: str, group: Sequence[tuple[int, Result]]) -> Glance:
+def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
     by_device: dict[str, list[Result]] = {}
     for _, result in group:
         by_device.setdefault(result.dut, []).append(result)
     # Of one device: families differ in their frames, and are to be read beside each other all the same.
-    names = list(dict.fromkeys(name for own in by_device.values() for name in apart.differing(own)))
+    names = list(dict.fromkeys(name for own in by_device.values() for name in labels.differing(own)))
     heads: dict[_Point, str] = {}
     places: dict[tuple[str, _Point], list[Entry]] = {}
     for column, result in group:
         point = _point(result, names)
-        heads[point] = apart.words(result, names) or "median"
+        heads[point] = labels.words(result, names) or "median"
         places.setdefault((result.dut, point), []).append(_entry(column, result))
     points = sorted(heads)
     rows = tuple((dut, tuple(tuple(places.get((dut, point), ())) for point in points)) for dut in by_device)
-    return Glance(title, tuple(heads[point] for point in points), rows)
+    return MetricsTable(title, tuple(heads[point] for point in points), rows)
 
 
 def _point(result: Result, names: Sequence[str]) -> _Point:

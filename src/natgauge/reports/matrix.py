@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import doubt_words, number, rows, unit_of
-from natgauge.reports.shown import Sheet, SheetRow, findings
+from natgauge.reports.sheet import Sheet, SheetRow, findings
 
 #: Stands behind a figure that has doubts, which are told below.
 _DOUBTED = "*"

@@ -15,7 +15,7 @@ from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports.rows import Cell, ResultRow, rows, unit_of, whole
-from natgauge.reports.shown import Sheet, SheetRow, below
+from natgauge.reports.sheet import Sheet, SheetRow, below
 
 Against = Literal["cores", "connections"]
 
