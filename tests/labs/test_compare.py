@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.labs.foreign import foreign_nat
+from tests.labs.external import external_nat
 from tests.labs.rough import slow_tester
 
 import natgauge
@@ -163,7 +163,7 @@ def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
 @pytest.mark.slow("waits for a device on a wire to forget its connections")
 @pytest.mark.usefixtures("wide")
 def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
-    with foreign_nat("one", "nftables-nat44", 10) as (_, one), foreign_nat("two", "nftables-nat44", 10) as (_, two):
+    with external_nat("one", "nftables-nat44", 10) as (_, one), external_nat("two", "nftables-nat44", 10) as (_, two):
         more = {"device_timeout": 10, "grace_seconds": 0.3}
         names = [
             "nftables-nat44:" + ",".join(f"{name}={value}" for name, value in {**ports, **more}.items())

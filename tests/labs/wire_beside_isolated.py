@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from tests.labs.foreign import foreign_nat
+from tests.labs.external import external_nat
 from tests.labs.program import begins
 
 import natgauge
@@ -52,7 +52,7 @@ def main() -> int:
     ratios = []
     with (
         tempfile.TemporaryDirectory(prefix="natgauge-wire-") as name,
-        foreign_nat("wire-beside", NAT, TIMEOUT) as (_, ports),
+        external_nat("wire-beside", NAT, TIMEOUT) as (_, ports),
     ):
         folder = Path(name)
         wire = {**ports, "empty_command": "ip netns exec ng-wire-beside-dut conntrack -F"}

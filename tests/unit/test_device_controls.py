@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway as Simulated
-from tests.unit.test_foreign import Clock, foreign
+from tests.unit.test_external import Clock, external
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
 from natgauge.bench.asking import MOST_SECONDS, PAUSES, Asking, SilentControlsError
-from natgauge.bench.foreign import ForeignDevice
+from natgauge.bench.external import ExternalControls
 from natgauge.bench.lab_measurer import LOOK_AGAIN, MOST_SILENT, LabMeasurer
 from natgauge.duts.gateway import Gateway
 from natgauge.duts.recipe import load
@@ -265,14 +265,14 @@ def test_a_count_command_that_ends_once_with_status_255_costs_no_trial(tmp_path:
         f"n=$(cat {once} 2>/dev/null || echo 0); echo $((n + 1)) > {once}; [ $n != 1 ] || exit 255; "
         f"cat {tmp_path}/held 2>/dev/null || echo 0"
     )
-    device = ForeignDevice(f"echo 0 > {tmp_path}/held", script)
+    device = ExternalControls(f"echo 0 > {tmp_path}/held", script)
 
     def held(request: Any, *others: Any) -> Any:
         answer = engine(request, *others)
         (tmp_path / "held").write_text(str(request.connections))
         return answer
 
-    meter = foreign(engine, None, Clock(), device=device)
+    meter = external(engine, None, Clock(), device=device)
     meter.runner, meter.place = held, Isolated()
     outcomes = [meter.measure(PLAN) for _ in range(3)]
     assert [outcome.verdict for outcome in outcomes] == [Verdict.PASS] * 3
@@ -313,7 +313,7 @@ class Booting:
         return {}
 
     faults = strays
-    restart = ForeignDevice.restart
+    restart = ExternalControls.restart
 
 
 @pytest.mark.parametrize("back", [True, False])
@@ -328,7 +328,7 @@ def test_a_device_that_nobody_can_restart_is_looked_at_again_before_it_is_given_
             device.gone = engine.dead = True
         return answer
 
-    meter = foreign(engine, None, Clock(), device=device)
+    meter = external(engine, None, Clock(), device=device)
     waited: list[float] = []
     meter.runner, meter.sleep = collapses, waited.append
     meter.asking.sleep = waited.append

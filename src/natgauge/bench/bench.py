@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from natgauge import procedures
-from natgauge.bench import far_side, foreign, queries
+from natgauge.bench import external, far_side, queries
 from natgauge.bench.address_plan import address_plan
 from natgauge.bench.cost_rounds import CostRounds
 from natgauge.bench.grace import checked, grace_of
@@ -135,7 +135,7 @@ class Bench:
         self._server = ExitStack()
         self._far_side: far_side.FarSide | None = None
         if not self.lab.devices:
-            foreign.refuse_settings(self.lab, self.recipe, cell.device)
+            external.refuse_settings(self.lab, self.recipe, cell.device)
 
     def _planned_lab(self) -> Lab:
         hosts = hosts_of(self.cell.traffic, (self.recipe.initiator_family, self.recipe.responder_family))
@@ -148,7 +148,7 @@ class Bench:
     @property
     def abilities(self) -> frozenset[Ability]:
         """What can be asked of a measurer here, as far as lab and recipe tell."""
-        found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else foreign.abilities(self.lab.foreign))
+        found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else external.abilities(self.lab.external))
         found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
         found |= set() if self._reasons_not_timed() else {Ability.COSTS}
         found |= set() if self.lab.server is None else {Ability.REAL_SERVER}
@@ -187,7 +187,7 @@ class Bench:
             # As far as the device's limits were chosen; what it has of itself is checked when it can be asked.
             choose(self.recipe, planned.facts, self.cell.device, {})
         else:
-            foreign.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
+            external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
         refuse_unfit(self.recipe, planned.facts, self._known_limits)
         return planned
 
@@ -195,7 +195,7 @@ class Bench:
     def _known_limits(self) -> dict[str, int]:
         """Knobs whose values are asked for, or known of a device that is not ours."""
         wishes = self.cell.device
-        return wishes.named() if self.lab.devices else foreign.facts(self.lab.foreign, wishes)
+        return wishes.named() if self.lab.devices else external.facts(self.lab.external, wishes)
 
     def _settings(self, procedure: Procedure[Any], asked: Mapping[str, object]) -> TrialSettings:
         settings: TrialSettings = procedure.make_settings(
@@ -315,7 +315,7 @@ class Bench:
         if self.lab.devices:
             return LabMeasurer(device=self.device, **given)
         named = self.cell.traffic.destination_ports is not None
-        return foreign.measurer(self.lab, self.recipe, named_ports=named, **given)
+        return external.measurer(self.lab, self.recipe, named_ports=named, **given)
 
     def _reasons_not_timed(self) -> list[str]:
         return reasons_not_timed(self.recipe.name, self.recipe, self.lab.placement, self.lab.sender_cpus)

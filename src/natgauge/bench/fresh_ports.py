@@ -91,7 +91,7 @@ class FreshTuples:
     Attributes:
         traffic: of the first trial; later trials have other destination ports.
         timeout: T, seconds after which the device has forgotten a connection.
-        way: as `natgauge.labs.contract.Foreign` has it.
+        way: as `natgauge.labs.contract.ExternalDevice` has it.
         ledger: of the pair of ports.
         sliced: whether trials may have other destination ports: False where the user named them, or where the device
             maps endpoint-independently (RFC 4787 section 4.1) and another destination makes no new mapping.

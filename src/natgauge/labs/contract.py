@@ -182,7 +182,7 @@ FreshTrials = Literal["new-tuples", "wait", "no-wait"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Foreign:
+class ExternalDevice:
     """What is told of a device that is not ours: how its table gets rid of the connections of earlier trials.
 
     Attributes:
@@ -246,7 +246,7 @@ class Lab(Protocol):
         initiator: the tester's port.
         responder: the tester's port.
         devices: from the Initiator to the Responder; none when the device is not ours to touch.
-        foreign: what is told of a device that is not ours; None where it is, or where nothing can be told.
+        external: how a device that natgauge does not control loses connections; None = it controls it, or not known.
         server: home of a real server that answers at the Responder's port; None = it has none here. Its variables are
             NG_WORK, NG_PORT, NG_GATEWAY_MAC, and NG_CPUS, its cores: empty = none is left for it.
         sender_cpus: the tester's sending cores.
@@ -263,7 +263,7 @@ class Lab(Protocol):
     initiator: Port
     responder: Port
     devices: Sequence[Device]
-    foreign: Foreign | None
+    external: ExternalDevice | None
     server: Device | None
     sender_cpus: tuple[int, ...]
     device_cpus: tuple[int, ...]

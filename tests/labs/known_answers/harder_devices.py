@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from tests.labs.burner import burning
-from tests.labs.foreign import count_new, foreign_nat, opened_by
+from tests.labs.external import count_new, external_nat, opened_by
 from tests.labs.known_answers.devices import (
     RECIPES,
     RING,
@@ -177,7 +177,7 @@ class Elsewhere(Device):
     @contextmanager
     def stand(self, metric: str, settings: Mapping[str, object]) -> Iterator[Standing]:
         """Tells "opened_connections", those new to the device in all trials that passed, by its own count."""
-        with foreign_nat(WIRE_NAME, str(self.recipe), self.timeout) as (lab, ports):
+        with external_nat(WIRE_NAME, str(self.recipe), self.timeout) as (lab, ports):
             choices = {"connections": self.connections, "seed": 1, "device_timeout": self.timeout, **ports, **settings}
             question = ask(metric, self.recipe, choices)
             logbook = Logbook()

@@ -46,7 +46,7 @@ REPEATED: Final = {
     "loss beside stalls": "truth/test_stalls.py has loss at every rate beside stalls",
     "core burnt during a latency trial": "simulated devices of unit/test_procedure_timed.py have such stalls",
     "two versions in a series": "simulated devices of unit/test_mixed_series.py change their versions",
-    "new connections on a wire": "test_foreign.py counts the same device's connections, trial by trial",
+    "new connections on a wire": "test_external.py counts the same device's connections, trial by trial",
 }
 #: Why a procedure has no row in `make test`.
 WITHOUT_ROW: Final = {"cost": "devices of known cost are calibrated by themselves: tests.labs.known_costs"}

@@ -16,7 +16,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, kept_settings
-from natgauge.labs.contract import Device, Foreign, Port
+from natgauge.labs.contract import Device, ExternalDevice, Port
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.
@@ -43,7 +43,7 @@ class MadeLab(ABC):
     initiator: Port
     responder: Port
     devices: Sequence[Device]
-    foreign: Foreign | None = None
+    external: ExternalDevice | None = None
     server: Device | None = None
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:

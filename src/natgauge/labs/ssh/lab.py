@@ -17,7 +17,7 @@ from natgauge.inputs.types import format_cores
 from natgauge.labs.common.links import neighbour_limits, read_drops
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register
-from natgauge.labs.contract import Device, Foreign, Ground, LabNeeds, Port
+from natgauge.labs.contract import Device, ExternalDevice, Ground, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
@@ -45,7 +45,7 @@ class RemoteLab:
 
     kind: ClassVar[str] = "ssh"
     placement: Placement = "external"
-    foreign: Foreign | None = None
+    external: ExternalDevice | None = None
     server: Device | None = None
     device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS

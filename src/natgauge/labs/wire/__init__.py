@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import CoreList, Text
-from natgauge.labs.contract import Addresses, Foreign, FreshTrials, Kind, LabNeeds, Port
+from natgauge.labs.contract import Addresses, ExternalDevice, FreshTrials, Kind, LabNeeds, Port
 from natgauge.words import Family
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class WireOptions:
         allow_addresses: the ports may carry IP addresses.
         pool: outside addresses of the device, "A" or "A-B"; None = not checked.
         device_timeout: seconds after which the device surely has forgotten a UDP connection, 1 to 86400.
-        fresh_trials: see `Foreign`.
-        empty_command: see `Foreign`.
-        count_command: see `Foreign`.
+        fresh_trials: see `ExternalDevice`.
+        empty_command: see `ExternalDevice`.
+        count_command: see `ExternalDevice`.
     """
 
     initiator_port: str | None = field(
@@ -122,11 +122,11 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
         pool=None if options.pool is None else _pool(options.pool, need.families[1]),
-        foreign=_foreign(options),
+        external=_external(options),
     )
 
 
-def _foreign(options: WireOptions) -> Foreign:
+def _external(options: WireOptions) -> ExternalDevice:
     for name, command in (("empty", options.empty_command), ("count", options.count_command)):
         if command is not None and not command.strip():
             raise UsageError(f"{name} command: is empty; name a shell command, or leave it out")
@@ -135,7 +135,7 @@ def _foreign(options: WireOptions) -> Foreign:
             "count command: without --empty-command its number says nothing of one trial; give that one, too, or leave "
             "it out"
         )
-    return Foreign(
+    return ExternalDevice(
         timeout=options.device_timeout,
         fresh_trials=options.fresh_trials,
         empty_command=options.empty_command,

@@ -18,7 +18,7 @@ from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSi
 from natgauge.labs.common.links import drop_counters
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inside
-from natgauge.labs.contract import Addresses, Device, Foreign, Ground, Link, Port
+from natgauge.labs.contract import Addresses, Device, ExternalDevice, Ground, Link, Port
 from natgauge.labs.wire import xdp
 from natgauge.labs.wire.media import Media, media_of
 from natgauge.words import Address, Family, Placement
@@ -57,7 +57,7 @@ class WireLab:
         sender_cpus: Sequence[int] | None = None,
         allow_addresses: bool = False,
         pool: Addresses | None = None,
-        foreign: Foreign | None = None,
+        external: ExternalDevice | None = None,
     ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
@@ -70,7 +70,7 @@ class WireLab:
             allow_addresses: whether ports may carry IP addresses. Their packets would stand beside the test's frames,
                 and while a trial runs the host does not get the packets sent to them.
             pool: outside addresses of the device; None = not known.
-            foreign: what is told of the device's table.
+            external: what the user says about the device's table.
 
         Raises:
             UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.
@@ -89,7 +89,7 @@ class WireLab:
         self.media: tuple[Media, Media] = (Media(), Media())
         self.tuning: tuple[Mapping[str, str | None], Mapping[str, str | None]] = ({}, {})
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
-        self.foreign: Foreign | None = foreign or Foreign()
+        self.external: ExternalDevice | None = external or ExternalDevice()
         self._pool = pool
         self._families = families
         self._allow_addresses = allow_addresses
@@ -116,7 +116,7 @@ class WireLab:
 
     def parameters(self) -> Mapping[str, Any]:
         """Both ports with their links, and what was told of the device."""
-        known = {} if self.foreign is None else self.foreign.parameters()
+        known = {} if self.external is None else self.external.parameters()
         return {
             "ports": [self.initiator.interface, self.responder.interface],
             "port_drivers": [port.driver for port in self.media],

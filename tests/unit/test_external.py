@@ -15,14 +15,14 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from tests.unit.test_measurer_verbs import WIRE, check
 
-from natgauge.bench.foreign import ForeignDevice, ForeignMeasurer, abilities
+from natgauge.bench.external import ExternalControls, ExternalMeasurer, abilities
 from natgauge.bench.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
 from natgauge.bench.ranges import Range
 from natgauge.bench.traffic import make_plan
 from natgauge.bench.watch import Silent
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import Foreign
+from natgauge.labs.contract import ExternalDevice
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures import throughput
 from natgauge.records.making import make
@@ -88,8 +88,8 @@ class Conntrack(FakeEngine):
         return super().__call__(request, *others)
 
 
-def foreign(engine: FakeEngine, fresh: FreshTuples | None, watch: Clock, **others: Any) -> ForeignMeasurer:
-    return ForeignMeasurer(
+def external(engine: FakeEngine, fresh: FreshTuples | None, watch: Clock, **others: Any) -> ExternalMeasurer:
+    return ExternalMeasurer(
         place=FakeLab(),
         device=others.pop("device", None),
         traffic=make_plan(TrafficOptions(connections=1000), AROUND),
@@ -105,7 +105,7 @@ def foreign(engine: FakeEngine, fresh: FreshTuples | None, watch: Clock, **other
 def test_every_connection_of_every_trial_is_new_to_the_device(way: Any) -> None:
     clock = Clock()
     engine, recorder = Conntrack(clock), Recorder()
-    subject = foreign(engine, tuples(clock, way=way), clock, recorder=recorder)
+    subject = external(engine, tuples(clock, way=way), clock, recorder=recorder)
     subject.check_forwarding()
     for _ in range(5):
         subject.measure(TrialPlan(1000, 1000.0, Phase2Plan(100.0, 100.0, 0.1)))
@@ -120,7 +120,7 @@ def test_without_slices_a_device_would_know_all_connections_from_the_second_tria
     """What was published until now: plain forwarding taken for the opening of connections."""
     clock = Clock()
     engine = Conntrack(clock)
-    subject = foreign(engine, None, clock)
+    subject = external(engine, None, clock)
     for _ in range(3):
         subject.measure(TrialPlan(1000, 1000.0))
     assert engine.new == [1000, 0, 0]
@@ -187,20 +187,20 @@ def test_a_later_measurement_knows_what_an_earlier_one_used_and_forgets_another_
     assert Ledger.read(ledger.path, clock.now).uses == []
 
 
-def counting(tmp_path: Path, left: int = 0) -> ForeignDevice:
+def counting(tmp_path: Path, left: int = 0) -> ExternalControls:
     """A device that is a file: its octets are connections."""
     table = tmp_path / "table"
     table.write_text("x" * 5)
-    return ForeignDevice(f"head -c {left} /dev/zero > {table}", f"stat -c %s {table}")
+    return ExternalControls(f"head -c {left} /dev/zero > {table}", f"stat -c %s {table}")
 
 
 def test_a_device_is_emptied_and_counted_by_the_users_commands(tmp_path: Path) -> None:
     device, clock = counting(tmp_path), Clock()
     assert device.count() == 5
-    assert abilities(Foreign(empty_command="a", count_command="b")) == {Ability.EMPTY_TIMED, Ability.WATCH_COUNT}
-    assert abilities(Foreign(empty_command="a")) == {Ability.EMPTY_TIMED}
-    assert abilities(Foreign(timeout=5)) == abilities(None) == frozenset()
-    subject = foreign(FakeEngine(), None, clock, device=device)
+    assert abilities(ExternalDevice(empty_command="a", count_command="b")) == {Ability.EMPTY_TIMED, Ability.WATCH_COUNT}
+    assert abilities(ExternalDevice(empty_command="a")) == {Ability.EMPTY_TIMED}
+    assert abilities(ExternalDevice(timeout=5)) == abilities(None) == frozenset()
+    subject = external(FakeEngine(), None, clock, device=device)
     assert {Ability.EMPTY_TIMED, Ability.WATCH_COUNT} <= subject.abilities
     assert not {Ability.RESTART, Ability.RESTART_IN_TRIAL} & subject.abilities
     torn = subject.empty_timed()
@@ -214,13 +214,13 @@ def test_a_device_is_emptied_and_counted_by_the_users_commands(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("device", "says"),
     [
-        (lambda _: ForeignDevice("echo no route >&2; exit 5"), "empty command: ended with status 5: no route"),
+        (lambda _: ExternalControls("echo no route >&2; exit 5"), "empty command: ended with status 5: no route"),
         (lambda path: counting(path, left=3), "empty command: the count command says 3 after 5 times emptying"),
-        (lambda _: ForeignDevice("true", "echo many"), r"count command: printed 'many' instead of one whole number"),
+        (lambda _: ExternalControls("true", "echo many"), r"count command: printed 'many' instead of one whole number"),
     ],
 )
 def test_commands_that_do_not_do_it_are_named(
-    device: Callable[[Path], ForeignDevice], says: str, tmp_path: Path
+    device: Callable[[Path], ExternalControls], says: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BrokenError, match=says):
         device(tmp_path).empty()
@@ -280,8 +280,8 @@ def test_with_commands_all_that_needs_an_empty_table_can_be_measured(metric: str
 def test_a_plain_router_needs_nothing_and_is_told_nothing() -> None:
     lab = check("connection-rate", "linux-ipv4", **WIRE)[0].lab
     assert lab.parameters()["ports"] == ["one", "two"]
-    assert lab.foreign is not None
-    assert lab.foreign.parameters() == {}
+    assert lab.external is not None
+    assert lab.external.parameters() == {}
     with pytest.raises(UsageError, match="device timeout: linux-ipv4 keeps no connections"):
         check("connection-rate", "linux-ipv4", **WIRE, device_timeout=5)
 

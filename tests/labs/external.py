@@ -14,7 +14,7 @@ from natgauge.labs.netns.lab import NetnsLab
 
 
 @contextmanager
-def foreign_nat(name: str, recipe: str, timeout: int) -> Iterator[tuple[NetnsLab, dict[str, Any]]]:
+def external_nat(name: str, recipe: str, timeout: int) -> Iterator[tuple[NetnsLab, dict[str, Any]]]:
     """A NAT44 in a lab of its own; the lab, and its ports as a user names them.
 
     Args:

@@ -16,7 +16,7 @@ from natgauge.duts.recipe import Recipe
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.shell import run_shell
-from natgauge.labs.contract import CommandResult, Foreign, Lab
+from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Progress, TrialRequest, TrialResult
@@ -30,7 +30,7 @@ _NEVER: Final = frozenset({Ability.RESTART, Ability.RESTART_IN_TRIAL})
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignDevice:
+class ExternalControls:
     """Controls of a device that is not ours: shell commands of the user, run on the tester's host as who we are.
 
     Attributes:
@@ -116,7 +116,7 @@ class ForeignDevice:
 
 
 @dataclass
-class ForeignMeasurer(LabMeasurer):
+class ExternalMeasurer(LabMeasurer):
     """Performs trials on a device that is not ours.
 
     Attributes:
@@ -148,16 +148,16 @@ class ForeignMeasurer(LabMeasurer):
             return super()._run(request, progress)
 
 
-def abilities(foreign: Foreign | None) -> frozenset[Ability]:
+def abilities(external: ExternalDevice | None) -> frozenset[Ability]:
     """What the user's commands make possible."""
-    if foreign is None or foreign.empty_command is None:
+    if external is None or external.empty_command is None:
         return frozenset()
-    return frozenset({Ability.EMPTY_TIMED} | (set() if foreign.count_command is None else {Ability.WATCH_COUNT}))
+    return frozenset({Ability.EMPTY_TIMED} | (set() if external.count_command is None else {Ability.WATCH_COUNT}))
 
 
-def facts(foreign: Foreign | None, wishes: DeviceOptions) -> dict[str, int]:
+def facts(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
     """What is known of the limits of a device that is not ours, by knob."""
-    timeout = None if foreign is None else foreign.timeout
+    timeout = None if external is None else external.timeout
     every = {"table_size": wishes.table_size, "udp_timeout": timeout}
     return {name: value for name, value in every.items() if value is not None}
 
@@ -173,7 +173,7 @@ def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
             f"lab {lab.name}: the device is not ours, so its table and time-outs cannot be set; leave them out, or "
             "tell what they are (--table-size, --device-timeout)"
         )
-    given = {**wishes.named(), **({} if lab.foreign is None else lab.foreign.parameters())}
+    given = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
     if given and not recipe.stateful:
         name = min(given).replace("_", " ")
         raise UsageError(f"{name}: {recipe.name} keeps no connections, so nothing is to be forgotten; leave it out")
@@ -185,22 +185,22 @@ def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings)
     Raises:
         UsageError: nothing tells how they could be fresh.
     """
-    foreign = lab.foreign or Foreign()
-    if not recipe.stateful or not settings.has_phase1 or foreign.empty_command is not None:
+    external = lab.external or ExternalDevice()
+    if not recipe.stateful or not settings.has_phase1 or external.empty_command is not None:
         return
     if settings.fills_table:
         raise UsageError(
             f"{metric}: the device is not ours, and each trial needs its table empty; give --empty-command, a shell "
             "command on this host that empties it (RFC 9693 section 4.4)"
         )
-    if foreign.timeout is None:
+    if external.timeout is None:
         raise UsageError(
             f"lab {lab.name}: {recipe.name} keeps connections, and from the second trial on none would be new; give "
             "--device-timeout, the seconds after which it forgets them, or --empty-command (RFC 9693 section 4.4)"
         )
 
 
-def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> ForeignMeasurer:
+def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> ExternalMeasurer:
     """The measurer of a device that is not ours.
 
     Args:
@@ -209,23 +209,23 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> Fo
         named_ports: whether the user named the destination ports.
         given: all else that `LabMeasurer` takes.
     """
-    foreign = lab.foreign
-    if foreign is None or not recipe.stateful:
-        return ForeignMeasurer(device=None, **given)
-    if foreign.empty_command is not None:
-        return ForeignMeasurer(device=ForeignDevice(foreign.empty_command, foreign.count_command), **given)
+    external = lab.external
+    if external is None or not recipe.stateful:
+        return ExternalMeasurer(device=None, **given)
+    if external.empty_command is not None:
+        return ExternalMeasurer(device=ExternalControls(external.empty_command, external.count_command), **given)
     fresh = None
-    if foreign.timeout is not None:
+    if external.timeout is not None:
         ports = (f"{port.netns or ''}-{port.interface}" for port in (lab.initiator, lab.responder))
         fresh = FreshTuples(
             given["traffic"],
-            foreign.timeout,
-            foreign.fresh_trials,
+            external.timeout,
+            external.fresh_trials,
             Ledger.of("-".join(ports), time.monotonic()),
             sliced=not named_ports and recipe.limits.mapping != "endpoint-independent",
             table_limit=given["settings"].table_limit,
         )
-    return ForeignMeasurer(device=None, fresh=fresh, **given)
+    return ExternalMeasurer(device=None, fresh=fresh, **given)
 
 
 def _shell(name: str, command: str) -> CommandResult:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.foreign import count_new, foreign_nat, opened_by
+from tests.labs.external import count_new, external_nat, opened_by
 from tests.labs.rough import settings_of, slow_tester
 
 import natgauge
@@ -30,7 +30,7 @@ QUICK: dict[str, Any] = {
 @pytest.fixture
 def wire() -> Iterator[tuple[Device, dict[str, Any]]]:
     """Three namespaces, a NAT44 with short time-outs in the middle; its device, and the ports as a user names them."""
-    with foreign_nat("foreign", NAT, TIMEOUT) as (lab, ports):
+    with external_nat("external", NAT, TIMEOUT) as (lab, ports):
         yield lab.devices[0], ports
 
 
@@ -64,7 +64,7 @@ def test_every_trial_opens_as_many_new_connections_as_it_says(
 
 def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]], tmp_path: Path) -> None:
     _, ports = wire
-    enter = "ip netns exec ng-foreign-dut"
+    enter = "ip netns exec ng-external-dut"
     answer = natgauge.measure(
         "tear-down-rate",
         NAT,
