@@ -438,7 +438,7 @@ def test_a_second_ctrl_c_does_not_leave_a_device_half_started(monkeypatch: pytes
 
 def test_only_a_device_of_ours_can_be_restarted() -> None:
     engine = FakeEngine()
-    with pytest.raises(UsageError, match="this device is not ours"):
+    with pytest.raises(UsageError, match="does not control this device"):
         measurer(engine).measure(RESET)
 
 

@@ -149,7 +149,7 @@ def test_the_cable_tells_the_testers_own_variation_where_it_is_asked() -> None:
 
 def test_what_is_not_ours_is_not_told_to_do_anything() -> None:
     for act in (measurer(None).restart, measurer(None).empty_timed, lambda: measurer(None).watch_count(1, 1)):
-        with pytest.raises(UsageError, match="this device is not ours"):
+        with pytest.raises(UsageError, match="does not control this device"):
             act()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench: one lab, its started devices and a measurer, on which many procedures run one after the other.
 
-The order is: refuse all that can be refused without touching anything; see that this host can do it; make the lab;
-start the device. Then, for each procedure: fit the device to it, prove that it forwards, run. At the end all is undone.
+The order is: refuse wrong options before anything starts; check this host; make the lab; start the device. Then, for
+each procedure: adapt the device's limits, prove that it forwards, run. At the end everything is undone.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A procedure about to run on its bench: the device is fit for it, and was seen to forward.
+    """A procedure that is ready to run on its bench: the device's limits fit it, and the device forwards.
 
     Attributes:
         planned: the procedure and its settings.
         measurer: performs its trials.
-        device: what runs and how it is set; None when the device is not ours.
+        device: the device's settings; None for an external device.
         rates: the tester's own highest.
     """
 
@@ -69,25 +69,25 @@ class Ready:
     rates: HighestRates
 
     def run(self) -> MeasurementResult:
-        """Measure.
+        """Run the procedure and return its result.
 
         Raises:
-            NatgaugeError: something broke on the way.
+            NatgaugeError: the measurement failed.
         """
         return self.planned.procedure.measure(self.measurer, self.planned.settings, self.measurer.watch.event)
 
 
 class Bench:
-    """One cell, ready to be measured. Use it as a context manager.
+    """The lab, device and traffic of one cell. Use it as a context manager.
 
     Attributes:
-        cell: what was asked for.
+        cell: the user's choices.
         recipe: of the device.
-        lab: where it stands.
-        around: what lab and device fix for the traffic.
+        lab: of the device.
+        around: properties of lab and device that the traffic must fit.
         traffic: of every trial.
         seed: of all pseudorandom choices.
-        device: the started devices; None before the `with` block, and when they are not ours.
+        device: the started devices; None before the `with` block, and for external devices.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell and the watch by keyword
@@ -100,15 +100,16 @@ class Bench:
         holder: int | None = None,
         rates: HighestRates | None = None,
     ) -> None:
-        """Plan the bench; nothing is touched.
+        """Plan the bench; nothing is started.
 
         Args:
-            cell: what is to stand on it.
-            watch: is told what happens.
-            lab: a lab that was planned already; None = planned from the cell.
-            play: what plays a recipe on a device.
-            holder: index of the device that holds the state, where the lab has several; None = as the recipe says.
-            rates: the tester's own highest; None = measured once per host and setting, then remembered.
+            cell: the user's choices.
+            watch: receives the progress.
+            lab: a planned lab; None = planned from the cell.
+            play: makes a gateway of a recipe and a device.
+            holder: index of the device that holds the connections, where the lab has several; None = as the recipe
+                says.
+            rates: the tester's own highest; None = measured once per host and setting, then stored.
 
         Raises:
             UsageError: the first thing that is wrong.
@@ -118,7 +119,7 @@ class Bench:
         self.lab: Lab = self._planned_lab() if lab is None else lab
         around = address_plan(self.lab.ground, self.recipe)
         if not self.lab.devices:
-            # Which ports a device that is not ours gives to whom, the recipe does not tell.
+            # A recipe does not state the port sets of an external device.
             around = replace(around, port_sets=None)
         self.traffic = make_plan(cell.traffic, around)
         self.around = with_pool(around, self.traffic)
@@ -147,7 +148,7 @@ class Bench:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What can be asked of a measurer here, as far as lab and recipe tell."""
+        """Abilities of a measurer on this bench, as far as lab and recipe decide them."""
         found = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else external.abilities(self.lab.external))
         found |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
         found |= set() if self._reasons_not_timed() else {Ability.COSTS}
@@ -155,7 +156,7 @@ class Bench:
         return found | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
-        """A procedure for this bench.
+        """Plan a procedure for this bench.
 
         Args:
             metric: the procedure's name.
@@ -184,7 +185,7 @@ class Bench:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table to fill")
         planned = Planned(procedure, settings, self._facts(settings), procedure.taken(asked))
         if self.lab.devices:
-            # As far as the device's limits were chosen; what it has of itself is checked when it can be asked.
+            # Only limits that the user chose can be checked here; the device's own are read when it runs.
             choose(self.recipe, planned.facts, self.cell.device, {})
         else:
             external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
@@ -193,7 +194,7 @@ class Bench:
 
     @property
     def _known_limits(self) -> dict[str, int]:
-        """Knobs whose values are asked for, or known of a device that is not ours."""
+        """Knobs whose values the user chose, or stated for an external device."""
         wishes = self.cell.device
         return wishes.named() if self.lab.devices else external.facts(self.lab.external, wishes)
 
@@ -219,11 +220,11 @@ class Bench:
         return grace_of(self.cell.lab.grace_seconds, self.lab.grace_seconds, settings.profile)
 
     def _facts(self, settings: TrialSettings) -> PlanFacts:
-        """What the device must be fit for.
+        """Return the requirements of the trials on the device.
 
-        Its time-outs, unless the user chose them, outlast the slowest trial a search may try; a chosen one must outlast
-        the first trial, and every later one is held against it before it runs. So must those of connections that are to
-        expire.
+        Time-outs that natgauge chooses are longer than the slowest trial of a search. A time-out that the user chose
+        must be longer than the first trial, and each later trial is checked before it runs. The same holds where
+        connections are to expire.
         """
         longest = FIRST_TRIAL_SECONDS
         if "udp_timeout" not in self._known_limits and not settings.waits_for_expiry:
@@ -252,7 +253,7 @@ class Bench:
         check_host()
         self._watch.stage(f"making lab {self.lab.name}")
         self._made.enter_context(self.lab)
-        # What stands in the lab goes before it, also when the lab stays.
+        # Everything in the lab is stopped before the lab is removed, also when the lab is kept.
         self._made.enter_context(self._server)
         return self
 
@@ -261,15 +262,15 @@ class Bench:
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def ready(self, planned: Planned, recorder: Recorder, *, prove: bool = True) -> Ready:
-        """Make all ready for a procedure: the device is started, or fit anew, and seen to forward.
+        """Prepare a procedure: start the device, or adapt its limits, and prove that it forwards.
 
         Args:
             planned: by `plan`.
-            recorder: keeps every trial as it ends.
-            prove: whether some frames are to prove that it forwards.
+            recorder: stores every trial as it ends.
+            prove: whether to prove with a few frames that the device forwards.
 
         Raises:
-            BrokenError: the device does not come up or does not forward.
+            BrokenError: the device does not become ready or does not forward.
             HostError: a program is missing, memory is short, or a global setting cannot be made.
             UsageError: a limit or time-out of the device is too small.
         """
@@ -321,7 +322,7 @@ class Bench:
         return reasons_not_timed(self.recipe.name, self.recipe, self.lab.placement, self.lab.sender_cpus)
 
     def _rounds_of_slices(self) -> SliceRounds | None:
-        """What times the device's frames; made once for all procedures. None = they cannot be timed here."""
+        """Rounds that time the device's frames, made once for all procedures; None = they cannot be timed here."""
         if self._reasons_not_timed():
             return None
         if self._slice_rounds is None:
@@ -332,13 +333,13 @@ class Bench:
         return self._slice_rounds
 
     def _plain_forwarding(self, frames: TimedFrames, lab_name: str) -> LabMeasurer:
-        """Plain forwarding of the same frames, started in a lab of its own on the device's core."""
+        """Start plain forwarding of the same frames in its own lab on the device's core."""
         place = {"lab_name": lab_name, "placement": "shared", "cores": str(self.lab.sender_cpus[0])}
         bench = self._made.enter_context(Bench(forwarding_of(frames, place), rates=NO_SEARCH))
         return bench.ready(bench.plan("throughput", {}), Unread(), prove=False).measurer
 
     def _real_server(self, name: str) -> far_side.FarSide | None:
-        """The server that is to answer, started; None = the tester answers."""
+        """Start the real server; None = the tester answers."""
         if self._far_side is not None and self._far_side.name != name:
             self._far_side = None
             self._server.close()
@@ -350,7 +351,7 @@ class Bench:
         return self._far_side
 
     def _fit(self, facts: PlanFacts) -> DeviceSettings | None:
-        """Start the device, or fit the one that stands; None when it is not ours."""
+        """Start the device, or adapt the running device; None for an external device."""
         if not self.lab.devices:
             return None
         if self.device is None:
@@ -364,7 +365,7 @@ class Bench:
         return self.device.settings()
 
     def _gateways(self) -> list[Gateway]:
-        """One for each device; only the one that holds the state has what can be wished for."""
+        """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
         recipes = self.recipe.of_devices(len(self.lab.devices))
         return [
             self._play(recipe, device, self.cell.device if index == self._holder else DeviceOptions())
@@ -372,7 +373,7 @@ class Bench:
         ]
 
     def _tester_rates(self, settings: TrialSettings) -> HighestRates:
-        """The tester's own highest rates of the frames it will send; the slower family counts where both are used."""
+        """Return the tester's own highest rates for the frames of the trials; of two families, the slower one's."""
         if self._rates is not None:
             return self._rates
         self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
@@ -392,11 +393,11 @@ class Bench:
         return own_delays(kind, self.lab.sender_cpus, rate, seconds)
 
     def octets_on(self, family: Family, query: Query | None = None) -> int:
-        """Frame size with FCS where this family is spoken: IPv6 frames of the same payload are 20 octets longer.
+        """Return the frame size with FCS on links of a family: IPv6 frames of the same payload are 20 octets longer.
 
         Args:
-            family: spoken there.
-            query: what DNS queries ask for; None = plain frames.
+            family: of the link.
+            query: type of the DNS queries; None = plain frames.
         """
         if query is not None:
             return QUERY_OCTETS[family]
@@ -406,7 +407,7 @@ class Bench:
 
 
 def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabNeeds:
-    """What a gateway asks of a lab; `hosts` and `background` as in `LabNeeds`."""
+    """Return a gateway's requirements on a lab; `hosts` and `background` as in `LabNeeds`."""
     return LabNeeds(
         families=(recipe.initiator_family, recipe.responder_family),
         devices=tuple(part.device for part in recipe.chain) or DEVICES,
@@ -417,11 +418,11 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
 
 
 def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
-    """Make a lab and keep it up; it is as the gateway needs it, or for IPv4 on both sides.
+    """Make and keep a lab, for the gateway or, without one, with IPv4 on both sides.
 
     Raises:
-        UsageError: a choice is wrong, or a lab of this name is kept already.
-        HostError: it cannot be made here.
+        UsageError: a choice is wrong, or a lab of this name is already kept.
+        HostError: the lab cannot be made on this host.
     """
     kind = kinds.kept()
     need = LabNeeds(families=("ipv4", "ipv4"), background=background)
@@ -436,7 +437,7 @@ def keep_lab(name: str, dut: str | None, choices: Mapping[str, object], *, backg
 
 
 def check_host() -> None:
-    """See that this host can measure at all.
+    """Check that this host can measure.
 
     Raises:
         HostError: the kernel is too old, the engine or a capability is missing.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device that is not ours, in a measurement: emptied by the user's commands, or asked only for new connections."""
+"""An external device, which natgauge does not control: the user's commands empty it, or trials use new connections."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from natgauge.trials import Progress, TrialRequest, TrialResult
 _COMMAND_SECONDS: Final = 120.0
 _EMPTY_TRIES: Final = 5
 _RETRY_SECONDS: Final = 0.2
-#: Nobody can start a device that is not ours anew.
+#: Abilities that no external device has: natgauge cannot restart it.
 _NEVER: Final = frozenset({Ability.RESTART, Ability.RESTART_IN_TRIAL})
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalControls:
-    """Controls of a device that is not ours: shell commands of the user, run on the tester's host as who we are.
+    """Controls of an external device: the user's shell commands, run on the tester's host as the present user.
 
     Attributes:
-        empty_command: makes it forget all connections.
-        count_command: prints how many it has; None = nobody can tell.
+        empty_command: empties the device's table.
+        count_command: prints the device's number of connections; None = it is not known.
     """
 
     empty_command: str
@@ -45,11 +45,11 @@ class ExternalControls:
 
     @property
     def counts(self) -> bool:
-        """Whether a command tells its number of connections."""
+        """Whether a command reports the number of connections."""
         return self.count_command is not None
 
     def empty(self) -> None:
-        """Empty its table; where it can be counted, see that nothing is left.
+        """Empty the table; where connections can be counted, check that none is left.
 
         Raises:
             BrokenError: the command fails.
@@ -68,7 +68,7 @@ class ExternalControls:
         )
 
     def empty_timed(self) -> float:
-        """Empty its table once; seconds the command took, with the way to the device and back.
+        """Empty the table once, and return the command's seconds, the connection to the device included.
 
         Raises:
             BrokenError: the command fails.
@@ -76,7 +76,7 @@ class ExternalControls:
         return _shell("empty command", self.empty_command).seconds
 
     def count(self) -> int | None:
-        """Its number of connections; None where nobody can tell.
+        """Return the number of connections; None where it is not known.
 
         Raises:
             BrokenError: the command fails or prints something else.
@@ -97,44 +97,44 @@ class ExternalControls:
         return {}
 
     def confirm_standing(self) -> None:
-        """See that it still answers, as far as anything can be asked.
+        """Check that the device still answers, where there is a count command.
 
         Raises:
-            BrokenError: it does not.
+            BrokenError: it does not answer.
         """
         self.count()
 
     def restart(self) -> None:
-        """Refused.
+        """Refuse the restart.
 
         Raises:
             UsageError: always.
         """
-        raise UsageError("this device is not ours, so it cannot be started anew; choose another metric")
+        raise UsageError("natgauge does not control this device and cannot restart it; choose another metric")
 
     restart_under_load = restart
 
 
 @dataclass
 class ExternalMeasurer(LabMeasurer):
-    """Performs trials on a device that is not ours.
+    """Performs trials on an external device.
 
     Attributes:
-        fresh: gives each trial four tuples that the device does not know; None = it needs none, or is emptied.
+        fresh: gives each trial four tuples that the device has forgotten; None = not needed, or the table is emptied.
     """
 
     fresh: FreshTuples | None = None
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What it can do beyond plain trials with this device."""
+        """Abilities in addition to plain trials with this device."""
         return super().abilities - _NEVER
 
     def request(self, plan: TrialPlan) -> TrialRequest:
-        """The engine's request for a trial of this plan, with the four tuples that come next.
+        """Return the engine's request for a trial of this plan, with the next four tuples.
 
         Raises:
-            UsageError: it is stateless, and the device is not.
+            UsageError: the trial is stateless, and the device is not.
         """
         if self.fresh is not None:
             self.traffic = self.fresh.next()
@@ -149,49 +149,49 @@ class ExternalMeasurer(LabMeasurer):
 
 
 def abilities(external: ExternalDevice | None) -> frozenset[Ability]:
-    """What the user's commands make possible."""
+    """Return the abilities that the user's commands provide."""
     if external is None or external.empty_command is None:
         return frozenset()
     return frozenset({Ability.EMPTY_TIMED} | (set() if external.count_command is None else {Ability.WATCH_COUNT}))
 
 
 def facts(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
-    """What is known of the limits of a device that is not ours, by knob."""
+    """Return the limits of an external device that the user stated, by setting name."""
     timeout = None if external is None else external.timeout
     every = {"table_size": wishes.table_size, "udp_timeout": timeout}
     return {name: value for name, value in every.items() if value is not None}
 
 
 def refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
-    """Refuse what cannot be set, or need not be told, of a device that is not ours; its table's limit is a fact.
+    """Refuse settings of an external device, and statements that do not apply to it; its table's limit is a statement.
 
     Raises:
-        UsageError: the first that is wrong.
+        UsageError: the first wrong option.
     """
     if set(wishes.named()) - {"table_size"}:
         raise UsageError(
-            f"lab {lab.name}: the device is not ours, so its table and time-outs cannot be set; leave them out, or "
-            "tell what they are (--table-size, --device-timeout)"
+            f"lab {lab.name}: natgauge does not control the device, so its table and time-outs cannot be set; leave "
+            "them out, or state what they are (--table-size, --device-timeout)"
         )
     given = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
     if given and not recipe.stateful:
         name = min(given).replace("_", " ")
-        raise UsageError(f"{name}: {recipe.name} keeps no connections, so nothing is to be forgotten; leave it out")
+        raise UsageError(f"{name}: {recipe.name} keeps no connections, so there is nothing to forget; leave it out")
 
 
 def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings) -> None:
-    """Refuse trials that would find connections of earlier ones: their rate would be one of plain forwarding.
+    """Refuse trials that would reuse connections of earlier trials: they would measure plain forwarding.
 
     Raises:
-        UsageError: nothing tells how they could be fresh.
+        UsageError: the user did not state how the device loses connections.
     """
     external = lab.external or ExternalDevice()
     if not recipe.stateful or not settings.has_phase1 or external.empty_command is not None:
         return
     if settings.fills_table:
         raise UsageError(
-            f"{metric}: the device is not ours, and each trial needs its table empty; give --empty-command, a shell "
-            "command on this host that empties it (RFC 9693 section 4.4)"
+            f"{metric}: natgauge does not control the device, and each trial needs its table empty; give "
+            "--empty-command, a shell command on this host that empties it (RFC 9693 section 4.4)"
         )
     if external.timeout is None:
         raise UsageError(
@@ -201,13 +201,13 @@ def refuse_stale(lab: Lab, recipe: Recipe, metric: str, settings: TrialSettings)
 
 
 def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> ExternalMeasurer:
-    """The measurer of a device that is not ours.
+    """Return the measurer of an external device.
 
     Args:
-        lab: where it stands.
-        recipe: what it is.
-        named_ports: whether the user named the destination ports.
-        given: all else that `LabMeasurer` takes.
+        lab: of the device.
+        recipe: of the device.
+        named_ports: whether the user chose the destination ports.
+        given: further arguments of `LabMeasurer`.
     """
     external = lab.external
     if external is None or not recipe.stateful:
@@ -229,7 +229,7 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> Ex
 
 
 def _shell(name: str, command: str) -> CommandResult:
-    """What a command of the user did."""
+    """Run a command of the user."""
 
     def start(out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many frames of a trial leave together, and for how long its senders may do nothing.
+"""Batch size of a trial, and the length from which a sender's pause counts as a stall.
 
-In `shared` placement the device works on a whole batch before the sender goes on, so a batch of a slow device looks
-like a sender that stood still. Elsewhere a sender that stood still makes up for it a little faster than it sends: sent
-at once, what fell due meanwhile would overflow the ring before the device.
+In `shared` placement the device processes a whole batch before the sender continues, so a batch of a slow device looks
+like a stall of the sender. In other placements a sender catches up after a stall only a little faster than its rate:
+sent at once, the late frames would overflow the ring before the device.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from natgauge.words import Placement
 STALL_BATCHES: Final = 10
 #: Sending that took this many times its nominal length was held up by the device.
 HELD_UP: Final = 1.5
-#: Of the rate: up to four fifths of what the device can no frame is lost to it, and it is over before most trials are.
+#: Percent of the rate at which senders catch up. Below 80 % of the device's capacity that causes no loss, and it ends
+#: before the end of most trials.
 CATCH_UP_PERCENT: Final = 125
-#: Of a phase 1 that only prepares, at half of what the device can, nobody waits for the last frame.
+#: The same for a phase 1 that only prepares, at half of the device's capacity: its last frame may be late.
 PREPARING_CATCH_UP_PERCENT: Final = 150
-#: Softirqs may rightly hold a device's core for 2 ms, so no shorter stall can be told from its work.
+#: Softirqs may use a device's core for 2 ms, so a shorter stall cannot be distinguished from the device's work.
 LEAST_WATCHED_SECONDS: Final = 0.002
-#: The engine takes no bound below this, in seconds: the timer interrupt is no stall.
+#: Least bound of the engine, in seconds: the timer interrupt is no stall.
 LEAST_STALL_SECONDS: Final = 10e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Of one trial.
+    """Batches and stalls of one trial.
 
     Attributes:
-        batch: frames that leave together, 1 to 64.
-        stall_seconds: a sender that did nothing for longer stood still.
-        phase1_catch_up_percent: of the rate, the most while senders make up for a stall; None = as fast as they can.
-        phase2_catch_up_percent: the same.
+        batch: frames of a batch, 1 to 64.
+        stall_seconds: a longer pause of a sender is a stall.
+        phase1_catch_up_percent: highest rate after a stall, in percent of the intended rate; None = no limit.
+        phase2_catch_up_percent: the same for phase 2.
     """
 
     batch: int
@@ -49,12 +50,12 @@ class Pacing:
 
 
 def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known_rate: float | None = None) -> Pacing:
-    """How the frames of this trial are sent.
+    """Return the pacing of a trial.
 
     Args:
         plan: of the trial.
-        placement: where the device works.
-        ring: frames that wait before each core of the device, > 0; None = not known.
+        placement: of the device.
+        ring: capacity of the queue before each core of the device, in frames, > 0; None = not known.
         known_rate: see `learned`.
     """
     usual = STALL_BOUND_SECONDS["sender"]
@@ -69,10 +70,10 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
 
 
 def watched_bound(plan: TrialPlan) -> float:
-    """Seconds for which a device's core may not be woken before it stood still.
+    """Return the seconds after which a pause of a device's core counts as a stall.
 
-    A stall of a trial whose frames are timed must not by itself make the worst case, so the bound is the time in which
-    as many frames fall due as are slower than the worst case, within 2 to 5 ms.
+    In a trial with timed frames, a shorter stall must not decide the worst case alone. So the bound is the time in
+    which the share of frames above the worst case's percentile falls due, within 2 to 5 ms.
     """
     usual = STALL_BOUND_SECONDS["watched"]
     if not plan.record_delays:
@@ -82,12 +83,12 @@ def watched_bound(plan: TrialPlan) -> float:
 
 
 def learned(known_rate: float | None, plan: TrialPlan, outcome: TrialOutcome) -> float | None:
-    """The highest rate at which the device did what was more than it can, frames/s of all directions; None = unknown.
+    """Return the highest rate of the device in overloaded trials, frames/s of all directions; None = not known.
 
-    Disturbances only lower it, so of several trials the highest is taken.
+    Disturbances only lower the rate, so the highest of several trials counts.
 
     Args:
-        known_rate: of the trials before.
+        known_rate: highest rate in the trials before.
         plan: of a trial in `shared` placement.
         outcome: of this trial.
     """
@@ -100,13 +101,13 @@ def learned(known_rate: float | None, plan: TrialPlan, outcome: TrialOutcome) ->
 
 
 def _deciding_rate(plan: TrialPlan) -> float:
-    """Of all directions of the phase that a trial is about: phase 1 only prepares where there is a phase 2."""
+    """Return the rate of all directions of phase 2, or of phase 1 where there is no phase 2."""
     phase2 = plan.phase2
     return plan.phase1_rate if phase2 is None else phase2.initiator_rate + phase2.responder_rate
 
 
 def _until_full(plan: TrialPlan, ring: int, usual: float) -> float:
-    """Seconds in which as many frames of a direction fall due as the ring holds beside a batch."""
+    """Return the seconds in which the frames of a direction fill the ring, with room for one batch."""
     rates = [] if plan.stateless else [plan.phase1_rate]
     if plan.phase2 is not None:
         step = 1.0 if plan.phase2.step is None else max(plan.phase2.step.share, 1.0)

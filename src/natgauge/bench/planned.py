@@ -18,8 +18,8 @@ class Planned:
 
     Attributes:
         procedure: what is run.
-        settings: its own.
-        facts: what the device must be fit for.
+        settings: of the procedure.
+        facts: requirements on the device.
         chosen: the settings that the user chose, by name.
     """
 

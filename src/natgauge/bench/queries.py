@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What traffic must be like whose frames are DNS queries."""
+"""Requirements of DNS queries on the traffic."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Final
 from natgauge.errors import UsageError
 from natgauge.words import QUERY_OCTETS
 
-#: Where they go (RFC 1035 section 4.2.1).
+#: Port of DNS servers (RFC 1035 section 4.2.1).
 PORT: Final = 53
 
 
 def refuse_unlike(metric: str, first_port: int, last_port: int, frame_size: int | None) -> None:
-    """Refuse traffic that queries cannot be.
+    """Refuse traffic that cannot consist of queries.
 
     Args:
-        metric: that sends them.
+        metric: that sends the queries.
         first_port: of the destination ports.
         last_port: of them.
-        frame_size: as the user chose it; None = he did not.
+        frame_size: the user's choice; None = not chosen.
 
     Raises:
-        UsageError: other ports than the DNS has, or a size is asked for.
+        UsageError: the user chose another port than the DNS's, or a frame size.
     """
     if (first_port, last_port) != (PORT, PORT):
         raise UsageError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked: a cell (one gateway, one place, one traffic) and a metric of it; one builder for whoever asks."""
+"""Questions: a cell (gateway, place, traffic) and a metric; built here for the command line, plans and Python."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PARTS: Final[Mapping[str, tuple[type, Group]]] = {
 
 
 def inputs_of_part(part: str) -> tuple[Input, ...]:
-    """Every input of a field of `Cell`, in order."""
+    """Return every input of a field of `Cell`, in order."""
     return inputs_of(*PARTS[part])
 
 
 def place_inputs() -> Mapping[str, tuple[Input, list[str]]]:
-    """Every input of any kind of lab once, by name, with the kinds that have it."""
+    """Return every input of all kinds of labs by name, with the kinds that have it."""
     found: dict[str, tuple[Input, list[str]]] = {}
     for name in kinds.kinds():
         for one in inputs_of_lab(name):
@@ -39,7 +39,7 @@ def place_inputs() -> Mapping[str, tuple[Input, list[str]]]:
 
 
 def inputs_of_lab(lab: str) -> tuple[Input, ...]:
-    """Every input of a kind of lab, in order.
+    """Return every input of a kind of lab, in order.
 
     Raises:
         UsageError: there is no such kind.
@@ -48,7 +48,7 @@ def inputs_of_lab(lab: str) -> tuple[Input, ...]:
 
 
 def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question:
-    """A question from names and values, as command line and Python API have them; None = not chosen.
+    """Make a question of names and values, as command line and Python API have them; None = not chosen.
 
     Args:
         metric: a procedure's name.
@@ -75,12 +75,12 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
 
 
 def command(question: Question) -> str:
-    """The command line that asks the question."""
+    """Return the command line of the question."""
     return shlex.join(["natgauge", "measure", question.metric, *words(question)])
 
 
 def words(question: Question) -> list[str]:
-    """The words behind `natgauge measure METRIC`: every input that was chosen, as its option."""
+    """Return the words after `natgauge measure METRIC`: every input that was chosen, as an option."""
     cell = question.cell
     values: list[tuple[Input, Any]] = []
     for part in PARTS:
@@ -95,9 +95,9 @@ def words(question: Question) -> list[str]:
 
 
 def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
-    """What the metric wants of the traffic.
+    """Return the metric's own defaults of the traffic.
 
-    How many connections, only where the user named none of the ranges, and no port set decides how many there can be.
+    The number of connections is among them only where the user chose no range and the device has no port sets.
 
     Raises:
         UsageError: there is no such metric, or no such device.
@@ -125,7 +125,7 @@ def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:
 
 
 def _without_off(values: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
-    """The values but those of flags that are off by default and stay off: nobody chose them."""
+    """Return the values without flags that are off by default and not set."""
     return {
         name: value
         for name, value in values.items()

@@ -14,7 +14,7 @@ from natgauge.words import Address, Family, Network
 LAST_PORT = 65535
 
 #: Ranges that may carry test traffic: benchmarking (RFC 2544, RFC 5180 as corrected by RFC 8219 section 14), private,
-#: shared (RFC 6598), documentation and the well-known NAT64 prefix. Anything else might be somebody's.
+#: shared (RFC 6598), documentation and the well-known NAT64 prefix. Other addresses may be in use by somebody.
 TEST_NETWORKS: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -44,7 +44,7 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many values it holds."""
+        """Number of values in the range."""
         return self.last - self.first + 1
 
 
@@ -55,7 +55,7 @@ def parse_ports(name: str, text: str) -> Range:
     """Read "A" or "A-B".
 
     Raises:
-        UsageError: it is neither, holds port 0 or a port above 65535, or is reversed.
+        UsageError: the text is neither, contains port 0 or a port above 65535, or is reversed.
     """
     match = _PORTS.match(text)
     if match is None:
@@ -104,5 +104,5 @@ def _address(name: str, text: str, family: Family) -> Address:
 
 
 def spoken(family: Family) -> str:
-    """A family as people write it."""
+    """Return a family's usual spelling."""
     return "IPv4" if family == "ipv4" else "IPv6"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the tester's own receiver runs for a frame on the cores of an `isolated` device.
+"""Run time of the tester's own receiver for a frame on the cores of an `isolated` device.
 
-The kernel has a frame received where it was sent from, so a device that sends from its own cores does the tester's
-receive work on them, and the figure tells that as the device's. Measured where it is done: in one trial more, like the
-last one that passed, while the kernel times the receiver.
+The kernel receives a frame on the core that sent it. So a device that sends from its own cores also does the tester's
+receive work there, and the figure includes that work. It is measured in an additional trial, like the last trial that
+passed, while the kernel times the receiver.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LONGEST_PHASE_SECONDS: Final = 1.0
 
 
 def receiver_seconds(measurer: LabMeasurer, passed: TrialPlan | None = None) -> float | None:
-    """Seconds that the receiver ran for a frame on the device's cores; None = no trial passed, or it cannot be told.
+    """Return the receiver's seconds per frame on the device's cores; None = no trial passed, or not measurable.
 
-    One trial is run; nothing of it is judged or kept.
+    One trial is run; it is neither judged nor recorded.
 
     Args:
         measurer: on whose bench the trial is run.
@@ -43,7 +43,7 @@ def receiver_seconds(measurer: LabMeasurer, passed: TrialPlan | None = None) -> 
 
 
 def seconds_of(time: ReceiverTime | None) -> float | None:
-    """Seconds of one run without what timing it takes; None = it was not run, or is lost in that."""
+    """Return the seconds of one run, without the cost of timing; None = no run, or too short to measure."""
     if time is None or not time.runs or not time.empty_runs:
         return None
     nanoseconds = time.runs_ns / time.runs - time.empty_runs_ns / time.empty_runs
@@ -51,7 +51,7 @@ def seconds_of(time: ReceiverTime | None) -> float | None:
 
 
 def shortened(plan: TrialPlan) -> TrialPlan:
-    """The same frames at the same rates, for `LONGEST_PHASE_SECONDS` in each phase at most, and nothing happens."""
+    """Return a plan with the same frames and rates, at most `LONGEST_PHASE_SECONDS` per phase, without a restart."""
     phase2 = plan.phase2
     if phase2 is not None:
         phase2 = replace(phase2, seconds=min(phase2.seconds, LONGEST_PHASE_SECONDS), step=None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measurer that makes its lab anew before each further repetition, where that takes a fraction of a second.
+"""A measurer that makes a new lab for each repetition, where that takes a fraction of a second.
 
-Repetitions in one lab share its place in memory and, with one seed, one permutation of the four tuples. They tell how a
-figure varies within that lab, and nothing of how far the next lab would lie from it.
+Repetitions in one lab share its place in memory and, with one seed, one permutation of the four tuples. They show how a
+figure varies within that lab, but not how it varies between labs.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Standing = Callable[[Bench, Ready], None]
 
 
 def unrecorded(_bench: Bench, _ready: Ready) -> None:
-    """Nobody wants to know of the benches."""
+    """Record nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conducted:
-    """Where and when one repetition was measured.
+    """Lab, seed and time of a repetition.
 
     Attributes:
-        lab: number of its lab, from 1.
-        seed: of its pseudorandom choices.
+        lab: number of the lab, from 1.
+        seed: of the pseudorandom choices.
         began: seconds since the epoch.
     """
 
@@ -47,13 +47,13 @@ class Conducted:
 
 
 class Renewed(Measurer):
-    """Measures on one bench after the other. Use it as a context manager: it makes and undoes the benches.
+    """Measures on one bench after the other. Use it as a context manager: it makes and removes the benches.
 
     Attributes:
-        bench: the present one.
-        ready: the procedure on the present bench; known within the `with` block.
+        bench: the present bench.
+        ready: the procedure on the present bench; exists within the `with` block.
         conducted: each repetition that has begun.
-        stands: whether there is a lab now; False also where the one of a further repetition could not be made.
+        stands: whether there is a lab now; False also where the lab of a further repetition could not be made.
     """
 
     def __init__(  # noqa: PLR0913 - who plans, records and tells the time, each by its name
@@ -66,14 +66,14 @@ class Renewed(Measurer):
         standing: Standing = unrecorded,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Begin with this bench; nothing is made before the `with` block.
+        """Plan the repetitions; the first lab is made at the beginning of the `with` block.
 
         Args:
             bench: of the first repetition.
             planned: the procedure.
-            recorder: keeps every trial.
+            recorder: stores every trial.
             following: plans the benches of the other repetitions.
-            standing: is called with each bench, and what is ready on it, before anything is measured there.
+            standing: called with each bench and its ready procedure, before the measurement.
             now: seconds since the epoch.
         """
         self.bench = bench
@@ -111,7 +111,7 @@ class Renewed(Measurer):
         self.stands = True
 
     def begin(self, number: int) -> None:
-        """Before a repetition: make the lab anew, unless it is the first one or its lab must stay.
+        """Begin a repetition: make a new lab, unless it is the first repetition or the lab must stay.
 
         Args:
             number: of the repetition, from 1.
@@ -134,16 +134,16 @@ class Renewed(Measurer):
         self.conducted.append(Conducted(self._labs, self.bench.seed, round(self._now(), 3)))
 
     def run(self) -> MeasurementResult:
-        """Measure.
+        """Measure all repetitions.
 
         Raises:
-            NatgaugeError: something broke on the way.
+            NatgaugeError: the measurement failed.
         """
         observe = self._live.watch.event
         return self._planned.procedure.measure(self, self._planned.settings, observe, begins=self.begin)
 
     def conduct(self, repetitions: int) -> Mapping[str, Any]:
-        """What is put on record of this many repetitions, the first ones, by name; one cut off by time has no value."""
+        """Return parameters of the first `repetitions` repetitions; one that the time limit cut off has no value."""
         counted = self.conducted[:repetitions]
         return {
             "labs": len({one.lab for one in counted}),
@@ -162,17 +162,17 @@ class Renewed(Measurer):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """Those of the present bench."""
+        """Abilities of the present bench."""
         return self._live.abilities
 
     @property
     def highest_rate(self) -> float:
-        """The tester's own."""
+        """The tester's own highest rate, frames/s of all directions together."""
         return self._live.highest_rate
 
     @property
     def ring(self) -> int | None:
-        """Frames that wait before each core of the present device at most, as far as its lab knows."""
+        """Capacity of the queue before each core of the present device, in frames; None = not known."""
         return self._live.ring
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
@@ -188,13 +188,13 @@ class Renewed(Measurer):
         return self._live.watch_count(interval_seconds, longest_seconds)
 
     def restart(self) -> None:
-        """Start the present device anew."""
+        """Restart the present device."""
         self._live.restart()
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
-        """The tester's own delays."""
+        """Measure the tester's own delays."""
         return self._live.own_delays(plan)
 
     def costs(self, plan: CostPlan) -> CostRound:
-        """What frames cost the present device."""
+        """Time the present device's work for a frame."""
         return self._live.costs(plan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of the engine through the device, with what device and lab report before and after it."""
+"""One run of the engine through the device, and the reports of device and lab before and after it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from natgauge.trials import Progress, TrialRequest, TrialResult
 
 #: How labs name the tester's own ports.
 _TESTER_PLACES: Final = ("initiator port", "responder port")
-#: Said where a device that is not ours is to do something.
-NOT_OURS: Final = "this device is not ours, so it cannot be told to do that; choose another metric"
+#: Refusal of a command to an external device.
+NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
 
 
 @dataclass(frozen=True, slots=True)
 class _DeviceReport:
-    """What a device says of itself after a trial: its count, that of parts that must hold nothing, its faults."""
+    """A device's report after a trial: its connections, those of its stateless parts, and refused frames."""
 
     count: int | None = None
     strays: Mapping[str, int] = field(default_factory=dict)
@@ -38,10 +38,10 @@ class TrialRun:
     Attributes:
         place: the lab.
         device: controls of the device; None = it cannot be reached.
-        server: the real one behind the device; None = the tester answers.
-        asking: asks the device again where a command fails.
-        run: has the engine perform a request, and reports its progress.
-        progress: is called with the engine's progress.
+        server: the real server behind the device; None = the tester answers.
+        asking: runs commands of the device, with retries.
+        run: runs the engine with a request, and reports its progress.
+        progress: called with the engine's progress.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         sleep: waits while a device settles.
     """
@@ -56,16 +56,16 @@ class TrialRun:
     sleep: Callable[[float], None]
 
     def perform(self, request: TrialRequest, restart_at: float | None, settle: float) -> Evidence:
-        """Empty the device's table, run the engine, and ask the device and the lab what they saw.
+        """Empty the device's table, run the engine, and read the counters of device and lab.
 
         Args:
             request: of the engine.
-            restart_at: seconds after phase 2 began at which the device is restarted; None = it is not.
-            settle: the device is left alone for this many seconds before, its table empty.
+            restart_at: time of phase 2 at which the device is restarted, in s; None = it is not restarted.
+            settle: pause before the trial, in s, with an empty table.
 
         Raises:
             SilentControlsError: the device's controls did not answer before the trial.
-            NatgaugeError: it could not be run.
+            NatgaugeError: the trial could not be run.
         """
         count_before = emptied(self.device, self.asking)
         if settle:
@@ -106,7 +106,7 @@ class TrialRun:
         )
 
     def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
-        """Run a trial with a restart; the last is what the device said if it did not come back."""
+        """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
         if self.device is None:
             raise UsageError(NOT_OURS)
         restart = self.device.restart_under_load
@@ -126,17 +126,17 @@ class TrialRun:
         return {} if self.server is None else self.server.refused()
 
     def _dropped(self) -> dict[str, int]:
-        """Drops at the device's places; those at the tester's own ports are in the engine's result already."""
+        """Return the drops at the device's places; the engine's result has those at the tester's own ports."""
         return {place: count for place, count in self.place.dropped().items() if not place.startswith(_TESTER_PLACES)}
 
     def _look_after(self, device: DeviceControl, result: TrialResult) -> _DeviceReport:
-        """What the device says of itself after a trial.
+        """Read the device's report after a trial.
 
-        Its time-outs were checked to outlast both phases. One whose controls answer although it is gone shows when
-        nothing comes back.
+        Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it
+        has collapsed is detected when no frame comes back.
 
         Raises:
-            NatgaugeError: it does not stand, or does not answer however often it is asked.
+            NatgaugeError: the device is not running, or none of several tries succeeded.
         """
         if not received_in_all(streams_of(result)):
             self.asking(device.confirm_standing)
@@ -145,7 +145,7 @@ class TrialRun:
 
 
 def emptied(device: DeviceControl | None, asking: Asking) -> int | None:
-    """Empty the device's table before a trial (RFC 9693 section 4.4); its count then, None = it cannot be reached."""
+    """Empty the device's table before a trial (RFC 9693 section 4.4); return its count then, None = no controls."""
     if device is None:
         return None
     asking(device.empty)

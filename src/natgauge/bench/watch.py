@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign tells while it runs; whoever shows it (a terminal, a log, nobody) implements `Watch`."""
+"""Progress of measurements. A terminal or a log that shows it implements `Watch`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from natgauge.trials import Progress
 
 
 class Watch(Protocol):
-    """Gets told; must return quickly and never raise."""
+    """Receives progress. Its methods must return quickly and never raise."""
 
     def stage(self, text: str) -> None:
         """A new part of the work begins, for example "building the lab"."""
 
     def running(self, progress: Progress) -> None:
-        """The engine told where the present trial is."""
+        """The engine reports the progress of the present trial."""
 
     def event(self, event: Event) -> None:
         """A trial of a procedure starts or has ended."""
@@ -37,7 +37,7 @@ class Silent:
 
 
 class Unread:
-    """Forgets what it is given: of those who stand beside a device there are no trials."""
+    """A recorder that discards trials. Neighbour devices use it, because their trials are not part of the result."""
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
         """Forget it."""
