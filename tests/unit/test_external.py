@@ -245,7 +245,7 @@ def test_commands_that_do_not_do_it_are_named(
         (
             "throughput",
             {"device_timeout": 60, "udp_timeout": 5},
-            "cannot be set; leave them out, or tell what they are",
+            "cannot be set; leave them out, or state what they are",
         ),
         ("throughput", {"device_timeout": 60, "table_size": 10}, "100000 connections planned, its table holds 10"),
         ("throughput", {"device_timeout": 1, "trial_seconds": 2.0}, "UDP time-out 1 s is not longer than"),
