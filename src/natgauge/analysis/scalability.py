@@ -28,12 +28,12 @@ _RANGES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Along what a measurement series grows.
+    """A parameter that varies in a measurement series.
 
     Attributes:
-        name: as tables say it.
-        parameter: that grows.
-        about: parameters that may grow with it.
+        name: of the series in tables.
+        parameter: that varies.
+        about: parameters that may vary with it.
     """
 
     name: str
@@ -73,22 +73,22 @@ def varied_with(name: str) -> frozenset[str]:
     return frozenset({name}) | grown | _ALSO_VARIED.get(name, frozenset())
 
 
-#: The true value is equal to what is told, no higher, or no lower.
+#: Whether the true value is equal to the given value, at most it, or at least it.
 Bound = Literal["", "<=", ">="]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What comparing one result with the others came to.
+    """A derived figure of a result compared with another result.
 
     Attributes:
-        value: None where there is nothing to compare with, or where limits leave nothing to say.
-        bound: what the true value is of `value`, where something else than the device limited one of both results; "" =
-            equal.
-        doubt: why there is none although a result of that kind is there; empty where there is no such reason.
-        beside: the place, from 0, of the result that has that reason; None = its own.
-        note: what else a reader must know of the value.
-        reference: what it was compared with.
+        value: None where there is no result to compare with, or where limits allow no statement.
+        bound: whether the true value is equal to `value` (""), at most or at least it, where something other than the
+            device limited one of the results.
+        doubt: reason why there is no value although a result of the right kind exists; empty otherwise.
+        beside: index, from 0, of the result with that reason; None = the result itself.
+        note: remark on the value for the reader.
+        reference: the result compared with.
     """
 
     value: float | None = None

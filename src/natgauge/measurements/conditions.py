@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is put on record of the conditions of a measurement: each parameter that may move its figure, by group."""
+"""Recorded conditions of a measurement: each parameter that may move its figure, by group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from natgauge.records.store import plain
 from natgauge.tester.highest import HighestRates
 from natgauge.words import Placement, Side
 
-#: Hexadecimal digits that tell two recipes of one name apart.
+#: Number of hexadecimal digits of the checksum that distinguishes recipes of one name.
 _DIGEST_DIGITS: Final = 12
 #: Parameters of the traffic that each search for a rate chooses.
 _OF_A_SEARCH: Final = frozenset(
@@ -36,10 +36,10 @@ SERVER_ALONE: Final = "server_alone"
 
 
 def moving_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a machine moves figures, by the name of its parameter; None where it cannot be read.
+    """Return the facts of a machine that move figures, by the name of the parameter; None where not readable.
 
     Args:
-        facts: as `natgauge.host.machine.facts` tells them.
+        facts: as `natgauge.host.machine.facts` returns them.
     """
     cpu = facts.get("cpu") or {}
     return {
@@ -51,7 +51,7 @@ def moving_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conditions:
-    """Under what a measurement is run.
+    """Conditions of a measurement.
 
     Attributes:
         settings: of the procedure.
@@ -91,7 +91,7 @@ class Conditions:
 
 
 def record(conditions: Conditions) -> Parameters:
-    """All that decides the figures (RFC 9693 section 6), defaults filled in."""
+    """Return all parameters that decide the figures (RFC 9693 section 6), defaults filled in."""
     return Parameters.grouped(
         settings=plain(conditions.settings.parameters()),
         traffic=plain(_traffic(conditions)),
@@ -147,13 +147,13 @@ def without_search(parameters: Parameters) -> Parameters:
 
 
 def with_conduct(parameters: Parameters, conduct: Mapping[str, Any]) -> Parameters:
-    """The same with how many labs the repetitions were measured in, and each one's seed and beginning."""
+    """Add the number of labs of the repetitions, and the seed and start time of each repetition."""
     groups = {group: dict(getattr(parameters, group)) for group in GROUPS}
     return Parameters.grouped(**{**groups, "place": {**groups["place"], **plain(conduct)}})
 
 
 def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:
-    """The same with what the tester's receiver took of an isolated device's cores, s a frame; None = not known."""
+    """Add the time of the tester's receiver on an isolated device's cores, s per frame; None = not known."""
     if parameters.get("placement") != "isolated":
         return parameters
     nanoseconds = None if seconds is None else seconds * 1e9
@@ -161,19 +161,19 @@ def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:
 
 
 def with_server(parameters: Parameters, alone: float | None) -> Parameters:
-    """The same with what the real server answered without a device, queries/s; None = not known."""
+    """Add the rate of the real server without a device, queries/s; None = not known."""
     if "server_version" not in parameters.place:
         return parameters
     return parameters.model_copy(update={"place": {**parameters.place, "server_alone": alone}})
 
 
 def with_own_part(parameters: Parameters, found: Mapping[str, float]) -> Parameters:
-    """The same with the tester's own part, by the names of the journal; a missing figure is not known."""
+    """Add the tester's own part, by the names of the journal; a missing figure is not known."""
     return with_server(with_receiver(parameters, found.get(RECEIVER_SECONDS)), found.get(SERVER_ALONE))
 
 
 def with_beside(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:
-    """The same with the number of other workers that may work on other cores of the machine at the same time."""
+    """Add the number of other workers that may use other cores of the machine at the same time."""
     beside = 0 if worker is None else worker["beside"]
     return parameters.model_copy(update={"place": {**parameters.place, "beside": beside}}) if beside else parameters
 
@@ -222,7 +222,7 @@ def _place(conditions: Conditions) -> dict[str, Any]:
 
 
 def _link(conditions: Conditions) -> dict[str, Any]:
-    """What the slower link carries in one direction at most, where there are links; None where a speed is not known."""
+    """Return the theoretical maximum of the slower link in one direction, if there are links; None = not known."""
     if "link_speeds" not in conditions.chosen:
         return {}
     octets = conditions.frame_octets
@@ -244,7 +244,7 @@ def _device(recipe: Recipe, device: DeviceSettings | None) -> dict[str, Any]:
         "dut": recipe.name,
         "kind": recipe.kind,
         "responder_family": recipe.responder_family,
-        # The same name may stand for another recipe tomorrow.
+        # The name may belong to another recipe later.
         "recipe_digest": digest(recipe)[:_DIGEST_DIGITS],
         **({"own_processes": True} if recipe.own_processes else {}),
         **known,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One question about one gateway, answered: a bench for one procedure, and its result in a folder."""
+"""Measure one metric of one gateway: a bench for one procedure, and its result in a folder."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from natgauge.records.store import RESULTS, Store
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A measurement's result and where its evidence lies.
+    """A measurement's result and the folder of its evidence.
 
     Attributes:
         result: every repetition with its evidence, and their summary.
-        document: what `--json` prints.
+        document: JSON of the result, as `--json` prints it.
         folder: the results folder.
     """
 
@@ -51,16 +51,16 @@ def measure(
     host_name: bool = False,
     **choices: Unpack[MeasureKeywords],
 ) -> Answer:
-    """Measure one metric of one gateway; everything made on the way is undone.
+    """Measure one metric of one gateway; all changes to the host are undone.
 
     Args:
         metric: "connection-rate", "throughput" ...
         dut: name of a gateway's recipe, for example "nftables-nat44", or the path of a recipe file.
         results: folder in which the results folder is made.
-        observe: is told what happens.
+        observe: receives the events of the trials.
         host_name: whether the host's name goes into the results folder.
         choices: the options of `natgauge measure`, with "_" for "-": connections=100_000, placement="isolated",
-            error="1%" ... What is left out, or None, is chosen by natgauge and told in the result.
+            error="1%" ... natgauge chooses omitted options, and those that are None; the result states its choices.
 
     Raises:
         UsageError: the question is wrong.
@@ -113,7 +113,7 @@ def answer(
 
 
 def _following(question: Question, first: Bench, watch: Watch | None) -> NextBench:
-    """Plans the bench of a further repetition: the same cell with a seed of its own."""
+    """Return a function that plans the bench of a further repetition: the same cell with another seed."""
 
     def plan(number: int) -> Bench:
         return Bench(in_repetition(question.cell, first.seed, number), watch)
@@ -122,7 +122,7 @@ def _following(question: Question, first: Bench, watch: Watch | None) -> NextBen
 
 
 def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
-    """All that decides the figures."""
+    """Return all parameters that decide the figures."""
     lab, around, query = bench.lab, bench.around, ready.planned.settings.query
     cell = replace(bench.cell, lab=replace(bench.cell.lab, seed=bench.seed))
     question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
@@ -158,7 +158,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
 
 
 def _server(ready: Ready) -> dict[str, object]:
-    """The real server that answers, where one does."""
+    """Return the parameters of the real server, if there is one."""
     server = ready.measurer.server
     return {} if server is None else {"server_version": server.version, "server_cpus": server.cpus}
 

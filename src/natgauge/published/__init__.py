@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables others have published, as data with their sources.
+"""Tables published by others, as data with their sources.
 
-`tables/` has one file each, `sources.toml` tells where they were printed and on what they were measured.
-Measured on their hardware, with their tester: nothing here may be compared with a result of natgauge.
+`tables/` has a file for each table; `sources.toml` has the documents and the hardware of the measurements.
+They were measured on other hardware with other testers, so they must not be compared with results of natgauge.
 """

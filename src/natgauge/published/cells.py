@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A printed cell as a number that knows how coarsely it was printed."""
+"""Printed cells as numbers with their rounding."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Printed:
     """A number as it was printed.
 
     Attributes:
-        value: what it says.
-        half: half of its last digit: the number it was rounded from lies at most so far away. 0 = exact.
+        value: of the number.
+        half: half a unit of the last digit, which is the largest error of rounding; 0 = exact.
     """
 
     value: float
@@ -27,20 +27,20 @@ class Printed:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between which two numbers lies what it was rounded from."""
+        """Least and greatest number that are rounded to the printed number."""
         return self.value - self.half, self.value + self.half
 
     def times(self, factor: float) -> Printed:
-        """In another unit."""
+        """Convert to another unit."""
         return Printed(self.value * factor, self.half * factor)
 
     def exact(self) -> Printed:
-        """A number that was set, not measured."""
+        """Return a number without rounding, which was set and not measured."""
         return Printed(self.value)
 
 
 def read(cell: str) -> Printed | None:
-    """What a cell says; None where nothing was printed.
+    """Read a cell; None where nothing was printed.
 
     Args:
         cell: "2^23", "1,341", "45.5", "1.56M", "(2,758,621)" or "-".

@@ -20,7 +20,7 @@ _SOURCES: Final = _HERE / "sources.toml"
 
 
 class Sources(BaseModel):
-    """Where the tables were printed and on what they were measured, by name."""
+    """The documents and machines of the tables, by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,21 +29,21 @@ class Sources(BaseModel):
 
 
 def names() -> list[str]:
-    """Every published table, tables of a document in the order of their numbers."""
+    """Return the names of all tables; those of a document in the order of their numbers."""
     return sorted((path.stem for path in (_HERE / "tables").glob("*.toml")), key=_numbered)
 
 
 @cache
 def sources() -> Sources:
-    """All documents and machines."""
+    """Return all documents and machines."""
     return _read(_SOURCES, Sources, {})
 
 
 def table(name: str) -> Table:
-    """One published table.
+    """Return a published table.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: there is no table of this name.
     """
     if name not in names():
         meant = did_you_mean(name, names())
@@ -52,10 +52,10 @@ def table(name: str) -> Table:
 
 
 def from_file(path: Path) -> Table:
-    """The table of one file.
+    """Read the table of a file.
 
     Raises:
-        UsageError: the file is none; the message has file, field, value and rule.
+        UsageError: the file is no valid table; the message has file, field, value and rule.
     """
     found = _read(path, Table, {"name": path.stem})
     for what, name, known in (
@@ -86,7 +86,7 @@ def _read(path: Path, model: type[Model], added: dict[str, Any]) -> Model:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples, which strict models ask for."""
+    """Convert lists to tuples, which strict models require."""
     if isinstance(value, dict):
         return {key: _frozen(inner) for key, inner in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A published table: typed, and refused in one line where it contradicts itself in form."""
+"""A published table: typed; an invalid table is refused in one line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Model(BaseModel):
 
 
 class Document(_Model):
-    """Where tables were printed."""
+    """The document in which tables were printed."""
 
     title: Text
     authors: Text
@@ -57,12 +57,12 @@ class Document(_Model):
 
 
 class MachineDescription(_Model):
-    """On what tables were measured.
+    """Hardware and software of the measurements of tables.
 
     Attributes:
         hardware: of device and tester.
         device: the device's operating system.
-        tester: what made and judged the frames.
+        tester: that sent and judged the frames.
     """
 
     hardware: Text
@@ -74,11 +74,11 @@ class Quantity(_Model):
     """Figures of one metric of one device.
 
     Attributes:
-        device: with its version, as far as it is told.
-        metric: as natgauge calls it, where natgauge has it.
+        device: with its version, where it was published.
+        metric: natgauge's name of the metric, if it has the metric.
         unit: of the figures.
-        times: a printed 1 is so many of the unit.
-        directions: what a rate counts.
+        times: factor of the printed figures; a printed 1 is `times` of the unit.
+        directions: directions that a rate counts.
     """
 
     device: Text
@@ -118,19 +118,19 @@ class PublishedRow(_Model):
         return self.kind in _IN_UNIT
 
     def numbers(self) -> tuple[Printed | None, ...]:
-        """What the cells say; empty for words."""
+        """The cells as numbers; empty for words."""
         return () if self.kind in _WORDS else tuple(map(read, self.cells))
 
 
 class Slip(_Model):
-    """What is printed wrong.
+    """A misprint.
 
     Attributes:
-        row: its label.
-        columns: which, from 1.
-        printed: in each of them.
-        right: what stands there by rights.
-        why: how that is known.
+        row: label of the row.
+        columns: numbers of the columns, from 1.
+        printed: the printed value of each.
+        right: the correct value of each.
+        why: reason for the correction.
     """
 
     row: Text
@@ -149,8 +149,8 @@ class Table(_Model):
         place: number of the table or figure in it.
         title: what it shows.
         machine: a name of `sources.toml`.
-        axis: what grows from column to column.
-        conditions: what else is told.
+        axis: parameter that grows from column to column.
+        conditions: further published conditions.
         also_in: where the same figures are printed again.
         drawn: columns, from 1, whose four tuples were drawn at random, so that some came twice.
         rows: as printed.
@@ -204,11 +204,11 @@ class Table(_Model):
         return len(self.rows[0].cells)
 
     def row(self, kind: Kind, quantity: str | None = None) -> PublishedRow | None:
-        """The row that holds this of that quantity; None where none was printed."""
+        """Return the row of this kind and quantity; None where it was not printed."""
         return next((row for row in self.rows if row.kind == kind and row.quantity == quantity), None)
 
     def corrected(self, *slips: Slip) -> Table:
-        """The table with these slips put right."""
+        """Return the table with its misprints corrected."""
         rows = {row.label: list(row.cells) for row in self.rows}
         for slip in slips:
             for column, right in zip(slip.columns, slip.right, strict=True):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports: made from stored results only, at any time again."""
+"""Reports, made only from stored results."""

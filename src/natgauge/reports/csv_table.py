@@ -12,7 +12,7 @@ from natgauge.reports.rows import rows
 
 
 def table(results: Sequence[Result]) -> str:
-    """A heading, then one line per result; what there is nothing to say of is empty.
+    """Return a heading, then one line per result; unknown values are empty.
 
     Raises:
         UsageError: there are no results.

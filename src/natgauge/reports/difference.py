@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs held against each other: each metric's ratio, how sure it is, and what that means."""
+"""Comparison of two runs: each metric's ratio, its confidence interval, and the conclusion."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from natgauge.tables import aligned
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
 
-#: What came of one metric.
+#: Outcome of a metric.
 Outcome = Literal["better", "worse", "changed", "no difference seen", "cannot tell", "not compared"]
 
-#: Why nothing is said of a metric; "" where something is.
+#: Reason why there is no conclusion about a metric; "" where there is one.
 Reason = Literal[
     "", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently", "functional", "control"
 ]
@@ -42,11 +42,11 @@ class MetricDifference:
 
     Attributes:
         pair: the two results.
-        contrast: how much they differ; None where they must not be held against each other.
-        outcome: what that means.
-        reason: why nothing can be said, as a word; "" otherwise.
-        why: the same as a sentence, or what the noise may hide; empty otherwise.
-        sitting: how little both results sample of what differs between runs, as a word; "" where they took turns.
+        contrast: difference of the results; None where they must not be compared.
+        outcome: conclusion from the difference.
+        reason: word for the reason why there is no conclusion; "" otherwise.
+        why: the same as a sentence, or the change that the noise may hide; empty otherwise.
+        sitting: word for how the runs were measured in time; "" where their repetitions alternated.
     """
 
     pair: Pair
@@ -59,7 +59,7 @@ class MetricDifference:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A second run against a first one: a line per pair, and results that have no partner."""
+    """Comparison of a second run with a first run: a line per pair, and results without a partner."""
 
     lines: tuple[MetricDifference, ...]
     only_first: tuple[Result, ...]
@@ -75,7 +75,7 @@ class Diff:
         return UNKNOWN if unknown else ALIKE
 
 
-#: That the noise may hide changes of this share is worth a line.
+#: The text mentions changes from this share on that the noise may hide.
 _MUCH: Final = 0.1
 
 
@@ -87,16 +87,16 @@ def diff(
     across: Collection[str] = (),
     margin: float = 0.0,
 ) -> Diff:
-    """Hold the results of a second run against those of a first one.
+    """Compare the results of a second run with those of a first run.
 
     Args:
         first: results of one run.
         second: those of another one.
         about: names of parameters, or of groups ("settings", "traffic", "place", "device"), that may differ.
         across: names of parameters that were varied on purpose; they, and what grows with them, may differ.
-        margin: share (0 to below 1) by which a metric may change without being called better or worse. Results that
-            did not take turns are called better or worse only with one: it says how far runs of one gateway lie from
-            one another on this host, which their own repetitions do not show.
+        margin: share (0 to below 1) by which a metric may change without being called better or worse. It states how
+            far runs of one gateway differ on this host, which their repetitions do not show. So results whose
+            repetitions did not alternate are called better or worse only with a margin.
 
     Raises:
         UsageError: a name in `about` or `across` is none, `margin` is out of range, or the runs share no metric.
@@ -162,7 +162,7 @@ def _contrasted(one: Pair, found: Contrast, margin: float) -> MetricDifference:
 
 
 _EMULATED: Final = "an emulated machine shows that a device works, and its figures are held against nothing"
-#: What is missing where repetitions do not sample what differs between runs.
+#: Sentence for repetitions that do not sample the differences between runs.
 _REMEDY: Final = (
     "the interval says nothing of how far runs of one gateway lie from one another; measure both in one campaign, "
     "whose repetitions take turns, or say how far runs may differ: --margin"
@@ -183,7 +183,7 @@ def _few(one: Pair, found: Contrast) -> str:
 
 
 def _judged(one: Pair, found: Contrast, margin: float) -> Outcome:
-    """What an interval means; a difference (of values of which one is 0) has no margin."""
+    """Return the outcome of an interval; a difference (where one value is 0) has no margin."""
     lowest, highest = (1 - margin, 1 / (1 - margin)) if found.kind == "ratio" else (0.0, 0.0)
     if found.interval.lower > highest:
         return _word(one, risen=True)
@@ -199,7 +199,7 @@ def _judged(one: Pair, found: Contrast, margin: float) -> Outcome:
 
 
 def _hidden(one: Pair, found: Contrast) -> str:
-    """What the noise would hide, where that is much, and how far the repetitions of both runs spread."""
+    """Return the change that the noise may hide, where it is large, and the spread of both runs' repetitions."""
     if found.kind != "ratio" or max(1 - found.interval.lower, found.interval.upper - 1) < _MUCH:
         return ""
     spreads = [(result.maximum - result.minimum) / result.median for result in (one.first, one.second)]
@@ -218,7 +218,7 @@ def _word(one: Pair, *, risen: bool) -> Outcome:
 
 
 def text(found: Diff) -> str:
-    """A line per metric, what the comparison was about, then what stands against it."""
+    """Return a line per metric, the varied parameters, then the reasons against a conclusion."""
     head = ("metric", "device", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}", "")
     rows = [head, *(_row(line) for line in found.lines)]
     lines = aligned(rows, right=(2, 3, 5, 6))
@@ -240,12 +240,12 @@ def _row(line: MetricDifference) -> tuple[str, ...]:
 
 
 def value_of(found: Contrast) -> str:
-    """The ratio, or the signed difference."""
+    """Return the ratio, or the signed difference."""
     return f"{found.value:.3f}" if found.kind == "ratio" else f"{found.value:+.3g}"
 
 
 def interval_of(found: Contrast) -> str:
-    """Both ends; where the repetitions are too few, with what they are worth."""
+    """Return both ends of the interval; with too few repetitions, also its coverage."""
     if found.interval.coverage == 0:
         return "-"
     form = ".3f" if found.kind == "ratio" else "+.3g"
@@ -265,7 +265,7 @@ def _said(line: MetricDifference) -> list[str]:
 
 
 def document(found: Diff) -> dict[str, Any]:
-    """Plain JSON values; an end of an interval that is not bounded is null."""
+    """Return plain JSON values; an unbounded end of an interval is null."""
     return {
         "schema": DIFF_SCHEMA,
         "exit_status": found.exit_status,

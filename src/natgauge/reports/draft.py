@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table as Internet-Drafts have it: plain text, no line longer than 72 characters (RFC 7994 section 4.3).
+"""The table in the form of Internet-Drafts: plain text, at most 72 characters per line (RFC 7994 section 4.3).
 
-Columns that do not fit beside each other follow in further tables, each with the labels of the rows again.
+Columns that do not fit into one table follow in further tables, each with the row labels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from natgauge.records.measurement import Result
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 
 WIDTH: Final = 72
-#: The widest that labels and cells are before they are broken into several lines.
+#: Greatest width of labels and cells; longer texts are broken into several lines.
 _LABEL: Final = 24
 _CELL: Final = 20
 #: Text of a draft is indented; columns stand apart; narrower labels would be hard to read.
@@ -26,7 +26,7 @@ _FRAME: Final = 3
 
 
 def table(results: Sequence[Result]) -> str:
-    """Framed tables of as many results as fit, then what stands below.
+    """Return framed tables, each with all columns that fit, then the sentences below.
 
     Raises:
         UsageError: there are no results.
@@ -35,14 +35,14 @@ def table(results: Sequence[Result]) -> str:
 
 
 def render(shown: Sheet) -> str:
-    """Any table."""
+    """Return framed tables of a sheet."""
     label = min(_LABEL, _label(shown))
     parts = _parts(_widths(shown.lines), WIDTH - label - _FRAME - 1, _FRAME)
     return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))
 
 
 def plain(shown: Sheet) -> str:
-    """Any table, without frames: so more columns fit beside each other."""
+    """Return tables of a sheet without frames, so that more columns fit."""
     widths = _widths(shown.lines)
     label = _label(shown)
     room = WIDTH - _INDENT - sum(width + _APART for width in widths)
@@ -56,7 +56,7 @@ def plain(shown: Sheet) -> str:
 
 
 def _pieces(shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], Iterator[str]]) -> str:
-    """A table for each part, told which where they are several, and what stands below."""
+    """Return a table for each part, with its column numbers where there are several, then the sentences below."""
     text: list[str] = []
     for first, last in parts:
         if len(parts) > 1:
@@ -91,7 +91,7 @@ def _at(parts: Sequence[str], number: int) -> str:
 
 
 def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]]:
-    """First column and the one behind the last of each table, whose columns have this room beside the labels."""
+    """Return the first column and the one after the last of each table; `room` for columns next to the labels."""
     parts, first, used = [], 0, 0
     for column, width in enumerate(widths):
         if column > first and used + width + apart > room:
@@ -108,7 +108,7 @@ def _widths(lines: Sequence[SheetRow]) -> list[int]:
 
 def _framed(lines: Sequence[SheetRow], first: int, last: int, label: int) -> Iterator[str]:
     """The first row is the heading, as in RFC 9693 section 6."""
-    # What says nothing for these columns says something for others; every table has all rows.
+    # A row that is empty for these columns is not empty for others; every table has all rows.
     widths = [label, *_widths(lines)[first:last]]
     yield _rule(widths, "=")
     for number, line in enumerate(lines):
@@ -124,7 +124,7 @@ def _rule(widths: Sequence[int], stroke: str) -> str:
 
 
 def _broken(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """A row in as many lines as its longest cell needs; labels to the left, cells to the right."""
+    """Yield the lines of a row; labels are left-aligned, cells right-aligned."""
     cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
     for number in range(max(map(len, cells))):
         parts = [_at(cell, number) for cell in cells]

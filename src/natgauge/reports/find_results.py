@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored results found again: of one results folder, or of a folder that holds several, such as a campaign's."""
+"""Find stored results: in a results folder, or in a folder that contains several, such as a campaign's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One result and the folder that has its evidence, as it is called now."""
+    """A result and the present path of the folder with its evidence."""
 
     folder: Path
     result: Result
@@ -39,7 +39,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoredComparison:
-    """The record of a comparison and the folder that has its evidence, as it is called now."""
+    """The record of a comparison and the present path of the folder with its evidence."""
 
     folder: Path
     record: ComparisonRecord
@@ -47,11 +47,11 @@ class StoredComparison:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What folders hold.
+    """The results and comparisons of folders.
 
     Attributes:
         stored: every result of a measurement, in the order of the folders; within a folder of results by name, within a
-            campaign as its plan has them.
+            campaign in the order of its plan.
         unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
         comparisons: every comparison, in the same order. There is at least one result or comparison.
     """
@@ -72,7 +72,7 @@ class Found:
 
 
 def find(folders: Sequence[Path]) -> Found:
-    """Every result and comparison of these folders: results folders, folders of them, or campaigns (with `results/`).
+    """Find every result and comparison of results folders, folders of them, or campaigns (with `results/`).
 
     Raises:
         UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
@@ -108,10 +108,10 @@ def _read(folder: Path) -> Stored | StoredComparison:
 
 
 def read_summary(folder: Path) -> Result:
-    """The result of one results folder.
+    """Read the result of a results folder.
 
     Raises:
-        UsageError: it is none, its measurement did not end, or its summary is damaged or of another schema.
+        UsageError: it is no results folder, its measurement did not end, or its summary is damaged or outdated.
     """
     path = folder / SUMMARY
     try:
@@ -124,10 +124,10 @@ def read_summary(folder: Path) -> Result:
 
 
 def each_trial(one: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
-    """What `read` makes of each trial of a results folder, in the order they were made.
+    """Yield the values that `read` returns for each trial of a results folder, in the order of the trials.
 
     Raises:
-        UsageError: there are no trials, or one is not as natgauge writes them; the line is named.
+        UsageError: there are no trials, or a line is no trial; the message has the line's number.
     """
     path = one.folder / TRIALS
     for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA), start=1):
@@ -142,7 +142,7 @@ def each_trial(one: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Itera
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Results folders below a folder that is none itself: beside each other, or in the `results/` of campaigns."""
+    """Yield the results folders below a folder: its subfolders, or those in the `results/` of campaigns."""
     try:
         if _is_results_folder(folder) or not folder.is_dir():
             return
@@ -156,7 +156,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _as_planned(campaign: Path) -> list[Path]:
-    """What is among its results: cell by cell as in the plan, and last, by name, what that does not have."""
+    """Return a campaign's results folders in the order of its plan; folders that the plan lacks come last, by name."""
     place: dict[str, int] = {}
     # Whoever copies results may have left the plan behind.
     with suppress(OSError, ValueError, LookupError, TypeError):

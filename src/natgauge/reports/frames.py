@@ -96,21 +96,21 @@ ESTIMATE_COLUMNS: Final[Mapping[str, type]] = {
     "parameters": str,
 }
 
-#: Columns that hold what they have as JSON.
+#: Columns that contain JSON.
 _WHOLE: Final = frozenset({"request", "result"})
 _Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Everything that results folders hold; None where a value was not measured.
+    """The data frames of results folders; None where a value was not measured.
 
     Attributes:
-        trials: one row per trial as it ended, also the INVALID ones; `request` and `result` are the whole JSON.
+        trials: one row per trial, INVALID trials included; `request` and `result` are the whole JSON.
         measurements: one row per repetition; `figures` and `parameters` are JSON.
         series: one row per value of a series (loss at each load ...), a number or a text.
-        estimates: one row per ratio of a comparison, also those of the A/A control; `notes` and `parameters` (of the
-            gateway) are JSON.
+        estimates: one row per ratio of a comparison, those of the A/A control included; `notes` and `parameters` (of
+            the gateway) are JSON.
     """
 
     trials: pl.DataFrame
@@ -130,7 +130,7 @@ def load(*folders: str | Path) -> Frames:
 
 
 def frames_of(found: Found) -> Frames:
-    """The same of results that were found already.
+    """Make data frames of stored results.
 
     Raises:
         UsageError: a file of a results folder is damaged or missing.
@@ -148,7 +148,7 @@ def frames_of(found: Found) -> Frames:
 
 
 def write(found: Found, folder: Path) -> list[Path]:
-    """Write each frame as a Parquet file into a folder, which is made; returns the files.
+    """Write each frame as a Parquet file into a folder, which is made if missing; return the files.
 
     Raises:
         UsageError: a results folder is damaged, or the files cannot be written.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table as LaTeX, to be read in by a paper: needs no package."""
+"""The table as LaTeX for papers; it needs no LaTeX package."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def render(shown: Sheet) -> str:
-    """Any table."""
+    """Return a sheet as LaTeX."""
     head, *rest = shown.lines
     lines = [
         r"\begin{tabular}{l" + "r" * shown.columns + "}",

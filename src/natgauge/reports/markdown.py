@@ -11,7 +11,7 @@ from natgauge.reports.sheet import Sheet, sheet
 
 
 def table(results: Sequence[Result]) -> str:
-    """A table whose first line names the devices, then a list of what stands below.
+    """Return a table whose first line names the devices, then a list of the sentences below it.
 
     Raises:
         UsageError: there are no results.
@@ -20,7 +20,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def render(shown: Sheet) -> str:
-    """Any table."""
+    """Return a sheet as Markdown."""
     head, *rest = shown.lines
     lines = [
         row([head.heading, *head.cells]),
@@ -32,10 +32,10 @@ def render(shown: Sheet) -> str:
 
 
 def row(cells: Sequence[str]) -> str:
-    """One line of a table."""
+    """Return a line of a table."""
     return "| " + " | ".join(map(escaped, cells)) + " |"
 
 
 def escaped(text: str) -> str:
-    """Text as it is: what Markdown would take for a mark is shown as it is; a cell has no second line."""
+    """Escape a text's Markdown characters, and join its lines."""
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", " ".join(text.split()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many devices at a glance: a row for each, a column for each metric, and in it the median alone."""
+"""The matrix of devices and metrics: a row for each device, a column for each metric, medians as cells."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from natgauge.records.measurement import Result
 from natgauge.reports.rows import doubt_words, number, rows, unit_of
 from natgauge.reports.sheet import Sheet, SheetRow, findings
 
-#: Stands behind a figure that has doubts, which are told below.
+#: Mark of a figure that has doubts, which are listed below the table.
 _DOUBTED = "*"
 
 
 def sheet(results: Sequence[Result]) -> Sheet:
-    """The table of results that have one place each.
+    """Return the matrix of results, at most one for each device and metric.
 
     Args:
         results: at least one.

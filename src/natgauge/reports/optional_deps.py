@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that only some reports need: loaded when asked for, and named in one line where they are missing."""
+"""Optional libraries of some reports: imported on demand; a missing library is reported in one line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from natgauge.errors import HostError
 
 
 def need(module: str, extra: str, what: str) -> Any:
-    """The module.
+    """Import an optional module.
 
     Args:
-        module: its name.
-        extra: of natgauge, which brings it along.
-        what: cannot be made without it.
+        module: name of the module.
+        extra: extra of natgauge that installs the module.
+        what: kind of report that needs the module.
 
     Raises:
-        HostError: it is not installed.
+        HostError: the module is not installed.
     """
     try:
         return importlib.import_module(module)

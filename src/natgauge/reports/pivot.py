@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table turned: a column for each number of cores or connections, and under it every metric of every device.
+"""The pivoted table: a column for each number of cores or connections, and a block for each metric and device.
 
-Publications print measurement series like this. What is the same for all results of a column stands once, above.
+Publications print measurement series like this. Rows that all results of a column share are above the blocks.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _READ: Final[Mapping[Against, Callable[[Result], int]]] = {
     "cores": lambda result: result.device_cores,
     "connections": lambda result: int(result.number("connections") or 0),
 }
-#: The row that says the same in the other table.
+#: The row of the other table with the same content.
 _ROW: Final[Mapping[Against, str]] = {"cores": "device cores", "connections": "number of sessions"}
 #: What the heading of a block says.
 _IN_HEADING: Final = frozenset({"device", "metric", "unit"})
-#: Say why a figure is missing, below.
+#: Rows that explain missing figures; they are below the table.
 _LEFT_OUT: Final = frozenset({"not compared"})
 #: Where one of these says nothing, there was none, which is another set-up; a device may well lack a knob.
 _NONE_IS_A_VALUE: Final = frozenset({describe("frame_timeout_seconds").heading})
@@ -37,17 +37,17 @@ _IN_UNIT: Final = frozenset({"error of the search", "median", "1st percentile", 
 _MANY: Final = 10_000
 _THOUSAND: Final = 1000
 
-#: Metric, device, and what else tells its results from others in one column.
+#: Metric, device, and further values that distinguish the results of one column.
 _Block = tuple[str, str, int, int]
 
 
 def sheet(results: Sequence[Result], against: Against, *, narrow: bool = False) -> Sheet:
-    """The table of results that form measurement series.
+    """Return the table of results that form measurement series.
 
     Args:
         results: at least one.
-        against: what each column is for.
-        narrow: whether large rates are told in thousands.
+        against: parameter of the columns.
+        narrow: whether large rates are printed in thousands.
 
     Raises:
         UsageError: there are no results, one has no such number, or two belong in one cell.
@@ -84,7 +84,7 @@ def sheet(results: Sequence[Result], against: Against, *, narrow: bool = False) 
 
 
 def _blocks(results: Sequence[Result], against: Against) -> dict[_Block, dict[int, int]]:
-    """Of each block the result of each column, by its place among the results."""
+    """Return the index of the result of each column, by block."""
     other: Against = "connections" if against == "cores" else "cores"
     blocks: dict[_Block, dict[int, int]] = {}
     for at, result in enumerate(results):
@@ -101,7 +101,7 @@ def _blocks(results: Sequence[Result], against: Against) -> dict[_Block, dict[in
 
 
 def _is_common(row: ResultRow, columns: Sequence[Sequence[int]]) -> bool:
-    """Whether the results of each column agree, as far as they say something; single results agree with themselves."""
+    """Whether all non-empty values of each column are equal."""
     counts = row.label in _NONE_IS_A_VALUE
     return all(len({row.cells[at] for at in column if counts or row.cells[at] is not None}) <= 1 for column in columns)
 
@@ -111,7 +111,7 @@ def _first(row: ResultRow, column: Sequence[int]) -> int | None:
 
 
 def _add(lines: list[SheetRow], row: ResultRow, places: Sequence[int | None]) -> None:
-    """Append the row of these results, where it says something."""
+    """Append the row of these results, unless all its cells are empty."""
     printed = row.printed
     cells = tuple("-" if at is None else printed[at] for at in places)
     if any(cell != "-" for cell in cells):
@@ -124,14 +124,14 @@ def _in_thousands(row: ResultRow) -> ResultRow:
 
 
 def _four_digits(value: Cell) -> str:
-    """Four digits that count; of larger numbers all that are whole."""
+    """Return a number with four significant digits, or with all integer digits."""
     if not isinstance(value, int | float) or not value:
         return str(value)
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
 
 
 def _heading(block: _Block, every: Sequence[_Block], result: Result, against: Against, *, many: bool) -> str:
-    """What a block is of, with what tells it from others of the same metric and device."""
+    """Return a block's heading, with values that distinguish it from other blocks of its metric and device."""
     metric, dut, other, octets = block
     alike = [one for one in every if one[:2] == block[:2]]
     parts = []

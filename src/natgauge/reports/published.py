@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published tables for people and programs: as printed, where, on what, and what our formulas make of them."""
+"""Published tables as text and JSON: printed figures, sources, hardware, and figures recomputed by natgauge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from natgauge.published.recompute import Agreement, Check, computed, degradation
 from natgauge.records.measurement import Result
 from natgauge.tables import aligned
 
-#: Stands wherever a published figure does.
+#: Warning next to every published figure.
 THEIRS: Final = "Published, on their hardware; not measured here"
 
 _AGREEMENTS: Final[tuple[Agreement, ...]] = ("same", "rounding", "slip", "differs")
@@ -36,7 +36,7 @@ def listing(tables: Sequence[Table]) -> str:
 
 
 def view(one: Table) -> str:
-    """A table as printed, with its source, what it does not print, and its slips."""
+    """Return a table as printed, with its source, recomputed rows, and its misprints."""
     lines = [f"{THEIRS}: {one.title}", *(f"  {line}" for line in aligned(list(_conditions(one)))), ""]
     lines += [f"  {line}" for line in _figures([(row.label, row.cells) for row in one.rows])]
     ours = [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(one)]
@@ -48,7 +48,7 @@ def view(one: Table) -> str:
 
 
 def document(one: Table) -> dict[str, Any]:
-    """The same as plain JSON values."""
+    """Return a table as plain JSON values."""
     known = sources()
     return {
         "measured": "by its authors, on their hardware",
@@ -64,12 +64,12 @@ def document(one: Table) -> dict[str, Any]:
 
 
 def checked(tables: Sequence[Table]) -> list[Check]:
-    """Every figure of these tables that follows from others, computed again."""
+    """Recompute every derived figure of these tables."""
     return [check for one in tables for check in judged(one)]
 
 
 def check_lines(tables: Sequence[Table]) -> str:
-    """One line per row that was computed again, one per slip, and the sums."""
+    """Return a line per recomputed row, a line per misprint, and the totals."""
     found = checked(tables)
     rows = [
         (row, _counted(Counter(check.agreement for check in figures)))
@@ -89,7 +89,7 @@ def check_lines(tables: Sequence[Table]) -> str:
 
 
 def beside(names: Sequence[str], results: Sequence[Result]) -> str:
-    """Published tables to be laid beside results of ours, each clearly marked.
+    """Return published tables to print below natgauge's results, each clearly marked.
 
     Raises:
         UsageError: there is no table of a name, or it has no figures of any metric of the results.
@@ -136,7 +136,7 @@ def _computed(one: Table) -> list[Computed]:
 
 
 def _values(one: Table, row: PublishedRow) -> list[float | None] | None:
-    """The cells as numbers, figures in the unit of their quantity; None for words."""
+    """Return the cells as numbers, in the unit of their quantity; None for words."""
     per = one.quantities[row.quantity].times if row.quantity is not None and row.is_in_unit else 1
     return [None if each is None else each.times(per).value for each in row.numbers()] or None
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a report, described once: what they are called, in which unit, how they are read from a result.
+"""The rows of a report, described once: label, unit, and how the value is read from a result.
 
-First what RFC 9693 section 6 shows and what else must be known to read the figures, then every parameter that moves a
-figure and differs between results of one metric, then the comparisons.
+First come the rows of RFC 9693 section 6 and those needed to read the figures, then every parameter that moves a figure
+and differs between results of one metric, then the comparisons.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Bounded:
     value: float
 
     def __str__(self) -> str:
-        """With all digits, as CSV has it."""
+        """Return the number with all digits, as in CSV."""
         return f"{self.bound} {self.value!r}"
 
 
@@ -44,14 +44,14 @@ _WIDEST: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One row, filled.
+    """A row with its cells.
 
     Attributes:
-        label: what it is called.
-        unit: of its cells; empty where they have none or each its own.
-        cells: one value per result; None = nothing to say.
-        text: how a value is printed for people.
-        found: whether it was found by measuring; else it was set.
+        label: of the row.
+        unit: of the cells; empty where they have none, or different units.
+        cells: one value per result; None = no value.
+        text: formats a value for people.
+        found: whether the values were measured; otherwise they were set.
     """
 
     label: str
@@ -93,21 +93,21 @@ _SIDES: Final = {"both": "in each direction", "up": "from the Initiator", "down"
 
 
 def unit_of(result: Result) -> str:
-    """The unit; a rate of frames says of which direction it is."""
+    """Return the unit; that of a rate of frames includes the direction."""
     if result.unit != "frames/s":
         return result.unit
     return f"{result.unit} {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
 
 
 def number(value: Cell) -> str:
-    """A rate with as many digits as mean something: whole, in groups of three; small ones with decimals."""
+    """Format a rate: an integer with thousands separators; small rates with decimals."""
     if not isinstance(value, int | float):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:,.3g}"
 
 
 def whole(value: Cell | JsonValue) -> str:
-    """A number in groups of three; what is none as it is."""
+    """Format a number with thousands separators; other values as they are."""
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -116,7 +116,7 @@ def _decimals(digits: int) -> Callable[[Cell], str]:
 
 
 def _clipped(value: Cell) -> str:
-    """A text that would make the table too wide is cut; CSV has all of it."""
+    """Cut a text that would make the table too wide; CSV has the whole text."""
     shown = str(value)
     return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
 
@@ -126,7 +126,7 @@ def _parameter(name: str) -> Callable[[Result], Cell]:
 
 
 def _figure(name: str) -> Callable[[Result], Cell]:
-    """One that only some metrics have."""
+    """Return a reader of a figure that only some metrics have."""
     return lambda result: result.figures.get(name)
 
 
@@ -147,16 +147,16 @@ def _ratio(
 
 
 def doubt_words(result: Result) -> str:
-    """The words of all doubts, each once."""
+    """Return the words of all doubts, each once."""
     return ", ".join(dict.fromkeys(doubt.word for doubt in result.doubts))
 
 
 def _many(value: Cell) -> str:
-    """Doubts are many words: the table counts them, and they stand below it."""
+    """Return the number of doubts; the doubts themselves are below the table."""
     return str(str(value).count(",") + 1)
 
 
-#: What the frames of a quantity are called, whose cost was measured.
+#: Names of the frames of each quantity of a cost.
 _OF_COST: Final[Mapping[Quantity, str]] = {
     "new": "a new connection",
     "up": "a frame up",
@@ -165,7 +165,7 @@ _OF_COST: Final[Mapping[Quantity, str]] = {
 }
 
 
-#: How figures of delays are called, which have a second value without the frames that were due in stalls.
+#: Labels of figures of delays that have a second value without the frames due in stalls.
 _OF_DELAYS: Final[Mapping[str, str]] = {
     "typical_latency": "typical latency",
     "worst_case_latency": "worst case latency",
@@ -242,7 +242,7 @@ _SHOWN: Final = frozenset(
 
 
 def rows(results: Sequence[Result]) -> list[ResultRow]:
-    """Every row, also those that say nothing for any result.
+    """Return every row, rows without any value included.
 
     Raises:
         UsageError: there are no results.
@@ -261,7 +261,7 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
 
 
 def column_of(number: int, result: Result) -> str:
-    """How a result is called in a table that has a column for each, by its number from 1."""
+    """Return the heading of a result's column; `number` from 1."""
     return f"column {number}, {result.dut}"
 
 
@@ -271,13 +271,13 @@ def uncompared(
     results: Sequence[Result],
     called: Callable[[int, Result], str] = column_of,
 ) -> list[str]:
-    """Comparisons that a result lacks, although there is a result of the right kind, and why.
+    """Return the missing comparisons of a result with others of the right kind, and the reasons.
 
     Args:
-        found: all that follows from the results.
-        column: which of them, from 0.
-        results: all of them.
-        called: how a result is called there; it is given its number, from 1.
+        found: all comparisons of the results.
+        column: index of the result, from 0.
+        results: all results.
+        called: returns the name of a result in the table, from its number, from 1.
     """
     names: dict[str, list[str]] = {}
     for row in found:
@@ -291,7 +291,7 @@ def uncompared(
 
 
 def references(found: Sequence[DerivedRow]) -> list[str]:
-    """What must be known of what comparisons start from, each once."""
+    """Return notes on the references of the comparisons, each once."""
     notes = (comparison.note for row in found for comparison in row.comparisons)
     return list(dict.fromkeys(note for note in notes if note))
 
@@ -312,7 +312,7 @@ def _compared(comparison: Comparison) -> Cell:
 
 
 def _differing(results: Sequence[Result]) -> list[ResultRow]:
-    """Parameters that move a figure and that differ between results that one would take for alike."""
+    """Return rows of parameters that move a figure and differ between otherwise similar results."""
     names = dict.fromkeys(name for result in results for _, name, _ in result.parameters.items())
     return [
         _Described(describe(name).heading, _parameter(name), text=_clipped).filled(results)
@@ -322,7 +322,7 @@ def _differing(results: Sequence[Result]) -> list[ResultRow]:
 
 
 def _differs(name: str, one: Result, other: Result) -> bool:
-    """Whether two results of a metric have different values; what belongs to the device, of the same device."""
+    """Whether two results of a metric have different values; for a device's parameter, results of the same device."""
     if one.metric != other.metric or not describe(name).moves_figure_of(one.metric):
         return False
     mine, its = one.parameter(name), other.parameter(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table for people shows, in whatever form: the rows that say something, and what stands below them."""
+"""Content of a table for people, in all forms: the rows that have values, and the sentences below them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import column_of, doubt_words, references, rows, uncompared
 
-#: Doubts that are told whole: they say something of the device that its figure does not.
+#: Doubts that are printed as sentences: they contain information on the device that the figure lacks.
 _FINDINGS: Final[frozenset[NoteWord]] = frozenset(
     {"wide spread", "tester on device cores", "functional", "link limited", "flow control", "taking turns"}
 )
@@ -20,9 +20,9 @@ _FINDINGS: Final[frozenset[NoteWord]] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """One row, printed: what it is called, with its unit, and one cell per column ("-" = nothing to say).
+    """A row as text: label with unit, and one cell per column ("-" = no value).
 
-    A line without cells is a heading of those that follow.
+    A row without cells is the heading of the rows that follow.
     """
 
     heading: str
@@ -31,11 +31,11 @@ class SheetRow:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table before it has a form.
+    """A table, independent of its form.
 
     Attributes:
-        lines: the first one names the columns.
-        below: sentences that belong under it.
+        lines: rows; the first has the names of the columns.
+        below: sentences below the table.
     """
 
     lines: tuple[SheetRow, ...]
@@ -43,12 +43,12 @@ class Sheet:
 
     @property
     def columns(self) -> int:
-        """How many there are beside the headings."""
+        """Number of columns without the labels."""
         return len(self.lines[0].cells)
 
 
 def sheet(results: Sequence[Result]) -> Sheet:
-    """The table of RFC 9693 section 6: one column per result.
+    """Return the table of RFC 9693 section 6: one column per result.
 
     Raises:
         UsageError: there are no results.
@@ -57,7 +57,7 @@ def sheet(results: Sequence[Result]) -> Sheet:
 
 
 def lines_of(results: Sequence[Result]) -> list[SheetRow]:
-    """The rows that say something of a result at least, the first one of devices.
+    """Return the rows that have a value for at least one result; the first has the devices.
 
     Raises:
         UsageError: there are no results.
@@ -67,11 +67,11 @@ def lines_of(results: Sequence[Result]) -> list[SheetRow]:
 
 
 def below(results: Sequence[Result], called: Callable[[int, Result], str] = column_of) -> list[str]:
-    """Sentences that belong under the table: doubts and findings of each result, and what it was compared with.
+    """Return the sentences below the table: doubts and findings of each result, and its references.
 
     Args:
         results: of the table.
-        called: how a result is called there; it is given its number, from 1.
+        called: returns the name of a result in the table, from its number, from 1.
     """
     derived, said = derived_rows(results), []
     for column, result in enumerate(results):
@@ -86,5 +86,5 @@ def below(results: Sequence[Result], called: Callable[[int, Result], str] = colu
 
 
 def findings(result: Result) -> list[str]:
-    """Doubts that are told whole."""
+    """Return the doubts that are printed as sentences."""
     return [doubt.text for doubt in result.doubts if doubt.word in _FINDINGS]

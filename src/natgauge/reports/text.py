@@ -21,7 +21,7 @@ from natgauge.words import LimitedBy
 #: Whoever shows a result reads it first: `read_summary` is handed on.
 __all__ = ["SeriesRow", "read_summary", "render", "table", "verdict"]
 
-#: What limited a result, in words.
+#: Text for each limit of a result.
 _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "device": "the device",
     "table": "the device's connection tracking table, which was full",
@@ -32,7 +32,7 @@ _LIMITS: Final[Mapping[LimitedBy, str]] = {
     "time": "the time that the measurement was given: the answer is undecided",
 }
 
-#: What is told of each link.
+#: Reported parameters of each link.
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
 
 #: One load or step of a series.
@@ -40,12 +40,12 @@ SeriesRow = Mapping[str, float | str | None]
 
 #: The most rows of a series that are shown; the results folder has all.
 _MOST_ROWS: Final = 24
-#: Columns that stand for one direction; the worst of both has a column of its own.
+#: Ends of names of columns for one direction, which are not shown; the worse direction has its own column.
 _DIRECTIONS: Final = ("_from_initiator", "_from_responder")
 
 
 def verdict(result: Result) -> str:
-    """The result in words: how much, how sure, what limited it."""
+    """Return the result as text: value, uncertainty, and limit."""
     lines = [headline(result), *(f"  {sentence}" for sentence in sentences(result))]
     if result.doubts:
         lines.append(f"  Doubts: {doubt_words(result)}.")
@@ -55,7 +55,7 @@ def verdict(result: Result) -> str:
 
 
 def headline(result: Result) -> str:
-    """Device, metric and median; of a throughput also the rate of all directions together."""
+    """Return device, metric and median; for a throughput also the rate of all directions together."""
     line = f"{result.dut}: {result.metric} {number(result.median)} {unit_of(result)}"
     if IN_ALL in result.figures:
         line += f", {number(result.figures[IN_ALL])} {UNIT_IN_ALL}"
@@ -63,7 +63,7 @@ def headline(result: Result) -> str:
 
 
 def sentences(result: Result) -> list[str]:
-    """How sure it is, under which conditions, what limited it, how the trials ended."""
+    """Return sentences on uncertainty, conditions, limit, and outcomes of the trials."""
     return [
         _certainty(result),
         *_latency(result),
@@ -75,7 +75,7 @@ def sentences(result: Result) -> list[str]:
 
 
 def notes_of(result: Result) -> list[str]:
-    """The notes, with many contradictions in one line."""
+    """Return the notes; several contradictions become one line."""
     contradictions = count_of(result.notes, "contradictions")
     if contradictions < 2:
         return list(map(str, result.notes))
@@ -87,7 +87,7 @@ def notes_of(result: Result) -> list[str]:
 
 
 def _series(result: Result) -> list[str]:
-    """The rows of the repetition whose value is nearest to the median, one below the other."""
+    """Return the table of the repetition whose value is nearest to the median."""
     values = result.values
     nearest = min(range(len(values)), key=lambda at: abs(values[at] - result.median))
     found = result.repetitions[nearest].series
@@ -101,14 +101,14 @@ def _series(result: Result) -> list[str]:
 
 
 def _series_lines(series: Sequence[SeriesRow]) -> list[str]:
-    """A column for each name, in the order they first come, as wide as its widest cell."""
+    """Return aligned lines with a column for each name, in the order of first appearance."""
     names = series_names(series)
     cells = [[name.replace("_", " ") for name in names], *([_cell(row.get(name)) for name in names] for row in series)]
     return aligned(cells, right=range(len(names)))
 
 
 def series_names(series: Sequence[SeriesRow]) -> list[str]:
-    """Names of what is shown of a series, in the order they first come; not those of single directions."""
+    """Return the names of a series' shown columns, in the order of first appearance; without single directions."""
     return list(dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS)))
 
 
@@ -119,7 +119,7 @@ def _cell(value: float | str | None) -> str:
 
 
 def spread_of(result: Result) -> float | None:
-    """How far repetitions lie from their median at most, as a share of it; None where that is 0."""
+    """Return the largest deviation of a repetition from the median, as a share of it; None where the median is 0."""
     furthest = max(result.maximum - result.median, result.median - result.minimum)
     return furthest / result.median if result.median else None
 
@@ -164,7 +164,7 @@ def _conditions(result: Result) -> str:
 
 
 def _link(result: Result) -> Iterator[str]:
-    """The links, where the lab has any, and what they carry at most (RFC 2544 section 26.1, RFC 8219 section 5.1)."""
+    """Yield the lab's links and their theoretical maximum (RFC 2544 section 26.1, RFC 8219 section 5.1)."""
     media, speeds, drivers, flows = (_each(result, name) for name in _OF_LINKS)
     if not media:
         return
@@ -192,9 +192,9 @@ def _trials(trials: Mapping[Verdict, int]) -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """One column per result, rows as in RFC 9693 section 6; rows that say nothing for any result are left out.
+    """Return a column per result, with the rows of RFC 9693 section 6; rows without any value are left out.
 
-    Doubts, and why results are not compared, stand below.
+    Doubts, and reasons why results are not compared, are below the table.
 
     Raises:
         UsageError: there are no results.
@@ -203,7 +203,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def render(shown: Sheet) -> str:
-    """Any table."""
+    """Return a sheet as text."""
     rows = [(line.heading, *line.cells) for line in shown.lines if line.cells]
     printed = iter(aligned(rows, right=range(1, shown.columns + 1)))
     lines = [next(printed) if line.cells else f"\n{line.heading}" for line in shown.lines]

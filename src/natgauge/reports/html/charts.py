@@ -18,11 +18,11 @@ from natgauge.reports.optional_deps import need
 WIDE: Final = 720
 NARROW: Final = 340
 _VERSION: Final = "6.4"
-#: Where the limit is this much beyond all values, the line stands at the edge and says so: values would be a heap.
+#: A limit this many times above all values is drawn at the edge with a remark; otherwise the values would be squeezed.
 _FAR: Final = 3.0
-#: By how much a log axis goes on beyond the values.
+#: Factor by which a log axis extends beyond the values.
 _BESIDE: Final = 1.3
-#: More series than these would share colours, and more rows than these would fit on no screen.
+#: More series would share colours, and more rows would not fit on a screen.
 MOST_SERIES: Final = 6
 MOST_ROWS: Final = 20
 _SERIES: Final = [f"var(--s{number})" for number in range(1, MOST_SERIES + 1)]
@@ -33,15 +33,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ChartAxis:
-    """One axis.
+    """An axis of a chart.
 
     Attributes:
         title: with its unit.
         log: whether equal distances are equal ratios.
-        ticks: values that are named; empty = chosen.
+        ticks: values with labels; empty = automatic.
         lowest: where a log axis begins; None = at the lowest value.
-        form: of its labels; SI prefixes where nothing else is said.
-        domain: first and last value that is drawn; None = chosen.
+        form: number format of the labels; SI prefixes by default.
+        domain: first and last drawn value; None = automatic.
     """
 
     title: str
@@ -54,7 +54,7 @@ class ChartAxis:
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A straight line across the chart, such as the tester's own limit: its value and what it is."""
+    """A straight line across the chart, such as the tester's own limit: its value and its description."""
 
     value: float
     label: str
@@ -71,7 +71,7 @@ def drawn(spec: Row, name: str) -> str:
         HostError: vl-convert is not installed.
     """
     svg: str = need("vl_convert", "report", "the page").vegalite_to_svg(dict(spec), vl_version=_VERSION)
-    # Drawings of one page share their names: a mark would be cut by the shape of another one, which may be hidden.
+    # All drawings of a page share one name space: a mark would be clipped by a shape of another, maybe hidden drawing.
     svg = re.sub(r'(\bid="|url\(#|href="#)([\w-]+)', rf"\g<1>{name}-\g<2>", svg)
     return re.sub(r'(<svg\b[^>]*?) width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"', r"\1", svg, count=1)
 
@@ -140,7 +140,7 @@ def lines(rows: Sequence[Row], upright: Sequence[ChartLine], axes: tuple[ChartAx
     """Lines without points, one for each `line`, in the colour of its `series`; upright ones where a limit is.
 
     Args:
-        rows: `x`, `y`, `series` and `line`, in the order they are joined; those with a `tip` tell it.
+        rows: `x`, `y`, `series` and `line`, in the order in which they are joined; a `tip` is shown on hover.
         upright: values of x.
         axes: of x and y.
         width: of the whole drawing.
@@ -152,7 +152,7 @@ def lines(rows: Sequence[Row], upright: Sequence[ChartLine], axes: tuple[ChartAx
     order = {"field": "at", "type": "quantitative"}
     numbered = [{**row, "at": at} for at, row in enumerate(rows)]
     path = {"type": "line", "strokeWidth": 1.6, "interpolate": "step-after"}
-    # Points that are not seen, but found by a pointer.
+    # Invisible points that show a tip on hover.
     hidden = {"type": "point", "filled": True, "size": 90, "opacity": 0}
     layers = [
         _layer(numbered, path, x=x, y=y, color=colour, detail={"field": "line"}, order=order),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tells results of one metric from each other, in few words."""
+"""Short labels that distinguish results of one metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import whole
 
-#: By parameter, in the order in which they are told.
+#: Text by parameter, in the order of the label.
 _WORDS: Final = {
     "connections": "N = {}",
     "device_cores": "{} cores",
@@ -20,12 +20,12 @@ _WORDS: Final = {
 
 
 def differing(results: Sequence[Result]) -> list[str]:
-    """Names of the parameters that these results differ in, of those that are told."""
+    """Return the names of labelled parameters in which these results differ."""
     return [name for name in _WORDS if len({str(result.parameter(name)) for result in results}) > 1]
 
 
 def words(result: Result, names: Sequence[str]) -> str:
-    """Its values of these parameters; those that it has none of are left out."""
+    """Return a result's values of these parameters as text; missing values are left out."""
     values = {name: result.parameter(name) for name in names}
     texts = [_in_words(_WORDS[name], value) for name, value in values.items() if isinstance(value, int | str)]
     return ", ".join(texts)

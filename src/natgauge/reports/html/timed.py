@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays that a trial has on record, in one direction each."""
+"""Recorded delays of a trial, by direction."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Buckets = Sequence[tuple[int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One trial's delays in one direction.
+    """A trial's delays in one direction.
 
     Attributes:
-        rate: at which frames were sent in this direction, frames/s.
-        direction: "initiator" or "responder", that sent them.
-        frames: that came and were timed.
+        rate: of the frames in this direction, frames/s.
+        direction: sender of the frames, "initiator" or "responder".
+        frames: number of timed frames.
         points: the share of frames that took longer, over the delay.
         percentiles: delay in us by percent.
     """
@@ -36,7 +36,7 @@ class Timed:
 
 
 def timed_of(trial: Mapping[str, Any]) -> Iterator[Timed]:
-    """Both directions of a trial that counted and timed its frames; nothing of any other one."""
+    """Yield the delays of both directions, if the trial was counted and its frames were timed."""
     phase = (trial.get("result") or {}).get("phase2") or {}
     if trial.get("verdict") in ("INVALID", "COLLAPSED") or not isinstance(phase, dict):
         return
