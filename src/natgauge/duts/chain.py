@@ -133,7 +133,7 @@ class Chain:
             gateway.confirm_standing()
 
     def restart(self) -> None:
-        """Start every gateway anew with the same settings.
+        """Restart every gateway with the same settings.
 
         Raises:
             BrokenError: one does not come back.

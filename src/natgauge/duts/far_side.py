@@ -35,7 +35,7 @@ class Server(RecipeTable):
         name: its file's name without ".toml".
         title: one line for people.
         extends: fragments it is built on, first to last.
-        environment: variables its snippets see beside those of the lab.
+        environment: variables that its snippets see in addition to those of the lab.
         needs: what must be installed.
         process: its programs, in the order they are started.
         verbs: how it is played; it has neither `empty` nor `count`.
@@ -58,7 +58,7 @@ class Server(RecipeTable):
 
     @property
     def system(self) -> System:
-        """It stands beside the tester."""
+        """The server runs on the tester's machine."""
         return "Linux"
 
     @property

@@ -42,7 +42,8 @@ class PlanFacts:
             waiting for late frames; 0 when there is no phase 2.
         outside_addresses: addresses the gateway translates to, >= 1.
         fills_table: the table's own limit is what is looked for, so it is neither raised nor refused as too small.
-        sharing: gateways up at once, each with so many connections, whose entries share the buckets of one table.
+        sharing: gateways that run at once, each with `connections` connections, whose entries share the buckets of one
+            table.
         port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
     """
 
@@ -66,7 +67,7 @@ def choose(recipe: Playable, plan: PlanFacts, wishes: DeviceOptions, present: Ma
     """Values for the knobs, as an operator who expects this many connections would set them.
 
     What is not asked for is never lowered: the table holds the connections and some spare ones, the hash table has at
-    least as many buckets as there are connections (the kernel's own ratio), entries live twice as long as needed.
+    least one bucket for each connection (the kernel's own ratio), entries live twice as long as needed.
 
     Args:
         recipe: the gateway.
@@ -185,7 +186,7 @@ def refuse_short_memory(recipe: Playable, plan: PlanFacts, needed: int, free: in
     """
     if needed and needed + RESERVED_OCTETS > free:
         raise HostError(
-            f"{recipe.name}: a table of {plan.connections} connections takes {_mib(needed)} MiB beside the "
+            f"{recipe.name}: a table of {plan.connections} connections takes {_mib(needed)} MiB in addition to the "
             f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 

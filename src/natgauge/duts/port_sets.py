@@ -23,7 +23,7 @@ class PortSets(RecipeTable):
         network: the shared addresses, without its first and last one.
         psid_length: bits of a port that name its set, "k", 0 to 16.
         psid_offset: bits of a port before them, "a", 0 to 15.
-        most_subscribers: the most the devices serve; None = as many as there are sets.
+        most_subscribers: the most the devices serve; None = the number of sets.
     """
 
     network: str

@@ -42,7 +42,7 @@ class Process(RecipeTable):
 
     @property
     def start(self) -> str:
-        """Shell text that starts it, with core dumps allowed, and returns at once."""
+        """Shell text that starts the program with core dumps enabled, and returns at once."""
         # Its log is its own: the shell above it has a word for each signal, too.
         run = f"exec > {self.name}.log 2>&1 < /dev/null\necho $$ > {self.name}.pid\nexec {self.command.strip()}"
         watch = f'/bin/sh -euc {shlex.quote(run)} && status=0 || status=$?\necho "$status" > {self.name}.end'

@@ -29,7 +29,7 @@ class Playable(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables its snippets see beside those of the lab."""
+        """Variables that its snippets see in addition to those of the lab."""
 
     @property
     def needs(self) -> tuple[RequiredPrograms, ...]:

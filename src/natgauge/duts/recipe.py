@@ -63,7 +63,7 @@ class Recipe(RecipeTable):
             and the port stays (RFC 7757, RFC 6296).
         system: what its device must run.
         extends: fragments it is built on, first to last.
-        environment: variables its snippets see beside those of the lab.
+        environment: variables that its snippets see in addition to those of the lab.
         needs: what must be installed on the device.
         modules: what its machine's kernel must have.
         limits: what no knob changes.
@@ -284,7 +284,7 @@ def _part(number: int, entry: Any, path: Path) -> tuple[str, Recipe]:
 
 
 def _part_file(name: str, path: Path) -> Path:
-    """Beside the chain, else one of natgauge's own parts, else any gateway that can be named."""
+    """The file in the chain's folder, else one of natgauge's own parts, else any gateway of that name."""
     if "/" in name:
         return path.parent / name
     parts, gateways = files_of(BUILT_IN / _PARTS, path.parent / _PARTS), available()

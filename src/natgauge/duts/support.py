@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a gateway can be played, and when it was last played by us: what `natgauge duts` tells of each."""
+"""Places where a gateway can run, and its last run by us, as `natgauge duts` shows them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from natgauge.labs.vm.image import modules as guest_modules
 Place = Literal["here", "guest", "ssh"]
 PLACES: Final[tuple[Place, ...]] = get_args(Place)
 _SAID: Final[Mapping[Place, str]] = {"here": "here", "guest": "in a guest", "ssh": "over SSH"}
-#: Written by the lab tests when they are asked to (`make record-runs`); no other hand writes there.
+#: Only the lab tests write this file (`make record-runs`).
 RUNS: Final = BUILT_IN / "runs" / "last.toml"
-#: What Debian's guest has without being asked for.
+#: Packages that are in every Debian guest.
 _ALWAYS: Final = frozenset({"util-linux", "coreutils"})
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The last time that we played a gateway at one place.
+    """Our last run of a gateway at one place.
 
     Attributes:
         date: year-month-day.
         place: where.
-        version: what the gateway told of itself, a program each.
+        version: the versions that the gateway's programs reported.
     """
 
     date: str
@@ -47,7 +47,7 @@ class Run:
 
 
 def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Place, ...]:
-    """Where it can be played, whatever must be installed for it first.
+    """Places where the gateway can run, after its packages are installed.
 
     Args:
         recipe: the gateway.
@@ -70,7 +70,7 @@ def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Pla
 
 
 def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
-    """The last time that natgauge's own recipe of this name was played by us; None = never."""
+    """Our last run of natgauge's own recipe of this name; None = never."""
     if not is_own(recipe.origin):
         return None
     runs = [
@@ -82,14 +82,14 @@ def last_run(recipe: Recipe, file: Path = RUNS) -> Run | None:
 
 
 def run_in_words(run: Run | None) -> str:
-    """As `natgauge duts` tells it."""
+    """The text that `natgauge duts` shows."""
     if run is None:
         return "never run by us"
     return f"last run by us {run.date} {_SAID[run.place]}: {', '.join(run.version)}"
 
 
 def places_in_words(recipe: Recipe) -> str:
-    """As `natgauge duts` tells it."""
+    """The text that `natgauge duts` shows."""
     return ", ".join(_SAID[place] for place in places(recipe)) or "nowhere that we know"
 
 

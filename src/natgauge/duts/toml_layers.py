@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recipes are written in: TOML tables, laid one over the other (docs/gateways.md, "Fragments")."""
+"""TOML tables of recipes, merged one over the other (docs/gateways.md, "Fragments")."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Final
 from natgauge import toml_text
 from natgauge.errors import UsageError, did_you_mean
 
-#: Where natgauge's own recipes lie.
+#: The folder with natgauge's own recipes.
 BUILT_IN: Final = Path(__file__).parent / "recipes"
 
 _COMMON: Final = "common"
-#: Lists of which each layer brings its own part.
+#: Lists that are concatenated over all layers.
 _ADDING: Final = frozenset({"needs", "modules"})
 
 
 def layered(path: Path) -> dict[str, Any]:
-    """A recipe's file over the fragments that it extends; its verbs are lists of pieces.
+    """Merge a recipe's file over the fragments that it extends; its verbs become lists of pieces.
 
     Raises:
         UsageError: a file cannot be read or is no TOML, or there is no such fragment.
@@ -45,7 +45,7 @@ def _parse(path: Path) -> dict[str, Any]:
 
 
 def _fragment(name: str, path: Path) -> dict[str, Any]:
-    """A fragment beside the recipe, else one of natgauge's own."""
+    """A fragment in the recipe's folder, else one of natgauge's own."""
     fragments = files_of(BUILT_IN / _COMMON, path.parent / _COMMON)
     if name not in fragments:
         raise UsageError(f'{path}: extends: fragment "{name}": unknown; {did_you_mean(name, fragments)}')
@@ -66,7 +66,7 @@ def pieces_of(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def merge(below: dict[str, Any], above: dict[str, Any], *within: str) -> dict[str, Any]:
-    """Tables merge, needs, modules and pieces of verbs add up, anything else is replaced."""
+    """Merge two tables: needs, modules and pieces of verbs are concatenated, other values replaced."""
     result = dict(below)
     for key, value in above.items():
         old = result.get(key)

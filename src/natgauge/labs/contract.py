@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab gives: two tester ports, a chain of devices between them, and all else that is asked of a place.
+"""The interface of a lab: two tester ports, a chain of devices between them, and the lab's abilities.
 
-Whoever uses a lab asks it, never what kind it is. A kind is one package of `natgauge.labs`.
+Code asks a lab for its abilities, and never for its kind. A kind is one package of `natgauge.labs`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a snippet left: exit status, text of both streams, wall seconds on the device."""
+    """Result of a snippet: exit status, text of both streams, wall seconds on the device."""
 
     status: int
     stdout: str
@@ -55,7 +55,7 @@ class CommandResult:
 
 
 class Machine(Protocol):
-    """The machine a device runs on, as far as it matters to the device: it need not be the tester's.
+    """The machine on which a device runs; it can be another one than the tester's.
 
     Attributes:
         system: what it runs, as `uname -s` calls it, e.g. "Linux".
@@ -64,17 +64,17 @@ class Machine(Protocol):
     system: str
 
     def free_octets(self) -> int:
-        """Memory that can be had.
+        """Octets of available memory.
 
         Raises:
-            HostError: it cannot be told.
+            HostError: it cannot be read.
         """
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
         """A global setting of it; nothing is touched yet.
 
         Args:
-            name: how messages call it.
+            name: its name in messages.
             paths: files that hold it, at least one.
             module: kernel module whose loading makes the files appear.
         """
@@ -132,7 +132,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What one link between tester and device offers.
+    """Addresses of one link between tester and device.
 
     Attributes:
         network: the link's subnet; the tester's own addresses must lie in it.
@@ -152,7 +152,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a lab fixes for the traffic, known before anything is made.
+    """Conditions of a lab for the traffic, known before anything is made.
 
     Attributes:
         inside: the link between Initiator and device.
@@ -183,10 +183,10 @@ FreshTrials = Literal["new-tuples", "wait", "no-wait"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExternalDevice:
-    """What is told of a device that is not ours: how its table gets rid of the connections of earlier trials.
+    """How the table of a device that is not ours loses the connections of earlier trials, as the user states it.
 
     Attributes:
-        timeout: seconds after which it surely has forgotten a connection; None = not told.
+        timeout: seconds after which it surely has forgotten a connection; None = not stated.
         fresh_trials: "new-tuples": each trial uses four tuples that no trial used for `timeout` seconds, and waits
             where none are left; "no-wait": it is refused there; "wait": `timeout` is waited out before each trial.
         empty_command: shell command, run on the tester's host, that makes it forget all connections; None = there is
@@ -200,7 +200,7 @@ class ExternalDevice:
     count_command: str | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """What was told, by name; nothing where nothing was."""
+        """The stated values by name; empty if nothing was stated."""
         if self.empty_command is not None:
             way: str | None = "empty-command"
         else:
@@ -251,7 +251,7 @@ class Lab(Protocol):
             NG_WORK, NG_PORT, NG_GATEWAY_MAC, and NG_CPUS, its cores: empty = none is left for it.
         sender_cpus: the tester's sending cores.
         device_cpus: the devices' cores; none when they are not known to us.
-        grace_seconds: how long frames may still be on their way after the last one was sent, unless told otherwise.
+        grace_seconds: how long frames may still be on their way after the last one was sent; an option overrides it.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
         emulated: whether a device runs on a processor that software plays, so that its figures show only that it works.
         stays: whether it is the same lab each time it is used: it is kept up, or its device is not ours.
@@ -293,7 +293,7 @@ class Lab(Protocol):
         """
 
     def parameters(self) -> Mapping[str, Any]:
-        """What was chosen of it, by name: all that may move a figure and is told by no other attribute."""
+        """Choices by name that may affect a figure and that no other attribute holds."""
 
 
 @dataclass(frozen=True, slots=True)

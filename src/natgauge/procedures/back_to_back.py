@@ -9,12 +9,12 @@ searched. What a burst beyond the throughput can be long tells how much the devi
 
 The benchmark of RFC 9004 is the mean of the repetitions. In `shared` placement nothing queues before the device, so
 there is nothing to measure. The tester is late at the start of a burst, which makes a short one slower than its rate:
-what was really sent is told. A burst too slow that passes says nothing, and neither does one that lost no more than the
-device would have forwarded while it waited for a late sender. A device that forwards as fast as the burst has no end
-to it; that is told.
+the rate that was really sent is reported. A burst too slow that passes says nothing, and neither does one that lost no
+more than the device would have forwarded while it waited for a late sender. A device that forwards as fast as the burst
+has no end to it; a note reports that.
 
 Each burst has a phase 1 of its own, which takes most of a trial's time. So the search begins where the queue before the
-device should be full, and goes on where a burst that failed says: a device returns at least as many frames of it as
+device should be full, and goes on where a burst that failed says: a device returns at least the frames of it that
 the longest burst has that loses nothing. What must be known first has a share of the time, the rest is for bursts: an
 answer is a bound at least.
 """
@@ -48,7 +48,7 @@ from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 METRIC = "back-to-back"
 UNIT = "frames"
 
-#: The first burst where no ring is known, in frames of each direction: as many as cards' rings hold by default.
+#: The first burst where no ring is known, in frames of each direction: the default size of the rings of cards.
 FIRST_BURST = 512
 #: Of the time that is left, the search for a safe phase 1 and then the one for the throughput may take so much.
 PHASE1_TIME_SHARE = 0.4

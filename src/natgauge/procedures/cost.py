@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cost: how long the device works for one frame, beside plain forwarding of the same frames.
+"""Cost: the device's work for one frame, compared with plain forwarding of the same frames.
 
 It is in no standard. Rates of the same gateway differ from hour to hour by as much as the host does. Here device, plain
 forwarding and a cable are visited in turn, a fraction of a millisecond each, on one core: what slows one slows all. The
@@ -139,7 +139,7 @@ class _Cost(Repetitions[CostSettings]):
         self._asked_rounds = 0
         self._slices = 0
         self._interrupted = 0
-        # First, so that a host without perf is told before anything is measured.
+        # First, so that a host without perf is refused before anything is measured.
         self._hot_spots = [self._spots_of(quantity) for quantity in settings.asked()] if settings.hot_spots else []
 
     def once(self, _known: float | None) -> Measurement:
@@ -201,7 +201,9 @@ class _Cost(Repetitions[CostSettings]):
         moves = "nanoseconds and ratios move from run to run by more than they move within a run"
         found = [Note("method", f"the value is that of {what}; {moves}; see the series for all")]
         if self.settings.asked()[0] != "new" and self.settings.quantities is None:
-            text = f"{self.settings.connections} connections are too few for the cost of new ones, so it is not told"
+            text = (
+                f"{self.settings.connections} connections are too few for the cost of new ones, so it is not reported"
+            )
             found.append(Note("settings", text))
         return [*found, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
 
@@ -313,8 +315,8 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="lower",
-    summary="work of the device for a frame, beside plain forwarding",
-    source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices beside plain forwarding)",
+    summary="work of the device for a frame, compared with plain forwarding",
+    source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices next to plain forwarding)",
     settings=CostSettings,
     start=_Cost,
     profiles={

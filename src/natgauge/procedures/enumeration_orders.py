@@ -44,13 +44,13 @@ class EnumerationOrdersSettings(Phase1Settings, SearchSettings):
     """Settings of the comparison.
 
     Attributes:
-        four_tuples: S, how many there are to draw from; None = as many as connections.
+        four_tuples: S, how many there are to draw from; None = the number of connections.
     """
 
     four_tuples: int | None = field(
         default=None,
         metadata=described(
-            "four tuples there are to draw from; as many as connections when not given", group="traffic"
+            "four tuples there are to draw from; the number of connections when not given", group="traffic"
         ),
     )
 
@@ -72,12 +72,12 @@ class EnumerationOrdersSettings(Phase1Settings, SearchSettings):
 
 
 def expected_connections(draws: int, space: int) -> float:
-    """How many of `space` four tuples so many independent draws hit on average."""
+    """Expected number of distinct four tuples of `space` after `draws` independent draws."""
     return -space * math.expm1(draws * math.log1p(-1 / space)) if space > 1 else 1.0
 
 
 def expected_new(draws: int, space: int) -> float:
-    """Probability that the draw after so many others hits a new one."""
+    """Probability that the next draw selects a four tuple not drawn before."""
     return math.exp(draws * math.log1p(-1 / space)) if space > 1 else 0.0
 
 
@@ -136,7 +136,7 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         return found.summary.median
 
     def _created(self, settings: EnumerationOrdersSettings, frames: int) -> int:
-        """Connections there are after so many frames, by the device's own word where it has one."""
+        """Connections after that number of frames, by the device's own count if it has one."""
         rate = self.preparation.rate
         outcome = self.must(rate, replace(settings.phase1_plan(rate), connections=frames))
         return outcome.stored if outcome.table_count is None else outcome.table_count

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inter packet delay variation (RFC 8219 section 7.3.2): D(i) - D(i-1) of frames sent one after the other.
 
-A pair of which one frame was lost has no difference (RFC 5481 section 4.1); how many frames were lost is told.
+A pair of which one frame was lost has no difference (RFC 5481 section 4.1); the number of lost frames is reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class IpdvSettings(DelaySettings):
     """Settings of the inter packet delay variation; all those of a measurement of delays."""
 
     def needs(self) -> frozenset[Ability]:
-        """Differences can only be told where the frames arrive."""
+        """Differences can only be measured if frames arrive."""
         return super().needs() | {Ability.VARIATION}
 
     def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:

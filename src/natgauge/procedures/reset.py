@@ -3,13 +3,13 @@
 
 Both sides send at half of the throughput; meanwhile the device is restarted by its own software. Its connections are
 gone then: the Initiator's frames come through as soon as it forwards again, the Responder's only when their connection
-has been opened anew by a frame of the Initiator. So there are two instants, and both are told.
+has been opened again by a frame of the Initiator. So there are two instants, and both are reported.
 
 Two methods: the time stamps' (longest silence at the receiver, RFC 6201 section 3.2) and the loss's (lost frames over
 the offered rate). Where single frames are lost besides, or connections come back one by one, the second is longer.
 
 Loss is what the trial is for, so its verdict is FAIL, and what is read are its counts. A device whose rules come back
-after its forwarding leaks meanwhile: frames that it did not translate are not forwarded ones, but they are told.
+after its forwarding leaks meanwhile: frames that it did not translate are not forwarded ones, but they are reported.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
 
 @dataclass(frozen=True, slots=True)
 class _Reset:
-    """When the device was told to stop and when the trial was over, in seconds of phase 2; frames/s of a direction."""
+    """Start of the restart command and end of the trial, in seconds of phase 2; frames/s of a direction."""
 
     began: float
     over: float

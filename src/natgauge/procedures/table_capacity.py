@@ -17,7 +17,7 @@ with each step. `method` "quick" decides each C with a trial or two at a rate th
 a search for its rate; the rates that these shares refer to stay those that were fully searched.
 
 A few connections pass at any rate where a queue before the device takes them up, so shares refer to the rate that the
-device surely does (`kit.queues`), and in the exponential search the rate is searched anew until that is near the one
+device surely does (`kit.queues`), and in the exponential search the rate is searched again until that is near the one
 found. Connections that are not kept are opened again, much slower, before they are held against the table.
 """
 
@@ -136,7 +136,7 @@ class _Rate:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One number of connections that was decided, and what told."""
+    """One number of connections that was decided, and the trial that decided it."""
 
     stage: str
     connections: int
@@ -291,7 +291,7 @@ class _Capacity:
     # One number of connections
 
     def _decide(self, stage: str, count: int, share: float) -> bool:
-        """Whether so many connections are safe; if not, they are the lowest unsafe number, or nobody can tell."""
+        """Whether that number of connections is safe; if not, it is the lowest unsafe number, or undecided."""
         needed = share * self._rate.least
         self._trials.bounds = self._bounds()
         found, why = 0.0, ""
@@ -317,7 +317,7 @@ class _Capacity:
         return bool(found)
 
     def _quick(self, count: int, needed: float) -> float:
-        """A rate, no lower than needed, at which so many are kept; 0 when they are not.
+        """A rate, no lower than needed, at which that number is kept; 0 if it is not.
 
         A comfortable rate is tried first, as it is over sooner: to pass it proves more than is needed. To fail it
         proves nothing, unless the table was full; one so much slower that it tells the table from the rate does.
@@ -337,7 +337,7 @@ class _Capacity:
         return trials.last.limited_by == "table" or trials.surely_full(count) or trials.slowness_kept_no_more(count)
 
     def _full(self, count: int, needed: float) -> float:
-        """The searched rate of so many, which further shares refer to; 0 when it is below what is needed."""
+        """The searched rate for that number, which further shares refer to; 0 when it is below what is needed."""
         found = self._search(count, self._top(count), needed)
         if found < needed:
             return 0.0
@@ -345,7 +345,7 @@ class _Capacity:
         return found
 
     def _search(self, count: int, top: float, floor: float) -> float:
-        """The highest validated rate for so many connections, not above `top`; 0 when even less than `floor` fails.
+        """The highest validated rate for that number, not above `top`; 0 when even less than `floor` fails.
 
         The top itself is tried first. Below it the search halves until its bounds are near enough; a failure at or
         below the floor already decides.
@@ -367,7 +367,7 @@ class _Capacity:
         return lower
 
     def _passes_if_sent(self, count: int, rate: float) -> bool:
-        """Whether so many are kept at this rate; what the tester cannot send is not."""
+        """Whether that number is kept at this rate; what the tester cannot send is not."""
         try:
             return self._trials.passes(count, rate)
         except UndecidedError as error:

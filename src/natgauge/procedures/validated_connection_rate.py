@@ -4,8 +4,9 @@
 As the connection rate, but after phase 1 the Responder sends one frame through every connection that it learned. In the
 standard r = alpha * R. Where the throughput from the Responder is known, r stays at a safe share of it, because
 otherwise that throughput is what is measured. A failure is repeated once with r halved, which tells r too high from
-R too high; where that trial passes, all following ones of the repetition ask no faster. Each repetition starts anew, so
-one frame lost by chance does not slow down all that follows, and the alpha told is the one the answer's trial had.
+R too high; where that trial passes, all following ones of the repetition ask no faster. Each repetition starts afresh,
+so one frame lost by chance does not slow down all that follows, and the alpha reported is the one of the answer's
+trial.
 """
 
 from __future__ import annotations

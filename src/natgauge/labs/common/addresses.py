@@ -38,7 +38,7 @@ class LinkSide:
         """Host `index` (0 .. hosts - 1) of the tester.
 
         Raises:
-            UsageError: there are not so many.
+            UsageError: `count` is larger than the number of addresses.
         """
         if not 0 <= index < self.hosts:
             raise UsageError(
@@ -70,7 +70,7 @@ MAPPED: Final[dict[Family, LinkSide]] = {
     "ipv6": LinkSide(IPv6Interface("2001:2:0:9::1/64")),
 }
 
-#: Native IPv6 beside the frames under test, from the same block (RFC 8219 section 5.3).
+#: Native IPv6 in addition to the frames under test, from the same block (RFC 8219 section 5.3).
 BACKGROUND_INSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b1::1/64"))
 BACKGROUND_OUTSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b2::1/64"))
 

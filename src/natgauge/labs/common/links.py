@@ -90,7 +90,7 @@ def make(cable: VethCable) -> None:
         HostError: the kernel refuses something.
     """
     left, right = cable.ends
-    # The sender's core number chooses the queue, so there are as many as the highest core asks for.
+    # The sender's core number chooses the queue, so there is one for each core up to the highest.
     queues = max(online_cpus()) + 1
     with _netlink(f"cable {left.netns} {left.interface} to {right.netns} {right.interface}"):
         inside(left.netns, lambda: _lay(cable, queues))
@@ -128,7 +128,7 @@ def _neighbours(end: End) -> Mapping[str, int]:
     """Let an end ask for a neighbour at once, and then be sure of it for a day.
 
     The kernel has a shorter way to neighbours that it is sure of. Left alone it waits for 5 s before it asks for one
-    that it was told of, and again every half a minute: routing took 9 % longer for a frame meanwhile.
+    that was announced to it, and again every half a minute: routing took 9 % longer for a frame meanwhile.
     """
     families = ("ipv4", "ipv6") if end.speaks_ipv6 else ("ipv4",)
     return {

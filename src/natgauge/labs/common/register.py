@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What labs made, written down before it is made, so that a killed run's remains can be found and undone.
+"""A record of what each lab makes, written first, so that the remains of a killed run can be found and undone.
 
-A register is one file, /run/natgauge/<lab>.json, and a lock beside it that the process using the lab holds. The kernel
+A register is one file, /run/natgauge/<lab>.json, and a lock next to it that the process using the lab holds. The kernel
 releases the lock however that process ends, so a register without a holder is either kept on purpose or left behind.
 """
 
@@ -111,7 +111,7 @@ class Register:
         self._write()
 
     def refuse_kept(self) -> None:
-        """Refuse to make a lab anew that somebody keeps.
+        """Refuse to replace a lab that is kept.
 
         Raises:
             UsageError: it is kept.
@@ -123,7 +123,7 @@ class Register:
             )
 
     def require_kept(self, kind: str) -> None:
-        """Refuse to use a lab that nobody keeps, or of another kind.
+        """Refuse to use a lab that is not kept, or of another kind.
 
         Raises:
             UsageError: it is not kept, or not of this kind.

@@ -170,7 +170,7 @@ class NetnsLab(MadeLab):
         return tuple(cpu for cpu in usable_cpus() if cpu not in {*self.sender_cpus, *self.device_cpus})
 
     def _refuse_server_cpus(self) -> None:
-        """Refuse a server on a core that the senders keep busy; an idle core is looked for beside it."""
+        """Refuse a server on a core that the senders keep busy; then an idle core is looked for as well."""
         asked = set(self._asked_server_cpus or ())
         if self._idle_core:
             if not set(usable_cpus()) - asked:
@@ -259,7 +259,7 @@ class NetnsLab(MadeLab):
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
             **_plain_addresses("NG_OUTSIDE_PEER", after[1]),
         }
-        # Beside the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
+        # Like the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
         # aside.
         return NamespaceDevice(
             name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self), FIRST

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another machine is like, and whether two of its interfaces may be taken for a device: looked at, not touched."""
+"""Facts of another machine, and whether two of its interfaces can become a device. Nothing is changed there."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RemoteInterface:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFacts:
-    """What a machine told.
+    """Facts that a machine reported.
 
     Attributes:
         user: number of the user we are there.
@@ -66,7 +66,7 @@ class RemoteFacts:
         namespaces: whether its `ip` knows network namespaces.
         interfaces: by name.
         management: interfaces by which it is reached, or by which it reaches the rest of the world.
-        drivers: driver by interface, of those asked for; absent where it is not told.
+        drivers: driver by interface, of those asked for; absent where it is not known.
         offloads: of those asked for, the ones whose transmit checksum off-load is on.
         without_ipv6: interfaces on which IPv6 is turned off.
     """
@@ -147,7 +147,7 @@ def refuse_unfit(
     """Refuse a machine that cannot be worked on, and interfaces that must not be taken.
 
     Args:
-        facts: what the machine told.
+        facts: of the machine.
         where: how messages call it.
         interfaces: the device's, towards the Initiator and the Responder.
         mtu: of the tester's ports, in octets.

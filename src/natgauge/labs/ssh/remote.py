@@ -21,7 +21,7 @@ from natgauge.labs.common.shell import title
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.openssh import Connection, SshHost, explained, run_once
 
-#: Where the machine has the files of the lab, and beside it the lock. Empty after a reboot, as what was made is.
+#: The machine's folder with the files of the lab; the lock is next to it. Empty after a reboot, as what was made is.
 DIRECTORY: Final = "/var/run/natgauge-device"
 _LOCK: Final = f"{DIRECTORY}.lock"
 _CLOSING: Final = f"{DIRECTORY}.closing"
@@ -45,7 +45,7 @@ class Remote:
 
     Attributes:
         host: the machine.
-        forgotten: called when the machine knows nothing of the lab any more (it was booted anew); it makes there again
+        forgotten: called when the machine knows nothing of the lab any more (it was rebooted); it makes there again
             what must be there, by commands of its own. None = that is an error.
     """
 
@@ -131,7 +131,7 @@ class Remote:
         if _NOT_OURS in result.stdout and not _ANSWER.search(result.stdout):
             forgotten, self.forgotten = self.forgotten, None
             if forgotten is None:
-                raise BrokenError(f"ssh host {self.host}: has forgotten the lab; was it booted anew, or cleaned?")
+                raise BrokenError(f"ssh host {self.host}: has forgotten the lab; was it rebooted, or cleaned?")
             try:
                 forgotten()
                 return self.run(snippet, seconds, variables=variables, netns=netns)

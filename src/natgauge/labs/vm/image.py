@@ -82,7 +82,7 @@ def build(tell: Callable[[str], None]) -> Image:
     """Build the guest, unless it is there.
 
     Args:
-        tell: is told what happens.
+        tell: receives a line for each step.
 
     Raises:
         HostError: a program or room is missing here, a package cannot be had, or another process builds one.

@@ -68,7 +68,7 @@ class GuestLab(RemoteLab):
         self.emulated = self._accelerator == "tcg"
 
     def parameters(self) -> Mapping[str, Any]:
-        """What the guest has, beside what the `ssh` lab tells."""
+        """The guest's choices, in addition to those of the `ssh` lab."""
         shape = {"guest_cores": self._shape.cores, "guest_memory": self._shape.memory}
         return {**super().parameters(), **shape, "guest_accelerator": self._accelerator}
 

@@ -33,9 +33,9 @@ READY: Final = "natgauge-guest-ready"
 _KVM_SECONDS: Final = 12.0
 _TCG_SECONDS: Final = 120.0
 _KVM: Final = Path("/dev/kvm")
-#: What is left to this host beside a guest.
+#: Memory that this host keeps for itself.
 _RESERVED: Final = 512 * 1024**2
-#: QEMU's own beside the guest's memory, more where it translates code.
+#: QEMU's own memory in addition to the guest's, more where it translates code.
 _OWN: Final = 256 * 1024**2
 _MACS: Final = ("02:6e:67:00:fe:01", "02:6e:67:00:fe:02", "02:6e:67:00:fe:03")
 
@@ -74,7 +74,7 @@ class Shape:
         needed = self.memory * 1024**2 + _OWN + _RESERVED
         if needed > free:
             raise HostError(
-                f"guest memory: {self.memory} MiB and {(_OWN + _RESERVED) >> 20} MiB beside them are needed, "
+                f"guest memory: {self.memory} MiB and {(_OWN + _RESERVED) >> 20} MiB in addition are needed, "
                 f"{free >> 20} MiB are available; give the guest less"
             )
 

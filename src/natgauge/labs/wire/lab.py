@@ -67,7 +67,7 @@ class WireLab:
             name: how results call the lab.
             families: on the Initiator's and on the Responder's side.
             sender_cpus: cores of the tester's senders; default: the first usable one.
-            allow_addresses: whether ports may carry IP addresses. Their packets would stand beside the test's frames,
+            allow_addresses: whether ports may carry IP addresses. Their packets would mix with the test's frames,
                 and while a trial runs the host does not get the packets sent to them.
             pool: outside addresses of the device; None = not known.
             external: what the user says about the device's table.
@@ -115,7 +115,7 @@ class WireLab:
         raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
 
     def parameters(self) -> Mapping[str, Any]:
-        """Both ports with their links, and what was told of the device."""
+        """Both ports with their links, and what the user states of the device."""
         known = {} if self.external is None else self.external.parameters()
         return {
             "ports": [self.initiator.interface, self.responder.interface],

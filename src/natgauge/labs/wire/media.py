@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a port and its link are, as the kernel tells (linux/ethtool.h): driver, medium, speed, flow control.
+"""Facts of a port and its link from the kernel (linux/ethtool.h): driver, medium, speed, flow control.
 
 RFC 8219 section 5.1 wants the medium reported, RFC 2544 section 26.1 the theoretical maximum of the link.
 """
@@ -47,9 +47,10 @@ class Media:
 
     Attributes:
         driver: its name; "not known" where it does not tell.
-        firmware: of the card; None where there is none, or it is not told.
+        firmware: of the card; None where there is none, or it is not known.
         medium: "Twisted Pair", "FIBRE" ...; "virtual" where no card is behind the port.
-        megabits: speed of the link in Mbit/s; None = not known. That of a virtual port is made up, and not told.
+        megabits: speed of the link in Mbit/s; None = not known. The speed of a virtual port is made up and is not
+            reported.
         flow_control: which way PAUSE frames work.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an observer is told of the trials of a measurement, and where its search stands."""
+"""Events that report the trials of a measurement and the bounds of its search to an observer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from natgauge.measurer import TrialOutcome, TrialPlan
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a search stands: rates in frames/s, None = not known yet; estimated trials to its end."""
+    """Bounds of a search: rates in frames/s, None = not known yet; estimated trials to its end."""
 
     lower: float | None = None
     upper: float | None = None

@@ -37,7 +37,7 @@ class Procedure(Generic[SettingsT]):
         unit: of its values.
         summary: one line.
         source: where the standards define it.
-        settings: what it can be told.
+        settings: the type of its settings.
         start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
             class. Raises NatgaugeError when nothing can be measured.
         profiles: what the metric wants otherwise than the common defaults of a profile.
@@ -163,7 +163,7 @@ class Procedure(Generic[SettingsT]):
         Args:
             measurer: performs the trials.
             settings: of this metric.
-            observe: is told of every trial.
+            observe: receives an event for every trial.
             budget: the time that is left, of a measurement that needs this one first; None = as the settings say.
             clock: seconds, monotonic; by it the time of the settings runs out.
             begins: is called before each repetition with its number, from 1. What it does counts as time of the
@@ -200,7 +200,7 @@ class Procedure(Generic[SettingsT]):
             measurer: performs the trials.
             settings: of this metric.
             known: what an earlier one answered; None = there was none.
-            observe: is told of every trial.
+            observe: receives an event for every trial.
 
         Returns:
             The repetition. Its notes are all those that the result of `measure` has for a single repetition.

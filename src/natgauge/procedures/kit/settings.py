@@ -29,7 +29,7 @@ Repeat = int | Literal["auto"]
 #: Settings that traffic and lab decide; nobody gives them as a metric's own.
 DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "own_processes", "order", "four_tuples"})
 MOST_REPETITIONS = 1000
-#: `repeat` "auto" ends after so many at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
+#: `repeat` "auto" ends after this number at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
 #: Longest time of a measurement, unless its profile has another.
 MOST_SECONDS = 600.0
@@ -76,7 +76,7 @@ ABOUT_FRAME_TIMEOUT: Final = described(
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSettings:
-    """What every procedure can be told (RFC 9693 sections 4.1 to 4.4, 6).
+    """Settings that every procedure has (RFC 9693 sections 4.1 to 4.4, 6).
 
     Attributes:
         connections: N, 1 to 2**31.
@@ -234,6 +234,6 @@ class TrialSettings:
     def parameters(self) -> dict[str, Any]:
         """All settings as plain values, as they stand in a result."""
         values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        # It is told of the device, where it is so.
+        # The device is reported with it, where it is so.
         del values["own_processes"]
         return {name: str(value) if isinstance(value, SearchError) else value for name, value in values.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time that a measurement may take: no trial begins that would end after it, and what was found until then is told.
+"""The time that a measurement may take: no trial begins that would end after it, and the result is what was found.
 
 What a measurement needs first shares the time of the one that needs it. Making a lab and starting the device are not in
 it: they are over before the first trial.
@@ -112,7 +112,7 @@ def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measu
     """What trials come to whose search was ended by the time: the highest passing load below every failing one.
 
     Raises:
-        TimeUpError: no load passed; what failed is told.
+        TimeUpError: no load passed; the text names the loads that failed.
     """
     failed = [one.load for one in attempts if one.outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED}]
     upper = min(failed, default=None)
@@ -128,7 +128,7 @@ def stopped(attempts: Sequence[Attempt], error: TimeUpError) -> Measurement:
     """What trials come to of a metric with a search of its own: its bounds when the time was over.
 
     Raises:
-        TimeUpError: nothing had passed yet; what failed is told.
+        TimeUpError: nothing had passed yet; the text names what failed.
     """
     return _within(error.bounds.lower, error.bounds.upper, "", attempts, error)
 

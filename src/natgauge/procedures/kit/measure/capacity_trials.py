@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether so many connections are kept, and whose fault it is where they are not: table, rate, or nobody can tell.
+"""Whether a number of connections is kept, and if not, whether the table or the rate is the cause.
 
 A frame that is lost before the device has opened its connection looks like one that a full table refused. The rate is
-told from the table by opening the same connections much slower: a table keeps as many as before, however fast they
-came, a queue or a slow device loses fewer. A table that is proved full that way keeps that number of any more
+distinguished from the table by opening the same connections much slower: a table keeps the same number, however fast
+they came, a queue or a slow device loses fewer. A table that is proved full that way keeps that number of any more
 connections, too, so it is not proved again.
 """
 
@@ -25,7 +25,7 @@ from natgauge.procedures.kit.search.invalid_trials import in_search, until_decid
 LEAST_RATE = 10.0
 #: Further validations, after the first and the slower one, where the device's own count has all connections.
 MORE_ASKINGS = 3
-#: A failure is tried again at a rate so many times lower, and again while more are kept, this often at most.
+#: After a failure the rate is divided by this factor, again while more connections are kept, at most this often.
 SLOWER = 4.0
 MOST_SLOWER = 4
 #: Two trials kept the same number where they differ by no more than this share, or by one.
@@ -33,11 +33,11 @@ SAME_SHARE = 0.001
 
 
 class CollapsedError(Exception):
-    """The device is gone; it was started anew, or cannot be."""
+    """The device is gone; it was restarted, or cannot be."""
 
 
 class UndecidedError(Exception):
-    """No trial tells whether so many connections are kept."""
+    """No trial showed whether the connections are kept."""
 
     def __init__(self, reason: str, limited_by: str) -> None:
         super().__init__(reason)
@@ -52,13 +52,13 @@ class Fault(NamedTuple):
 
 
 class _Proved(NamedTuple):
-    """A table that kept so many of `connections`, however slowly they were opened."""
+    """A table that kept only `kept` of `connections`, however slowly they were opened."""
 
     connections: int
     kept: int
 
     def keeps(self, kept: int, of: int) -> bool:
-        """Whether so many of another number are the same table's, and clearly fewer than all."""
+        """Whether `kept` of another number of connections fits the same table and is clearly fewer than all."""
         off = abs(kept - self.kept)
         return off <= max(1.0, SAME_SHARE * self.kept) and of - self.kept > 2 * off
 
@@ -107,9 +107,9 @@ class CapacityTrials:
         """Whether all are established at this rate and answer afterwards; the asking slows down where it is at fault.
 
         Raises:
-            CollapsedError: the device is gone; it was started anew.
+            CollapsedError: the device is gone; it was restarted.
             UndecidedError: no trial speaks of the device.
-            BrokenError: the device is gone and cannot be started anew.
+            BrokenError: the device is gone and cannot be restarted.
         """
         plan = validation.plan(self._settings, count, rate, self._validation.rate(rate))
         outcome = self._valid(plan, rate)
@@ -134,7 +134,7 @@ class CapacityTrials:
         return True
 
     def fault(self, count: int) -> Fault:
-        """Whose fault it is that so many were not kept in the last trial.
+        """Find the cause of the connections that the last trial did not keep.
 
         Raises:
             CollapsedError: as `passes` does.
@@ -207,7 +207,7 @@ class CapacityTrials:
         return tried.outcome
 
     def _recover(self, count: int, outcome: TrialOutcome) -> None:
-        """Start the collapsed device anew (RFC 9693 section 4.9 counts a collapse as an unacceptable drop)."""
+        """Restart the collapsed device (RFC 9693 section 4.9 counts a collapse as an unacceptable drop)."""
         self.notes.append(Note("device", f"the device collapsed with {count} connections: {outcome.reason}"))
         runner = self._runner
         if Ability.RESTART not in runner.measurer.abilities:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is told.
+"""Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is reported.
 
 A core that stands still delays all frames that are due meanwhile, and these delays are the host's. Each figure that
-they can move is told of all frames and, with the ending `_without_stalls`, of those that are left without as many of
-the slowest as were due then: the device's own lies between the two. However few those frames are, they push the
+they can move is reported for all frames and, with the ending `_without_stalls`, for those that are left without as many
+of the slowest as were due then: the device's own lies between the two. However few those frames are, they push the
 device's own slow frames down the ranks. So a trial in which the two differ by more than the width of a bucket is
 INVALID and repeated. Where all repeats are alike, the trial with the fewest frames in stalls counts, with a doubt.
 """
@@ -38,7 +38,7 @@ UNIT = "us"
 ALONE_SHARE: Final = 0.5
 #: A trial is repeated so often at most because too many of its frames were due in stalls.
 MOST_STALLED: Final = 3
-#: RFC 8219 sections 7.2 and 7.3 want so many repetitions.
+#: Repetitions that RFC 8219 sections 7.2 and 7.3 want.
 RFC_REPETITIONS = 20
 
 #: Reads one direction's delays; names have no direction, times are in microseconds.
@@ -107,9 +107,9 @@ class Timing:
         metric: its name.
         headline: name of the figure that is the value, without direction.
         read: one direction's delays.
-        percentiles: names of the figures that are told without frames in stalls, too, and that decide whether a trial
-            is repeated.
-        others: names of further figures that are told without frames in stalls, too, but repeat no trial.
+        percentiles: names of the figures that are reported without frames in stalls, too, and that decide whether a
+            trial is repeated.
+        others: names of further figures that are reported without frames in stalls, too, but repeat no trial.
     """
 
     metric: str

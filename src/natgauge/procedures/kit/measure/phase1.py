@@ -32,7 +32,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 CONNECTION_RATE = "connection-rate"
 #: Phase 1 runs at this share of the connection rate: twice as slow as the device can.
 SAFE_SHARE = 0.5
-#: Error of the connection rate when it is only measured to find a safe phase 1; small beside the safe share.
+#: Error of the connection rate when it is only measured to find a safe phase 1; small compared with the safe share.
 ROUGH_ERROR = SearchError(share=0.1)
 #: After a failed phase 1 the next one is this much slower, this often at most.
 SLOWER = 2.0
@@ -141,7 +141,7 @@ class Preparation:
 
 
 def safely_below(connection_rate: float) -> Preparation:
-    """Phase 1 of a device that establishes so many connections/s."""
+    """Phase 1 for a device that establishes `rate` connections/s."""
     return Preparation(connection_rate * SAFE_SHARE, connection_rate)
 
 

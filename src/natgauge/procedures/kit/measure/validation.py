@@ -6,7 +6,7 @@ at r. It passes when all N frames of both phases arrive. Asking each one once, a
 whatever a full device throws out: the first, the last or the oldest.
 
 A failed validation has three causes that look the same (RFC 9693 section 4.9): R was too high, r was too high, or the
-table is full. They are told apart by the device's own count and by a second trial at half of r.
+table is full. The device's own count distinguishes them, and by a second trial at half of r.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ValidationSettings(TrialSettings):
 
 
 def plan(settings: TrialSettings, connections: int, establishing: float, asking: float) -> TrialPlan:
-    """A trial that establishes so many connections at R = `establishing` and asks each once at r = `asking`."""
+    """A trial that establishes `connections` at R = `establishing` and asks each once at r = `asking`."""
     phase2 = Phase2Plan(initiator_rate=0.0, responder_rate=asking, seconds=connections / asking, reading_order="once")
     return replace(settings.phase1_plan(establishing), connections=connections, phase2=phase2)
 

@@ -68,7 +68,7 @@ def delay_variation(delays: Delays) -> float:
 
 
 def without_slowest(delays: Delays, frames: int) -> Delays | None:
-    """What is left without so many of the slowest frames, and of the largest differences up and down; None = nothing.
+    """The rest without the `count` slowest frames and largest differences up and down; None = nothing is left.
 
     Where it is not known which frames a stall delayed, but how many, each percentile of the others lies between that of
     what is left and that of all.
@@ -96,7 +96,7 @@ def without_slowest(delays: Delays, frames: int) -> Delays | None:
 
 
 def _trimmed(buckets: Buckets, frames: int) -> tuple[tuple[float, float, int], ...]:
-    """Without so many frames at the end."""
+    """The frames without the last `count`."""
     kept = list(buckets)
     while kept and frames:
         lower, upper, number = kept.pop()

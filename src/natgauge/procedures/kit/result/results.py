@@ -204,7 +204,7 @@ def make_result(
     measurements: Sequence[Measurement],
     notes: Iterable[Note] = (),
 ) -> MeasurementResult:
-    """Put the repetitions together; the same note is told once."""
+    """Put the repetitions together; equal notes appear once."""
     summary = summarize([measurement.value for measurement in measurements])
     every_note = [*notes, *(note for measurement in measurements for note in measurement.notes), *summary.notes]
     return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(every_note)))

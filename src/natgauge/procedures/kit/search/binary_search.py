@@ -5,7 +5,7 @@ Plain halving, with what the standards leave unsaid:
 
 * Both ends are tried, never assumed. The search starts low and doubles (gentle to a device that breaks under load, and
   cheap where an overloaded device slows the tester down), until a trial fails or the tester's highest rate passes.
-  A failed trial tells how fast the device did forward; the next guess lies beside that.
+  A failed trial shows how fast the device forwarded; the next guess is close to that rate.
 * Probes may be short. The answer's own trial is never short.
 * INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
 * Frames that are lost or come back wrong at every rate in the same share end the search (see `permanent_loss`). Fewer
@@ -42,8 +42,8 @@ from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, not
 TESTER_SHARE = 0.9
 #: Until the bounds are this near to each other, guesses are cheaper than halving.
 NEAR = 2.0
-#: How far beside the forwarding rate of a failed trial the next guess lies.
-BESIDE = 0.05
+#: Distance of the next guess from the forwarding rate of a failed trial, as a share.
+DISTANCE = 0.05
 #: The most one guess goes down; an overloaded device may forward much less than it could.
 STEEPEST = 16.0
 #: How far down the next trial goes where failures hint at a loss that no rate cures.
@@ -58,7 +58,7 @@ FULL = frozenset({"table", "port pool"})
 
 #: Runs one trial at a load (frames/s), short or of full length.
 Trial = Callable[[float, bool, Bounds], TrialOutcome]
-#: The rate (frames/s) at which the device forwarded in a trial; None when that cannot be told.
+#: The rate (frames/s) at which the device forwarded in a trial; None if it is not known.
 Forwarded = Callable[[TrialOutcome], float | None]
 
 
@@ -76,7 +76,7 @@ class SearchPlan:
         invalid_repeats: repeats of an INVALID trial.
         loss_verifications: repeats of a FAIL, a PASS among them counts.
         confirm: try the final bounds again.
-        most_trials: the search ends after so many, with what it has.
+        most_trials: the search ends after this number, with the bounds it has.
         unit: of a load, for the notes; the search itself only needs a number that gets harder as it grows.
         expected: where the search should end, > 0; None = nothing is known.
         whole: loads are whole numbers: frames of a burst, whose length is searched instead of a rate.
@@ -282,8 +282,8 @@ class _Search:
         if upper.cause in FULL:
             guess = upper.rate / STEEPEST
         else:
-            guess = max((upper.forwarded or 0.0) * (1 - BESIDE), upper.rate / STEEPEST)
-            if upper.forwarded is None or guess >= upper.rate * (1 - BESIDE):
+            guess = max((upper.forwarded or 0.0) * (1 - DISTANCE), upper.rate / STEEPEST)
+            if upper.forwarded is None or guess >= upper.rate * (1 - DISTANCE):
                 guess = upper.rate / self._stride()
         return max(guess, self._floor), True
 
@@ -313,8 +313,8 @@ class _Search:
         return self._plan.stride if len(self._loads) == 1 else NEAR
 
     def _narrowing(self, lower: float, upper: Load) -> float:
-        guess = (upper.forwarded or 0.0) * (1 + BESIDE)
-        return guess if lower * (1 + BESIDE) < guess < upper.rate * (1 - BESIDE) else lower * NEAR
+        guess = (upper.forwarded or 0.0) * (1 + DISTANCE)
+        return guess if lower * (1 + DISTANCE) < guess < upper.rate * (1 - DISTANCE) else lower * NEAR
 
     def _resolved(self, lower: float, upper: float) -> bool:
         near = upper - lower <= max(self._plan.error.width(upper), float(self._plan.whole))

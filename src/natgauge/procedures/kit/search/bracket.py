@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a search goes on from where it should end (see `expected`).
 
-It begins there, and goes from there in steps that double. A failed trial tells how fast the device did forward, however
-far above that it was, so what lies a little to either side of that is tried next. All of these are trials as any
+It begins there, and goes from there in steps that double. A failed trial shows how fast the device forwarded, however
+far above that it was, so loads a little below and above that are tried next. All of these are trials as any
 others: an expectation that is wrong costs some of them, and nothing else.
 """
 
@@ -15,7 +15,7 @@ from natgauge.inputs.types import SearchError
 
 
 class Status(Enum):
-    """What is known of a load."""
+    """Outcome of the trials at a load."""
 
     UNKNOWN = "unknown"
     SHORT_PASS = "passed a short trial"
@@ -57,9 +57,9 @@ FIRST_STEP = 0.1
 LARGEST_FACTOR = 2.0
 #: From a step of this share on the expectation was wrong, and short trials will do.
 FAR_OFF = 0.25
-#: How far beside what a failed trial forwarded the next two lie, in errors of the search: both are bounds then.
-BESIDE = 0.4
-#: So many loads are guessed from what failed trials forwarded; then the bounds are halved.
+#: Distance of the next two loads from what a failed trial forwarded, in errors of the search: both become bounds.
+DISTANCE = 0.4
+#: Loads that are guessed from what failed trials forwarded; then the bounds are halved.
 MOST_GUESSES = 6
 
 
@@ -90,23 +90,23 @@ class Bracket:
         self._failed += 1
         if upper.forwarded is None:
             return guess, short
-        beside = upper.forwarded - self._beside(upper)
+        distance = upper.forwarded - self._distance(upper)
         # A device that loses a frame now and then forwards nearly all at rates that are too high, too.
-        return beside if self._failed == 1 else min(guess, beside), short
+        return distance if self._failed == 1 else min(guess, distance), short
 
     def between(self, lower: float, upper: Load) -> float | None:
-        """A load beside what the failed trial forwarded, nearer to the answer than the middle; None = halve."""
+        """A load close to what the failed trial forwarded, nearer to the answer than the middle; None = halve."""
         if self._guesses == 0 or upper.forwarded is None:
             return None
-        beside = self._beside(upper)
-        for guess in (upper.forwarded - beside, upper.forwarded + beside):
-            if lower + beside / 2 < guess < upper.rate - beside / 2:
+        distance = self._distance(upper)
+        for guess in (upper.forwarded - distance, upper.forwarded + distance):
+            if lower + distance / 2 < guess < upper.rate - distance / 2:
                 self._guesses -= 1
                 return guess
         return None
 
-    def _beside(self, upper: Load) -> float:
-        return self._error.width(upper.rate if upper.forwarded is None else upper.forwarded) * BESIDE
+    def _distance(self, upper: Load) -> float:
+        return self._error.width(upper.rate if upper.forwarded is None else upper.forwarded) * DISTANCE
 
     def _stepped(self) -> tuple[float, bool]:
         step, self._step = self._step, 2 * self._step

@@ -19,7 +19,7 @@ from natgauge.words import Quantity
 
 #: No more connections than these are opened for it: with more of them the device may be slower.
 MOST_CONNECTIONS: Final = 200_000
-#: Frames of one slice: no cable stands beside them, so what a call has of its own must be little.
+#: Frames of one slice: no cable is timed with them, so the cost of the call itself must be small.
 FRAMES: Final = 512
 #: Blocks whose median is taken.
 BLOCKS: Final = 32

@@ -22,7 +22,7 @@ from natgauge.procedures.kit.search.queues import TRIAL_SECONDS
 
 #: The lag may be no more than this share of the error that was asked for.
 ERROR_SHARE: Final = 0.1
-#: A rate that may be too high by more than this share, and by more than the error asked for, is not told at all.
+#: A rate that may be too high by more than this share, and by more than the error asked for, is refused.
 REFUSED_SHARE: Final = 0.05
 
 

@@ -17,7 +17,7 @@ What has to be watched when its trials are stateful:
 
 The search starts from the highest load. So that this is not the tester's own, which may be far above the device's, the
 first load of a doubling series that loses much is taken; a single lost frame does not end the series. Where a goal is
-met at that load after all, the series goes on and the search starts anew.
+met at that load after all, the series goes on and the search starts again.
 """
 
 from __future__ import annotations

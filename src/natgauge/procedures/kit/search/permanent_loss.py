@@ -2,8 +2,8 @@
 """Loss that no rate cures: a share of the frames is lost, or comes back wrong, however slowly they are sent.
 
 A search would go down step by step and never end. What tells such a device from an overloaded one: an overloaded device
-forwards so many frames a second, whatever is offered, so the share it loses falls with the rate. Here the share stays
-the same over a wide span of rates, within the doubt that counting so few bad frames leaves.
+forwards a constant number of frames/s, whatever is offered, so the share it loses falls with the rate. Here the share
+stays the same over a wide span of rates, within the doubt that counting so few bad frames leaves.
 
 Where phase 1 is what loses the frames, a full table looks the same if nobody knows its limit. Fewer connections tell
 the two apart: a table has room for them, and a device that loses a share loses that share of them, too.
@@ -27,21 +27,22 @@ from natgauge.notes import Note
 #: at which it loses less than 7/8.
 SPAN: Final = 8.0
 LEAST_TRIALS: Final = 4
-#: So many bad frames in all: fewer may have had other reasons.
+#: Least number of bad frames in all: fewer may have had other reasons.
 LEAST_BAD: Final = 10
-#: So many frames that came through in each failed trial: that they are as large a share at every rate is what excludes
-#: an overload, and of fewer the share is not known well enough. Wrong frames are no matter of overload.
+#: Least number of frames that came through in each failed trial: that they are as large a share at every rate is what
+#: excludes an overload, and of fewer the share is not known well enough. Wrong frames are no matter of overload.
 LEAST_GOOD: Final = 20
-#: Two shares agree within so many standard deviations, and one frame for a loss that counts instead of drawing lots.
+#: Two shares agree within this number of standard deviations, and one frame for a loss that counts instead of drawing
+#: lots.
 DEVIATIONS: Final = 3.0
-#: Of so many bad frames that are expected none at all comes with a probability of 1 %.
+#: With this expected number of bad frames, the probability of none at all is 1 %.
 MOST_MISSED: Final = 4.6
 #: A trial that passed had too few frames to tell when it had no more than this share of those of a failed one.
 FEW_FRAMES: Final = 0.25
 
-#: Of the connections that were kept at every rate, so many are opened alone: a few entries may be of somebody else.
+#: Of the connections that were kept at every rate, this share is opened alone: a few entries may be of somebody else.
 FEWER_SHARE: Final = 0.9
-#: No more connections than it takes for so many bad ones are needed.
+#: No more connections than those that yield this number of bad ones are needed.
 ENOUGH_BAD: Final = 20
 #: With a small share it takes several trials of fewer connections until some must be lost; no more than these are run.
 MOST_CHECKS: Final = 5
@@ -128,7 +129,7 @@ class PermanentLoss:
         """What was seen, with its figures."""
         if self.reason is Reason.TABLE:
             kept = (
-                f"the table keeps about {self.kept:,} connections, though nobody told its limit: of {self.frames:,} it "
+                f"the table keeps about {self.kept:,} connections, though no limit is known: of {self.frames:,} it "
                 f"kept no more at every rate from {self.lowest:,.0f} to {self.highest:,.0f} {unit}, and of "
                 f"{self.checked:,} alone it kept all"
             )
@@ -267,7 +268,7 @@ def _doubt(expected: float, share: float) -> float:
 
 
 def no_more_than(counts: Counts, share: float) -> bool:
-    """Whether so many frames were lost as this share explains, and none came back wrong."""
+    """Whether this share explains the number of lost frames, and none came back wrong."""
     wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in ("lost", "unkept"))
     expected = counts.offered * share
     return wrong == 0 and counts.lost <= expected + _doubt(expected, share)

@@ -7,7 +7,7 @@ r * (1 + W/T). In `shared` placement nothing queues before a device that works i
 processes of its own something does there, too.
 
 So every search for a rate gives its frames a time limit: W is a share of the trial no larger than the search's error,
-where the length of a trial is known, within the bounds below. What is left of the bound is told with the result.
+where the length of a trial is known, within the bounds below. The result reports what is left of the bound.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def most_share(wait_seconds: float, trial_seconds: float) -> float:
 
 
 def least_rate(frames: float, rate: float, wait_seconds: float) -> float:
-    """What a device surely does, in frames/s, that forwarded so many frames, sent at `rate`, each within the wait."""
+    """The least rate in frames/s of a device that forwarded `frames`, sent at `rate`, each within the wait."""
     return frames / (frames / rate + wait_seconds)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss of a few frames in a million, which a search takes for the limit of the rate.
 
-An overloaded device forwards so many frames a second, so of a rate x % above its limit it loses x %. Where the failed
-trials above the answer lost next to nothing of that, no overload was what they failed for: the loss has another reason
-than the rate, and how far down the search went is a matter of chance.
+An overloaded device forwards a constant number of frames/s, so of a rate x % above its limit it loses x %. Where the
+failed trials above the answer lost next to nothing of that, no overload was what they failed for: the loss has another
+reason than the rate, and how far down the search went is a matter of chance.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Span:
 
 
 def establishing_span(measurer: Measurer, connections: int, expected: float | None = None) -> Span:
-    """Where to search for the rate at which so many connections are established.
+    """The span in which to search for the rate at which `connections` are established.
 
     Args:
         measurer: performs the trials.
@@ -118,7 +118,7 @@ def search_plan(settings: SearchSettings, span: Span, known: float | None, *, sh
     Args:
         settings: of the procedure.
         span: where to search.
-        known: answer of an earlier repetition; where slices told what to expect, that is expected again.
+        known: answer of an earlier repetition; where slices showed what to expect, that is expected again.
         short_probes: whether the bracket may be found with short trials.
     """
     lowest = min(span.floor, span.top)
