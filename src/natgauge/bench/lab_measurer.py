@@ -43,9 +43,9 @@ from natgauge.trials import (
     run,
 )
 
-#: The tester's own delay is looked at for no longer than this.
+#: Longest measurement of the tester's own delay, in seconds.
 _OWN_SECONDS: Final = 2.0
-#: What this tester can do beyond plain trials, whatever the device.
+#: Abilities in addition to plain trials, with any device.
 TESTER_ABILITIES: Final = frozenset(
     {
         Ability.VARIATION,
@@ -56,13 +56,13 @@ TESTER_ABILITIES: Final = frozenset(
         Ability.QUERIES,
     }
 )
-#: And with a device that is ours.
+#: Further abilities with a device that natgauge controls.
 DEVICE_ABILITIES: Final = frozenset(
     {Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART, Ability.RESTART_IN_TRIAL}
 )
-#: A device whose controls stay silent for so many trials in a row, although it forwards, cannot be measured.
+#: Number of consecutive trials with silent controls after which a device that forwards is given up.
 MOST_SILENT: Final = 5
-#: Seconds before each further look whether a device has come back that cannot be started anew: it may boot by itself.
+#: Seconds before each further check whether a device that cannot be restarted has recovered: it may boot by itself.
 LOOK_AGAIN: Final = (1.0, 5.0, 20.0)
 
 
@@ -71,13 +71,13 @@ _NOTHING: Final = Counts(intended=0, offered=0, received=0)
 
 
 class Recorder(Protocol):
-    """Where trials are written as they end."""
+    """Stores trials as they end."""
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Keep one trial."""
+        """Store a trial."""
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Keep one round of slices."""
+        """Store a round of slices."""
 
 
 class SliceRounds(Protocol):
@@ -102,22 +102,22 @@ class LabMeasurer(Measurer):
         place: the lab.
         device: controls of the device whose table holds the connections; None = it cannot be reached.
         traffic: the four tuples and the frame.
-        settings: what all trials share.
-        recorder: keeps every trial, the invalid ones too.
-        watch: is told.
+        settings: constants of all trials.
+        recorder: stores every trial, invalid trials included.
+        watch: receives the progress.
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
-        runner: performs one request; the tests hand in their own.
+        runner: performs a request.
         number: of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
         slice_rounds: times the frames of the device; None = they cannot be timed here.
-        collapsed: the device did not stand any more after the last trial.
+        collapsed: whether the device had collapsed after the last trial.
         silent: trials in a row in which the device's controls did not answer, although it forwarded.
         passed: the plan of the last trial that passed.
-        sleep: waits while a device settles, and before it is asked again; the tests hand in their own.
-        own_drops: where the lab counts the frames of the engine's self-test as dropped, and how many.
-        server: the real one behind the device, that answers queries; None = the tester itself does.
-        known_rates: what the device did when it was asked for more, in `shared` placement, by whether that was phase 1
-            alone: opening a connection costs it more than forwarding.
+        sleep: waits while a device settles, and before a command is retried.
+        own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
+        server: the real server behind the device that answers queries; None = the tester itself answers.
+        known_rates: rate of the device in overloaded trials in `shared` placement, by whether the trial had only
+            phase 1: opening a connection costs the device more than forwarding.
     """
 
     place: Place
@@ -141,12 +141,12 @@ class LabMeasurer(Measurer):
     asking: Asking = field(init=False)
 
     def __post_init__(self) -> None:
-        """The device is asked again after the same kind of waiting as all else here."""
+        """Use the same `sleep` for retries of commands."""
         self.asking = Asking(self.sleep)
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What it can do beyond plain trials with this device."""
+        """Abilities in addition to plain trials with this device."""
         device = self.device
         found = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
         found |= set() if self.settings.background is None else {Ability.BACKGROUND}
@@ -166,25 +166,25 @@ class LabMeasurer(Measurer):
 
     @property
     def ring(self) -> int | None:
-        """Frames that wait before each core of the device at most, as far as the lab knows."""
+        """Capacity of the queue before each core of the device, in frames; None = not known."""
         return self.settings.ring
 
     def continue_after(self, before: LabMeasurer) -> None:
-        """Continue the trial numbers of `before`, and keep the speed that it learned: the device is the same."""
+        """Continue the trial numbers of `before`, and keep its known rates: the device is the same."""
         self.number, self.known_rates = before.number, dict(before.known_rates)
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
-        """Run one trial; a device that collapsed in the one before is started anew first, where it is ours.
+        """Run one trial; a device that collapsed in the previous trial is restarted first, if natgauge controls it.
 
-        A command to the device that fails is tried again, and the outcome tells how often. If every try fails, single
-        frames show whether the device still forwards. If it does, the trial is INVALID.
+        A command to the device that fails is tried again, and the outcome has the number of failed tries. If every try
+        fails, single frames show whether the device still forwards. If it does, the trial is INVALID.
 
         Raises:
             UsageError: the device would forget connections before the trial's end, or the trial is stateless and the
                 device is not.
-            BrokenError: the controls did not answer in `MOST_SILENT` trials in a row, or they did not before a trial,
-                and the device forwards nothing.
-            NatgaugeError: it could not be run at all.
+            BrokenError: the controls did not answer in `MOST_SILENT` consecutive trials, or they did not answer before
+                a trial and the device forwards nothing.
+            NatgaugeError: the trial could not be run.
         """
         self.number += 1
         self.asking.begin()
@@ -203,10 +203,10 @@ class LabMeasurer(Measurer):
         return outcome
 
     def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Trial:
-        """Recover the device where it collapsed, run the trial, and judge what it left.
+        """Recover a collapsed device, run the trial, and judge its evidence.
 
         Raises:
-            NatgaugeError: it could not be run at all.
+            NatgaugeError: the trial could not be run.
         """
         notes: tuple[str, ...] = ()
         if self.collapsed and self.device is not None:
@@ -227,8 +227,8 @@ class LabMeasurer(Measurer):
         return _Trial(outcome, evidence, evidence.device_error or "")
 
     def _learn(self, plan: TrialPlan, outcome: TrialOutcome, evidence: Evidence) -> None:
-        """Keep what later trials need to know of this one."""
-        # Nobody knows what a restart left that failed half-way.
+        """Store the facts of this trial that later trials use."""
+        # The state of a device after a failed restart is not known.
         half_way = bool(evidence.device_error) and evidence.restart is not None
         self.collapsed = outcome.verdict is Verdict.COLLAPSED or half_way
         self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
@@ -237,7 +237,7 @@ class LabMeasurer(Measurer):
             self.known_rates[alone] = learned(self.known_rates.get(alone), plan, outcome)
 
     def _with_failures(self, outcome: TrialOutcome) -> TrialOutcome:
-        """The outcome with the tries of commands that failed."""
+        """Return the outcome with the number of failed tries of commands."""
         failures = self.asking.failures
         if not failures:
             return outcome
@@ -246,11 +246,11 @@ class LabMeasurer(Measurer):
         return replace(outcome, asked_again=len(failures), notes=(*outcome.notes, note))
 
     def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
-        """How a trial ends that could not begin because the device's controls are silent.
+        """Return the outcome of a trial that could not begin because the device's controls are silent.
 
         Raises:
             SilentControlsError: the device does not forward either.
-            BrokenError: the engine broke, so that nobody knows whether the device forwards.
+            BrokenError: the engine failed, so that it is not known whether the device forwards.
             HostError: this host cannot send.
         """
         if not received_in_all(self._came_back()):
@@ -259,10 +259,10 @@ class LabMeasurer(Measurer):
         return TrialOutcome(Verdict.INVALID, reason, _NOTHING, limited_by="host")
 
     def _count_silence(self, outcome: TrialOutcome, said: str) -> None:
-        """Give up a device whose controls have been silent for too long.
+        """Give up a device whose controls were silent in too many consecutive trials.
 
         Raises:
-            BrokenError: they have.
+            BrokenError: they were.
         """
         self.silent = self.silent + 1 if said and outcome.verdict is Verdict.INVALID else 0
         if self.silent >= MOST_SILENT:
@@ -272,10 +272,10 @@ class LabMeasurer(Measurer):
             )
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
-        """How long the tester's receivers ran in a trial of this plan, which nobody judges; None = not told.
+        """Return the run time of the tester's receivers in a trial of this plan, without a verdict; None = not known.
 
         Raises:
-            NatgaugeError: it could not be run.
+            NatgaugeError: the trial could not be run.
         """
         if self.collapsed:
             self.restart()
@@ -288,15 +288,15 @@ class LabMeasurer(Measurer):
         return judged(evidence, plan, self.place.placement, self.settings.table_limit, taps=taps)
 
     def _bring_back(self) -> str:
-        """Have a collapsed device back; the note that tells how.
+        """Recover a collapsed device, and return a note about it.
 
         Raises:
-            NatgaugeError: it could not be started anew, and has not come back by itself.
+            NatgaugeError: the device could not be restarted, and has not recovered by itself.
         """
         try:
             self.restart()
         except UsageError as error:
-            # Nobody can restart it, so it has to come back by itself, and may need some time.
+            # The device cannot be restarted, so it has to recover by itself, and may need some time.
             self._look_again(error, LOOK_AGAIN)
         except NatgaugeError as error:
             self._look_again(error, ())
@@ -305,7 +305,7 @@ class LabMeasurer(Measurer):
         return "the device had collapsed and was not started anew, but answers and forwards again"
 
     def _look_again(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
-        """See whether a device that was not started anew works again all the same, once and after each pause."""
+        """Check whether a device that was not restarted works again, at once and after each pause."""
         for pause in (0.0, *pauses):
             self.sleep(pause)
             with suppress(NatgaugeError):
@@ -316,7 +316,7 @@ class LabMeasurer(Measurer):
         raise error
 
     def _looked_into(self, evidence: Evidence) -> Evidence:
-        """The evidence, and whether single frames came back after the trial, or why that is not known."""
+        """Return the evidence with `forwards` and `unprobed`, from single frames sent after the trial."""
         last = _last_phase(evidence.result)
         try:
             if not evidence.device_error:
@@ -327,35 +327,35 @@ class LabMeasurer(Measurer):
         return replace(evidence, forwards=any(back[stream].received_frames for stream in last if stream in back))
 
     def _emptied_again(self, evidence: Evidence) -> Evidence:
-        """Empty the device's table, so that it has room for single frames; the evidence tells if its controls fail."""
+        """Empty the device's table to have room for single frames; failed controls are added to the evidence."""
         try:
             emptied(self.device, self.asking)
         except NotEmptyError:
-            # It may forward all the same, which the frames show.
+            # The device may still forward, which the frames show.
             return evidence
         except SilentControlsError as error:
             return replace(evidence, device_error=str(error))
         return evidence
 
     def _came_back(self) -> dict[Direction | None, StreamCounts]:
-        """What came back of a handful of single frames.
+        """Send a few single frames, and return the counts by stream.
 
         Raises:
-            BrokenError: the engine broke, which says nothing of the device.
+            BrokenError: the engine failed, which says nothing about the device.
             HostError: this host cannot send.
         """
         self.number += 1
         try:
             return streams_of(self._run(self._probe(), self.watch.running))
         except UnreachableError:
-            # A device that is gone may take the carrier of the tester's port with it, and then no frame can be sent.
+            # When a device is down, the tester's port may have no carrier, and then no frame can be sent.
             return {}
 
     def empty_timed(self) -> TearDown:
         """Empty the device's table with one command, timed on the device.
 
         Raises:
-            UsageError: the device cannot be told to.
+            UsageError: the device has no such command.
             BrokenError: the command fails.
         """
         device = self._played()
@@ -367,8 +367,8 @@ class LabMeasurer(Measurer):
         """Read the device's count until it is 0 or the time is over.
 
         Raises:
-            UsageError: the device cannot tell.
-            BrokenError: the device does not tell.
+            UsageError: the device has no such command.
+            BrokenError: the command fails.
         """
         device = self._played()
         seen: list[CountAt] = []
@@ -384,26 +384,26 @@ class LabMeasurer(Measurer):
             time.sleep(max(0.0, len(seen) * interval_seconds - now))
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
-        """What the tester itself adds in each active direction of phase 2.
+        """Measure the tester's own delays in each active direction of phase 2.
 
         Raises:
-            UsageError: it cannot be measured here, or the plan has no phase 2.
-            BrokenError: the engine broke.
+            UsageError: they cannot be measured here, or the plan has no phase 2.
+            BrokenError: the engine failed.
         """
         if self.own is None or plan.phase2 is None:
             raise UsageError("the tester's own delay cannot be measured here")
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
-        # The cable carries one direction; with both, the sender is as busy as with one of their sum.
+        # The cable carries one direction. With both directions the sender is as busy as with one of the sum of rates.
         total = sum(rates.values())
         found = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
         return {direction: found for direction, rate in rates.items() if rate > 0}
 
     def costs(self, plan: CostPlan) -> CostRound:
-        """What frames cost the device, in one round of slices.
+        """Time the device's work for a frame, in one round of slices.
 
         Raises:
-            UsageError: its frames cannot be timed here.
-            NatgaugeError: it could not be run.
+            UsageError: the device's frames cannot be timed here.
+            NatgaugeError: the round could not be run.
         """
         if self.slice_rounds is None:
             return Measurer.costs(self, plan)
@@ -419,7 +419,7 @@ class LabMeasurer(Measurer):
         return found
 
     def _note_collapse(self) -> None:
-        """A device that did not outlive slices is started anew before what follows."""
+        """Note that the device collapsed during slices, so that it is restarted before the next trial."""
         try:
             if self.device is not None:
                 self.asking(self.device.confirm_standing)
@@ -427,10 +427,10 @@ class LabMeasurer(Measurer):
             self.collapsed = True
 
     def restart(self) -> None:
-        """Start the device anew, and see that it forwards.
+        """Restart the device, and check that it forwards.
 
         Raises:
-            UsageError: the device cannot be told to.
+            UsageError: the device has no such command.
             BrokenError: it does not come back.
         """
         self._played().restart()

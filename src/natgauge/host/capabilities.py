@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linux capabilities of this process, and one refusal for all who need some (capabilities(7))."""
+"""Linux capabilities of this process, and the refusal where one is missing (capabilities(7))."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from natgauge.errors import HostError
 
-#: Bit numbers of the capabilities natgauge asks for (include/uapi/linux/capability.h).
+#: Bit numbers of the capabilities that natgauge needs (include/uapi/linux/capability.h).
 BITS = {
     "CAP_KILL": 5,
     "CAP_NET_ADMIN": 12,
@@ -20,7 +20,7 @@ BITS = {
 
 
 def missing(*names: str) -> tuple[str, ...]:
-    """Those of `names` that are not in this process's effective set."""
+    """Return those of `names` that are not in this process's effective set."""
     status = Path("/proc/self/status").read_text()
     match = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
     effective = int(match[1], 16) if match else 0
@@ -31,7 +31,7 @@ def require(purpose: str, *names: str) -> None:
     """Refuse at once when a capability is missing.
 
     Args:
-        purpose: what they are needed for, e.g. "making network namespaces".
+        purpose: of the capabilities, e.g. "making network namespaces".
         names: keys of `BITS`.
 
     Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores: which there are, how a list of them is written, and which choices are refused."""
+"""Cores of this machine, their groups, and the check of a choice of cores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Final
 from natgauge.errors import UsageError
 from natgauge.inputs.types import format_cores, parse_cores
 
-#: How long cores are watched to find the least busy one: 20 ticks of /proc/stat.
+#: Seconds of observation to find the least busy core: 20 ticks of /proc/stat.
 IDLE_WATCH_SECONDS: Final = 0.2
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
-#: Cores that a plan for another machine takes for granted; None = those that are here.
+#: Cores that a plan for another machine assumes; None = those of this machine.
 _assumed: ContextVar[tuple[int, ...] | None] = ContextVar("assumed cores", default=None)
 
 
@@ -41,7 +41,7 @@ def usable_cpus() -> tuple[int, ...]:
 
 @contextmanager
 def as_if(number: int | None) -> Iterator[None]:
-    """Plan as if this machine had cores 0 to `number` - 1; None = those that it has. Only for what touches nothing."""
+    """Plan as if this machine had cores 0 to `number` - 1; None = its own cores. Only for plans, never for trials."""
     token = _assumed.set(None if number is None else tuple(range(number)))
     try:
         yield
@@ -50,14 +50,14 @@ def as_if(number: int | None) -> Iterator[None]:
 
 
 def core_groups() -> list[tuple[int, ...]]:
-    """The usable cores in groups that share one physical core each, ascending; siblings are no cores to themselves."""
+    """Return the usable cores in groups that share one physical core each, ascending."""
     usable = usable_cpus()
     groups = {tuple(cpu for cpu in _siblings(cpu) if cpu in usable) for cpu in usable}
     return sorted(groups)
 
 
 def _siblings(cpu: int) -> tuple[int, ...]:
-    """Itself and those of the same physical core; itself alone where the kernel does not tell."""
+    """Return the cores of the same physical core; only `cpu` where the kernel does not report them."""
     try:
         return parse_cores(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
     except (OSError, UsageError):
@@ -69,7 +69,7 @@ def check_cpus(cpus: Sequence[int], what: str) -> tuple[int, ...]:
 
     Args:
         cpus: the choice, at least one core, each once.
-        what: how messages call it, e.g. "sender cores".
+        what: name of the choice in messages, e.g. "sender cores".
 
     Raises:
         UsageError: the choice is empty, names a core twice or one that cannot be used.
@@ -86,7 +86,7 @@ def check_cpus(cpus: Sequence[int], what: str) -> tuple[int, ...]:
 
 
 def idlest_core(cpus: Sequence[int], seconds: float = IDLE_WATCH_SECONDS) -> int:
-    """The core that idled most for `seconds`; the first one of equals."""
+    """Return the core that idles most during `seconds`; the first of equals."""
     before = _idle_ticks()
     time.sleep(seconds)
     after = _idle_ticks()
@@ -94,7 +94,7 @@ def idlest_core(cpus: Sequence[int], seconds: float = IDLE_WATCH_SECONDS) -> int
 
 
 def _idle_ticks() -> dict[int, int]:
-    """Ticks each core was idle since boot (proc_pid_stat(5): the fourth and fifth figure of its line)."""
+    """Return the idle ticks of each core since boot (proc_stat(5): the fourth and fifth figure of its line)."""
     lines = Path("/proc/stat").read_text().splitlines()
     cores = [line.split() for line in lines if line.startswith("cpu") and not line.startswith("cpu ")]
     return {int(words[0].removeprefix("cpu")): int(words[4]) + int(words[5]) for words in cores}

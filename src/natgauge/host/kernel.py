@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine's kernel has, as far as it can be told without loading anything."""
+"""Modules of this machine's kernel, checked without loading any."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _LISTS: Final = ("modules.dep", "modules.builtin")
 
 
 def has(module: str, root: Path = Path("/")) -> bool:
-    """Whether a module is there: loaded, built in or installed for this kernel.
+    """Whether a module is loaded, built in, or installed for this kernel.
 
     Args:
-        module: its name, with underscores.
-        root: where /sys and /lib are.
+        module: name of the module, with underscores.
+        root: folder of /sys and /lib.
     """
     if (root / "sys/module" / module).exists():
         return True
@@ -24,7 +24,7 @@ def has(module: str, root: Path = Path("/")) -> bool:
 
 
 def _named(line: str) -> str:
-    """The module of a line "kernel/net/netfilter/nf_flow_table.ko.xz: ..."."""
+    """Return the module of a line "kernel/net/netfilter/nf_flow_table.ko.xz: ..."."""
     return line.partition(":")[0].rpartition("/")[2].partition(".")[0].strip().replace("-", "_")
 
 

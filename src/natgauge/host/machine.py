@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine: kernel, CPU, memory, clock, versions; RFC 9693 section 6 wants all of it told with a result."""
+"""This machine: kernel, CPU, memory, clock, versions. RFC 9693 section 6 requires them in the report of a result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from natgauge.version import VERSION
 _CPUINFO: Final = {"model name": "model", "cache size": "cache", "microcode": "microcode", "flags": "flags"}
 
 
-#: Parameters of the kernel's command line that move figures, as `fnmatch` patterns; the others are nobody's business.
+#: Parameters of the kernel's command line that move figures, as `fnmatch` patterns; others may be private.
 _MOVING: Final = (
     "isolcpus", "nohz", "nohz_full", "rcu_nocbs", "rcu_nocb_poll", "irqaffinity", "managed_irq", "maxcpus", "nr_cpus",
     "nosmt", "noht", "threadirqs", "preempt", "sched_*", "skew_tick", "numa", "numa_balancing", "numa_zonelist_order",
@@ -36,10 +36,10 @@ _MOVING: Final = (
 
 
 def facts(*, host_name: bool = False) -> Mapping[str, object]:
-    """Facts about this machine that may move a figure; what cannot be read is absent.
+    """Return the facts about this machine that may move a figure; unreadable facts are absent.
 
     Args:
-        host_name: whether the machine's name is one of them; it moves nothing, and results are published.
+        host_name: whether to include the machine's name, which moves no figure and may be private.
     """
     facts: dict[str, object] = {
         "natgauge": VERSION,
@@ -65,11 +65,10 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
 
 
 def moving_parameters(command_line: str) -> list[str]:
-    """Of a kernel's command line the parameters that move figures, as they stand there.
+    """Return the parameters of a kernel's command line that move figures, unchanged.
 
     Args:
-        command_line: as /proc/cmdline has it; what stands in double quotes is one word, and what follows "--" is not
-            the kernel's.
+        command_line: text of /proc/cmdline; double quotes enclose one word, and words after "--" are not the kernel's.
     """
     words = re.findall(r'(?:[^\s"]|"[^"]*")+', command_line)
     words = words[: words.index("--")] if "--" in words else words
@@ -90,14 +89,14 @@ def _system() -> str | None:
 
 
 def _cpuinfo() -> dict[str, str]:
-    """Of the first CPU."""
+    """Read the fields of the first CPU in /proc/cpuinfo."""
     first = (_read("/proc/cpuinfo") or "").split("\n\n", 1)[0]
     pairs = (line.split(":", 1) for line in first.splitlines() if ":" in line)
     return {_CPUINFO[key.strip()]: value.strip() for key, value in pairs if key.strip() in _CPUINFO}
 
 
 def cpu_model() -> str:
-    """The CPU's name; the architecture's where it has none."""
+    """Return the CPU's name, or the architecture's where it has none."""
     return _cpuinfo().get("model") or platform.machine()
 
 
@@ -113,7 +112,7 @@ def _mitigations() -> dict[str, str]:
 
 
 def memory_octets(name: str, text: str | None = None) -> int | None:
-    """A figure of /proc/meminfo, or of `text` like it, in octets, e.g. of "MemAvailable"; None where there is none."""
+    """Return a value of /proc/meminfo, or of `text` like it, in octets, e.g. "MemAvailable"; None where missing."""
     found = _read("/proc/meminfo") if text is None else text
     match = re.search(rf"^{name}:\s+(\d+) kB$", found or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where natgauge's own compiled programs are."""
+"""Paths of natgauge's own compiled programs, and of the programs of devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from natgauge.errors import HostError
 
-#: Names a directory that holds the programs, for those who keep them elsewhere.
+#: Environment variable with the directory of the programs, where they are in another place.
 VARIABLE = "NATGAUGE_PROGRAMS"
 #: Names folders, separated by colons, in which devices on this machine find programs first: a gateway built by oneself.
 PATH_VARIABLE = "NATGAUGE_PATH"
@@ -22,11 +22,11 @@ _SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def find(name: str) -> Path:
     """Find a compiled program of natgauge, e.g. "natgauge-engine".
 
-    Looked for beside the Python interpreter (where the wheel puts it), in $NATGAUGE_PROGRAMS, in target/release of the
-    checkout, then in PATH.
+    The search order is: the directory of the Python interpreter (where the wheel installs it), $NATGAUGE_PROGRAMS,
+    target/release of the checkout, PATH.
 
     Raises:
-        HostError: it is nowhere.
+        HostError: the program is in none of them.
     """
     for candidate in _candidates(name):
         if candidate.is_file() and os.access(candidate, os.X_OK):
@@ -38,7 +38,7 @@ def find(name: str) -> Path:
 
 
 def search_path() -> str:
-    """Where a device's snippets find programs: $NATGAUGE_PATH, the system's folders, and last natgauge's own."""
+    """Return the search path of a device's snippets: $NATGAUGE_PATH, the system's folders, natgauge's own folders."""
     # Snippets run in a directory of their own.
     named = [str(Path(folder).absolute()) for folder in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if folder]
     try:
@@ -49,7 +49,7 @@ def search_path() -> str:
 
 
 def _candidates(name: str) -> Iterator[Path]:
-    # Not resolved: in a virtual environment the interpreter is a symbolic link, and the programs lie beside the link.
+    # Not resolved: in a virtual environment the interpreter is a symbolic link, with the programs in its folder.
     yield Path(sys.executable).parent / name
     if directory := os.environ.get(VARIABLE):
         yield Path(directory) / name

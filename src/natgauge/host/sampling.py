@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a core spends its time: call stacks of the kernel, sampled by perf."""
+"""Call stacks of the kernel on a core, sampled by perf."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 from natgauge.errors import HostError, in_a_line
 
 PROGRAM: Final = "perf"
-#: Samples a second. A prime: nothing that happens a thousand times a second is always seen at the same moment.
+#: Samples per second. A prime number, so that the samples do not coincide with periodic events, e.g. 1000 per second.
 FREQUENCY: Final = 4999
 _READY_SECONDS: Final = 5.0
 _END_SECONDS: Final = 20.0
@@ -26,7 +26,7 @@ _FRAME: Final = re.compile(r"\s+[0-9a-f]+ (\S+)")
 
 
 class Stack(NamedTuple):
-    """One sample: seconds of the monotonic clock, and the functions on the stack, the innermost first."""
+    """A sample: seconds of the monotonic clock, and the functions on the stack, the innermost first."""
 
     seconds: float
     functions: tuple[str, ...]
@@ -36,11 +36,11 @@ class Sampling:
     """Samples of one core, taken while the `with` block lasts.
 
     Attributes:
-        stacks: in the order of time; known after the `with` block.
+        stacks: in the order of time; complete after the `with` block.
     """
 
     def __init__(self, cpu: int) -> None:
-        """Name the core; nothing is started.
+        """Choose the core; sampling starts with the `with` block.
 
         Raises:
             HostError: perf is not installed.
@@ -54,15 +54,15 @@ class Sampling:
         self._made = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin.
+        """Start perf.
 
         Raises:
-            HostError: perf does not sample here.
+            HostError: perf cannot sample on this machine.
         """
         with ExitStack() as made:
             folder = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="natgauge-perf-")))
             self._samples, said = folder / "samples", folder / "said"
-            # The clock's event is what every machine has, virtual ones without counters, too.
+            # Every machine has the clock's event, also virtual machines without counters.
             options = ["-q", "-e", "cpu-clock", "-F", str(FREQUENCY), "-g", "-k", "CLOCK_MONOTONIC"]
             with said.open("wb") as words:
                 self._process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Sampling:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """End, and read the samples.
+        """Stop perf, and read the samples.
 
         Raises:
             HostError: perf cannot read its own samples.
@@ -110,7 +110,7 @@ class Sampling:
 
 
 def read(text: str) -> Iterator[Stack]:
-    """The stacks that `perf script -F time,ip,sym` prints."""
+    """Parse the output of `perf script -F time,ip,sym`."""
     for block in text.split("\n\n"):
         lines = block.strip("\n").splitlines()
         if not lines or (began := _TIME.match(lines[0])) is None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Global settings of a machine that a gateway needs: read, remembered by the lab, written.
 
-Whoever uses such a setting relies on it until he has ended. Raising it disturbs nobody, lowering it would: it is
-refused while another process relies on the setting. The reliance is a lock on the setting's own file, so the kernel
-ends it with the process, however that goes. Whoever makes several labs one after the other keeps the reliance between
-them (`reliance_kept`).
+A process that uses such a setting relies on it until the process ends. Raising the setting disturbs no other process;
+lowering it is refused while another process relies on it. The reliance is a lock on the setting's own file, so the
+kernel releases it when the process ends, for any reason. A process that makes several labs one after the other keeps
+the lock between them (`reliance_kept`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _kept: ContextVar[dict[Path, list[int]] | None] = ContextVar("kept reliance", de
 
 @contextmanager
 def reliance_kept() -> Iterator[None]:
-    """Within the block this process goes on relying on each setting of this machine that one of its gateways used.
+    """Within the block, keep the locks of all settings of this machine that a gateway of this process used.
 
-    The values are restored with each gateway all the same. But no other natgauge can lower a setting while one lab has
-    gone and the next one is not there yet. The next gateway takes the locks over.
+    The values are still restored with each gateway. But no other natgauge can lower a setting between the end of a lab
+    and the beginning of the next. The next gateway takes over the locks.
     """
     if _kept.get() is not None:
         yield
@@ -49,7 +49,7 @@ def reliance_kept() -> Iterator[None]:
 
 
 class Remembers(Protocol):
-    """Writes down what was, so that it can be restored even after a kill (labs and their registers do)."""
+    """Stores values before their change, so that they can be restored even after a kill (labs and registers do)."""
 
     def remember_global(self, path: str | Path, value: str) -> None:
         """Write down the present `value` of the file `path`; it is restored when the lab is undone."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine we run on, as devices on it see it: its memory and its global settings."""
+"""The tester's own machine as the machine of devices: its memory and its global settings."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from natgauge.host.settings import LocalSetting, Remembers
 
 
 class ThisMachine:
-    """The machine of every device that lives in a namespace here.
+    """The machine of every device in a namespace of the tester's host.
 
     Attributes:
-        system: what it runs, as `uname -s` calls it.
+        system: operating system, as `uname -s` prints it.
     """
 
     system: str = os.uname().sysname
 
     def __init__(self, memory: Remembers) -> None:
-        """`memory` writes global settings down before they change, and restores them."""
+        """Take the `memory` that stores global settings before their change, and restores them."""
         self._memory = memory
 
     def free_octets(self) -> int:
-        """MemAvailable.
+        """Return MemAvailable in octets.
 
         Raises:
-            HostError: this kernel does not tell.
+            HostError: this kernel does not report it.
         """
         octets = memory_octets("MemAvailable")
         if octets is None:
@@ -36,5 +36,5 @@ class ThisMachine:
         return octets
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> LocalSetting:
-        """A global setting; nothing is touched yet."""
+        """Return a global setting; nothing is changed yet."""
         return LocalSetting(name, paths, module=module, memory=self._memory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a knob of the machine is, and the machine as knobs see it."""
+"""Interface of the knobs of a machine, and the machine as knobs use it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class FoundSetting:
 
     Attributes:
         key: names it for `TuningKnob.read` and `TuningKnob.put`.
-        value: as `TuningKnob.put` takes it; None = this machine has no such thing, and `told` says so.
-        better: the value to measure with; None = the one it has, or nobody knows.
-        told: what else is to be known of it.
+        value: as `TuningKnob.put` takes it; None = this machine has no such setting, and `remark` says so.
+        better: the value to measure with; None = the present value, or not known.
+        remark: further information on the setting.
     """
 
     key: str
@@ -40,15 +40,15 @@ class TuningKnob(Protocol):
 
     @property
     def name(self) -> str:
-        """As people call it; unlike all others."""
+        """Unique name of the knob."""
 
     @property
     def why(self) -> str:
-        """What it does to a figure."""
+        """Effect of the knob on figures."""
 
     @property
     def source(self) -> str:
-        """Which standard or document says so."""
+        """Standard or document that describes the effect."""
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
         """Every setting of this kind: of the machine, or of these ports.
@@ -74,22 +74,22 @@ class TuningKnob(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TunedMachine:
-    """Where knobs look; tests hand in a made-up one.
+    """The machine whose knobs are read and set; tests use a simulated machine.
 
     Attributes:
-        root: what stands for "/".
-        ethtool: the program.
+        root: folder in place of "/".
+        ethtool: name or path of the program.
     """
 
     root: Path = Path("/")
     ethtool: str = "ethtool"
 
     def path(self, path: str) -> Path:
-        """A file of this machine."""
+        """Return the path of a file of this machine."""
         return self.root / path.lstrip("/")
 
     def text(self, path: str) -> str | None:
-        """What a file holds, without the space around it; None = it cannot be read."""
+        """Return a file's text, stripped; None = it cannot be read."""
         try:
             return self.path(path).read_text().strip()
         except OSError:
@@ -107,7 +107,7 @@ class TunedMachine:
             raise HostError(f"{path}: cannot be set to {value} ({error.strerror})") from error
 
     def ask(self, *arguments: str) -> str | None:
-        """What ethtool prints; None = the driver has no such thing.
+        """Return the output of ethtool; None = the driver has no such setting.
 
         Raises:
             HostError: there is no ethtool.
@@ -116,7 +116,7 @@ class TunedMachine:
         return done.stdout if done.returncode == 0 else None
 
     def tell(self, *arguments: str) -> None:
-        """Have ethtool set something.
+        """Set something with ethtool.
 
         Raises:
             HostError: the driver refuses, or there is no ethtool.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found before it was changed, in a file that outlives a kill; written before each change."""
+"""Values of settings before their change, in a file that survives a kill; written before each change."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Final
 from natgauge import files
 from natgauge.errors import HostError
 
-#: A memory file system, empty after a reboot, which puts most of these settings back, too. In a folder of its own: what
-#: lies beside it are the registers of labs.
+#: In a memory file system: a reboot empties it, and restores most of these settings, too. It has its own folder,
+#: because the parent folder contains the registers of labs.
 STATE: Final = Path("/run/natgauge/host/found.json")
 _VERSION: Final = 1
 
@@ -26,10 +26,10 @@ class Changed:
     """One setting that was changed.
 
     Attributes:
-        knob: its name.
-        key: which of the knob's settings.
-        found: its value before.
-        set: the value it was given.
+        knob: name of the knob.
+        key: of the knob's setting.
+        found: value before the change.
+        set: value after the change.
     """
 
     knob: str
@@ -39,7 +39,7 @@ class Changed:
 
 
 class State:
-    """The settings that are to be put back, in step with their file; one process at a time has it."""
+    """The settings to restore, and their file; only one process at a time uses the file."""
 
     def __init__(self, path: Path) -> None:
         """Read the file.
@@ -51,16 +51,16 @@ class State:
         self.items = list(read(path))
 
     def of(self, knob: str, key: str) -> Changed | None:
-        """What is written down of a setting."""
+        """Return the stored change of a setting."""
         return next((item for item in self.items if (item.knob, item.key) == (knob, key)), None)
 
     def take(self, changed: Changed) -> None:
-        """Write it down, in place of what was there of the same setting."""
+        """Store a change, in place of an earlier change of the same setting."""
         self.items = [*(item for item in self.items if (item.knob, item.key) != (changed.knob, changed.key)), changed]
         self._write()
 
     def drop(self, changed: Changed) -> None:
-        """Forget one; the last one takes the file with it."""
+        """Remove a change; after the last, remove the file."""
         self.items = [item for item in self.items if item != changed]
         self._write()
 
@@ -73,7 +73,7 @@ class State:
 
 
 def read(path: Path) -> tuple[Changed, ...]:
-    """What is written down; nothing where there is no file.
+    """Read the stored changes; empty where there is no file.
 
     Raises:
         HostError: it is damaged or of another version.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What knobs of ports have in common: each port is asked, and what its driver does not have is told."""
+"""Base of the knobs of ports: every port is read, and a setting that its driver lacks is reported."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from natgauge.host.tuning.contract import FoundSetting, TunedMachine
 
 
 class OfPorts(ABC):
-    """A knob that each port has for itself.
+    """A knob that each port has separately.
 
     Attributes:
-        absent: what is told of a port without it.
+        absent: remark on a port without this setting.
     """
 
     absent: str
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
-        """Of each port."""
+        """Yield the settings of each port."""
         for key in (key for port in ports for key in self.keys(port)):
             value = self.read(machine, key)
             if not value:
@@ -33,7 +33,7 @@ class OfPorts(ABC):
         return (port,)
 
     def remark(self, _machine: TunedMachine, _key: str) -> str:
-        """What else is to be known of a setting."""
+        """Return further information on a setting."""
         return ""
 
     @abstractmethod

@@ -33,7 +33,7 @@ class Looked:
         better: the value to measure with, where it is another.
         why: what the knob does to a figure.
         source: who says so.
-        told: what else is to be known, or why it failed.
+        remark: further information, or the reason of the failure.
     """
 
     knob: str
