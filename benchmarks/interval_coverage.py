@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks import machine
-from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.figures import judge
+from natgauge.comparisons.estimates import judge
+from natgauge.comparisons.request import ComparisonGoal
 from natgauge.procedures.cost import ALPHA
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.statistics.interval import MedianEstimate

@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge import procedures
 from natgauge.bench.question import inputs_of_part, place_inputs
-from natgauge.comparisons import asked
+from natgauge.comparisons import request
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.types import Flag
 
@@ -56,7 +56,7 @@ def page() -> str:
         ("Lab", "Labs", [(one, "all") for one in inputs_of_part("lab")]
          + [(one, labs[name]) for name, (one, _) in place_inputs().items()]),
         ("Device", "", [(one, "") for one in inputs_of_part("device")]),
-        ("Comparison", "", [(one, "") for one in inputs_of(asked.CompareOptions)]),
+        ("Comparison", "", [(one, "") for one in inputs_of(request.CompareOptions)]),
     ]  # fmt: skip
     return "\n".join([_PAGE, *(_table(title, last, rows) for title, last, rows in tables)])
 
@@ -89,7 +89,7 @@ def keywords() -> str:
         _typed_dict(
             "CompareKeywords",
             "Options of `natgauge compare`; None = not chosen.",
-            [*inputs_of(asked.CompareOptions), *asked.settings().values()],
+            [*inputs_of(request.CompareOptions), *request.gateway_inputs().values()],
         ),
     ]
     return "\n\n".join([_HEAD, *classes])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from natgauge.version import VERSION
 
 if TYPE_CHECKING:
-    from natgauge.comparisons.running import Compared, compare
+    from natgauge.comparisons.compare import Compared, compare
     from natgauge.measurements.measure import Answer, measure
     from natgauge.tester.doctor import examine as doctor
     from natgauge.tester.selftest import SelfTest
@@ -29,9 +29,9 @@ __all__ = ["Answer", "Compared", "SelfTest", "__version__", "compare", "doctor",
 #: Public name -> the module that has it, and its name there.
 _LAZY: Final = {
     "Answer": ("natgauge.measurements.measure", "Answer"),
-    "Compared": ("natgauge.comparisons.running", "Compared"),
+    "Compared": ("natgauge.comparisons.compare", "Compared"),
     "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
-    "compare": ("natgauge.comparisons.running", "compare"),
+    "compare": ("natgauge.comparisons.compare", "compare"),
     "doctor": ("natgauge.tester.doctor", "examine"),
     "measure": ("natgauge.measurements.measure", "measure"),
     "selftest": ("natgauge.tester.selftest", "run_selftest"),

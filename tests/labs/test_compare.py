@@ -84,7 +84,7 @@ def test_twenty_rules_cost_more_than_none(tmp_path: Path) -> None:
     (figure,) = found.result.estimates
     assert figure.verdict == "costs more"
     assert (found.result.above, found.exit_status) == (True, 10)
-    assert found.result.control[0].gateway == "nftables-nat44 (again)"
+    assert found.result.control[0].gateway == "nftables-nat44 (A/A control)"
     rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
     assert len(rounds) == found.result.rounds
     for one in rounds:
@@ -146,7 +146,7 @@ def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
     # A search that may go no higher than a slow tester ends at once; tests/labs/known_rates judges the rates.
     with slow_tester():
         found = natgauge.compare("tayga-nat64", "tayga-nat64", results=tmp_path, **QUICKLY)
-    names = ["tayga-nat64", "tayga-nat64 (2)", "tayga-nat64 (again)"]
+    names = ["tayga-nat64", "tayga-nat64 (2)", "tayga-nat64 (A/A control)"]
     gateways = found.result.gateways
     assert (found.result.by, gateways[0].parameters.get("placement")) == ("rates", "isolated")
     assert [one.label for one in gateways] == names
@@ -171,5 +171,5 @@ def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
         ]
         found = natgauge.compare(*names, results=tmp_path, **QUICKLY)
     assert found.result.by == "rates"
-    assert [one.label for one in found.result.gateways] == [*names, f"{names[0]} (again)"]
+    assert [one.label for one in found.result.gateways] == [*names, f"{names[0]} (A/A control)"]
     assert all(one.rates["new"] for one in found.result.gateways), found.result.notes

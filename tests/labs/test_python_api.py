@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.unit.made_campaign import campaign
 
-from natgauge.comparisons import asked
+from natgauge.comparisons import request
 from natgauge.procedures.kit import profiles
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
@@ -46,8 +46,8 @@ def usual_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     # The example of a comparison then tells what is known by then.
-    usual = {**asked._USUAL, "slices": {**asked._USUAL["slices"], "most_seconds": 2.0}}
-    monkeypatch.setattr(asked, "_USUAL", usual)
+    usual = {**request._USUAL, "slices": {**request._USUAL["slices"], "most_seconds": 2.0}}
+    monkeypatch.setattr(request, "_USUAL", usual)
     # A search then ends without trying its last two bounds again.
     monkeypatch.setitem(profiles.COMMON, "default", {"confirm": False})
     if "frames.load" in example:

@@ -12,7 +12,7 @@ from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEs
 from natgauge.words import Quantity
 
 BASELINE = "nftables-nat44"
-CONTROL = f"{BASELINE} (again)"
+CONTROL = f"{BASELINE} (A/A control)"
 
 
 def estimate(
@@ -42,7 +42,7 @@ def estimate(
 
 def gateway(label: str, role: Role, parameters: Mapping[str, Any] | None = None, **changed: Any) -> GatewayRecord:
     """A gateway of a comparison; parameters by their names, any other field by name."""
-    known = grouped({"dut": label.removesuffix(" (again)"), **(parameters or {})})
+    known = grouped({"dut": label.removesuffix(" (A/A control)"), **(parameters or {})})
     return GatewayRecord(**{"label": label, "role": role, "devices": 1, "parameters": known, **changed})
 
 
@@ -56,7 +56,7 @@ def compared(
 ) -> ComparisonRecord:
     """A comparison by slices with these estimates; parameters of all gateways by name, any other field by name."""
     ours = tuple([estimate()] if estimates is None else estimates)
-    again = f"{baseline} (again)"
+    again = f"{baseline} (A/A control)"
     quantities = list(dict.fromkeys(one.quantity for one in ours))
     if control is None:
         control = [estimate(again, 1.0, 0.995, 1.005, quantity=quantity) for quantity in quantities]

@@ -16,7 +16,8 @@ import pytest
 from tests.unit.made_machine import Memory
 
 from natgauge.cli import run
-from natgauge.comparisons import by_slices, running
+from natgauge.comparisons import by_slices
+from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.contestants import Contestants, RunningGateway
 from natgauge.duts.toml_layers import BUILT_IN
 from natgauge.errors import HostError
@@ -97,7 +98,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
     """An engine of known costs in place of labs, gateways and the real one."""
     found = Engine()
 
-    monkeypatch.setattr(running, "check_host", lambda: None)
+    monkeypatch.setattr(comparing, "check_host", lambda: None)
     monkeypatch.setattr(by_slices, "run_round", found)
     monkeypatch.setattr(Contestants, "__enter__", lambda _: found.labs.append("made"))
     monkeypatch.setattr(Contestants, "__exit__", lambda *_: found.labs.append("undone"))
@@ -146,13 +147,13 @@ def test_json_is_one_object_with_the_promised_fields(engine: Engine, capsys: pyt
     assert run([*ASKED, "--json", "--quantities", "up,new"]) == 0
     shown = capsys.readouterr()
     document = json.loads(shown.out)
-    labels = ["nftables-nat44", "iptables-nat44", "nftables-nat44 (again)"]
+    labels = ["nftables-nat44", "iptables-nat44", "nftables-nat44 (A/A control)"]
     assert [one["label"] for one in document["gateways"]] == labels
     assert [one["role"] for one in document["gateways"]] == ["baseline", "compared", "control"]
     for one in document["gateways"]:
         assert one["parameters"]["traffic"]["connections"] == 20_000
         assert one["parameters"]["place"]["kernel"]
-        assert one["parameters"]["device"]["dut"] == one["label"].removesuffix(" (again)")
+        assert one["parameters"]["device"]["dut"] == one["label"].removesuffix(" (A/A control)")
     promised = {"gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds", "ratio_to_forwarding"}
     for figure in document["estimates"]:
         assert promised <= set(figure)
@@ -160,7 +161,7 @@ def test_json_is_one_object_with_the_promised_fields(engine: Engine, capsys: pyt
         assert figure["low"] < 1.1 < figure["high"]
         assert figure["ratio_to_forwarding"] == pytest.approx(2200 / 800, rel=0.01)
     assert [figure["quantity"] for figure in document["estimates"]] == ["new", "up"]
-    assert [figure["gateway"] for figure in document["control"]] == ["nftables-nat44 (again)"] * 2
+    assert [figure["gateway"] for figure in document["control"]] == ["nftables-nat44 (A/A control)"] * 2
     assert document["decided"] is True
     assert "3 rounds: up of iptables-nat44: 1." in shown.err
     kept = Path(document["results"])
@@ -184,7 +185,7 @@ def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable(eng
     assert run([*ASKED, "--quantities", "up"]) == 0
     first, second = engine.rounds[:2]
     names = [one.name for one in first.contestants]
-    again = ["nftables-nat44 (again)", "plain forwarding (linux-ipv4)", "cable"]
+    again = ["nftables-nat44 (A/A control)", "plain forwarding (linux-ipv4)", "cable"]
     assert names == ["nftables-nat44", "iptables-nat44", *again]
     assert len({one.trial.initiator.netns for one in first.contestants}) == 5
     assert {one.trial.senders.cpus for one in first.contestants} == {(first.cpu,)}
@@ -220,8 +221,8 @@ def test_labs_that_cannot_be_made_again_leave_what_is_known(
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (rounds, False, rounds)
     assert (document["estimates"][0]["low"] is not None) == (rounds >= by_slices.BySlices.first_look)
     (note,) = document["notes"]
-    named = f"{rounds} round" if rounds == 1 else f"{rounds} rounds"
-    assert note["text"].startswith(f"{named} were measured, then an error: table_size: another natgauge")
+    named = "1 round was" if rounds == 1 else f"{rounds} rounds were"
+    assert note["text"].startswith(f"{named} measured, then an error: table_size: another natgauge")
 
 
 def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
@@ -264,7 +265,7 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     document = json.loads(capsys.readouterr().out)
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
     assert document["estimates"][0]["low"] is None
-    text = "2 rounds; a confidence interval takes 3, so use --most-seconds 60 or more"
+    text = "2 rounds; a confidence interval needs 3; use --most-seconds 60 or more"
     assert document["notes"] == [{"word": "time used up", "text": text, "count": 1, "value": None}]
 
 
@@ -317,13 +318,13 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert lines[0] == "### natgauge: more than 3.0% above the baseline"
     table = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
     assert len({len(row) for row in table}) == 1
-    _headings, _rule, baseline, other, twin = table
+    _headings, _rule, baseline, other, control = table
     assert baseline[0].strip() == "nftables-nat44 (baseline)"
     assert float(baseline[6].strip()) == pytest.approx(2000 / 800, rel=0.02)
     assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "up", "costs more")
     assert other[2].startswith("+")
     assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
-    assert twin[0].strip() == "nftables-nat44 (again)"
+    assert control[0].strip() == "nftables-nat44 (A/A control)"
     assert any("Nanoseconds change with the host, and so do ratios, but less." in line for line in lines)
     assert engine.rounds
 

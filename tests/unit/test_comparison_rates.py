@@ -20,11 +20,13 @@ from natgauge.bench.bench import Bench
 from natgauge.bench.lab_measurer import Recorder
 from natgauge.bench.planned import Planned
 from natgauge.cli import run
-from natgauge.comparisons import asked, by_rates, running
-from natgauge.comparisons.asked import CompareOptions
+from natgauge.comparisons import by_rates, request
+from natgauge.comparisons import compare as comparing
+from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.facts import TrialEvidence
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.wire import WireOptions
 from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -96,10 +98,10 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     def leave(_bench: Bench, *_exception: object) -> None:
         found.entered -= 1
 
-    monkeypatch.setattr(running, "check_host", lambda: None)
+    monkeypatch.setattr(comparing, "check_host", lambda: None)
     # Each look at the clock comes a tenth of a second after the one before, so a round takes two of them.
     seconds = itertools.count(0.0, 0.1)
-    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(comparing, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     monkeypatch.setattr(Bench, "__enter__", enter)
     monkeypatch.setattr(Bench, "__exit__", leave)
 
@@ -139,7 +141,7 @@ def test_the_same_gateway_twice_shows_no_difference(world: World, capsys: pytest
     out = capsys.readouterr().out
     assert "Costs compared with tayga-nat64, as the time for a frame at the highest rate:" in out
     assert "no difference larger than" in out
-    assert "Rates of tayga-nat64 (again): new 2" in out
+    assert "Rates of tayga-nat64 (A/A control): new 2" in out
     assert {gateway.establishes for gateway in world.started} == {20_000.0}
 
 
@@ -153,7 +155,7 @@ def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World) -
         rounds = found.result.rounds
         assert rounds < least
         assert found.result.estimates[0].low is None
-        assert found.result.notes[-1].text.startswith(f"{rounds} rounds; a confidence interval takes {least},")
+        assert found.result.notes[-1].text.startswith(f"{rounds} rounds; a confidence interval needs {least};")
 
 
 def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited() -> None:
@@ -207,7 +209,7 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
     document = json.loads(capsys.readouterr().out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
-    assert "nothing is known of the ratio of costs: the tester limited tayga-nat64 in" in figure["text"]
+    assert "the ratio of costs is unknown: the tester limited tayga-nat64 in" in figure["text"]
     assert [limit["gateway"] for limit in figure["limits"]] == ["tayga-nat64", "tayga-nat64:udp_timeout=300"]
     for limit in figure["limits"]:
         assert limit["limited_by"] == "the tester"
@@ -319,7 +321,7 @@ def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys:
         one["label"]: {quantity: [doubt["word"] for doubt in found] for quantity, found in one["doubts"].items()}
         for one in document["gateways"]
     }
-    assert list(told) == ["tayga-nat64", "tayga-nat64:udp_timeout=300", "tayga-nat64 (again)"]
+    assert list(told) == ["tayga-nat64", "tayga-nat64:udp_timeout=300", "tayga-nat64 (A/A control)"]
     # 1 us of 50 us a connection; 1 us of the 10 us of a frame, of which both directions have 50,000/s.
     assert told["tayga-nat64"] == {"new": ["tester on device cores"], "both": ["queues", "tester on device cores"]}
     assert "disturbed trials" in told["tayga-nat64:udp_timeout=300"]["new"]
@@ -362,7 +364,11 @@ def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
     [
         (("tayga-nat64", "tayga-nat64"), {"by": "slices"}, "works in processes of its own"),
         (("nftables-nat44", "nftables-nat44"), {"by": "turns"}, "by: 'turns' is unknown; choose one of auto, slices"),
-        (("nftables-nat44", "nftables-nat44:cores=1"), {"by": "slices"}, "cores: by slices all work on one core"),
+        (
+            ("nftables-nat44", "nftables-nat44:cores=1"),
+            {"by": "slices"},
+            "cores: by slices all gateways run on one core",
+        ),
         (("nftables-nat44", "nftables-nat44"), {"by": "rates", "core": 1}, "core: 1 is for slices"),
         (("nftables-nat44:lab=wire", "nftables-nat44"), {}, "initiator-port is missing"),
         (("nftables-nat44:lab=moon", "nftables-nat44"), {}, "lab: 'moon' is unknown"),
@@ -378,9 +384,9 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
 
 @pytest.mark.parametrize("number", [2, 5])
 def test_each_gateway_has_its_share_of_the_time(number: int) -> None:
-    gateways = asked.read(["tayga-nat64"] * number, {}, unlike=False)
-    assert asked.filled(CompareOptions(), gateways).most_seconds == 450 * number
-    assert asked.filled(CompareOptions(most_seconds=7.0), gateways).most_seconds == 7
+    gateways = request.read_gateways(["tayga-nat64"] * number, {}, unlike=False)
+    assert request.with_usual_options(CompareOptions(), gateways).most_seconds == 450 * number
+    assert request.with_usual_options(CompareOptions(most_seconds=7.0), gateways).most_seconds == 7
 
 
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
@@ -389,7 +395,7 @@ def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
     assert run(["compare", *ONE_AT_A_TIME, "--connections", "20000", "--quantities", "new", "--seed", "1"]) == 0
     assert "Costs compared with nftables-nat44:hash_size=1024, as the time for a frame" in capsys.readouterr().out
     assert (len(world.started), world.most_entered) == (3 * 8, 1)
-    with pytest.raises(UsageError, match="hash_size: is one setting of the whole machine"):
+    with pytest.raises(UsageError, match="hash_size: is a setting of the whole machine"):
         natgauge.compare(*ONE_AT_A_TIME, by="slices")
 
 
@@ -414,10 +420,14 @@ def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
 
 
 def test_settings_may_have_colons_and_commas() -> None:
-    from natgauge.comparisons.asked import read  # noqa: PLC0415
+    from natgauge.comparisons.request import read_gateways  # noqa: PLC0415
 
-    name = "nftables-nat44:lab=wire,initiator_gateway=2001:db8::1,empty_command=nft flush table ip a, ip b,cores=1"
-    (_, one) = read(["nftables-nat44", name], {}, unlike=False)
-    assert one.choices["initiator_gateway"] == "2001:db8::1"
-    assert one.choices["empty_command"] == "nft flush table ip a, ip b"
-    assert one.choices["cores"] == (1,)
+    name = (
+        "nftables-nat44:lab=wire,initiator_gateway=2001:db8::1,empty_command=nft flush table ip a, ip b,sender_cores=1"
+    )
+    (_, one) = read_gateways(["nftables-nat44", name], {}, unlike=False)
+    options = one.question.cell.kind_options
+    assert isinstance(options, WireOptions)
+    assert options.initiator_gateway == "2001:db8::1"
+    assert options.empty_command == "nft flush table ip a, ip b"
+    assert options.sender_cores == (1,)

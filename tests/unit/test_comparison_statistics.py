@@ -12,9 +12,9 @@ import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
 
 from natgauge.bench.rounds import work_of_blocks
-from natgauge.comparisons.asked import ComparisonGoal
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.figures import Subject, estimate_of, estimates_of, is_decided
+from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, is_decided
+from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import BlockWork, PairedRatios, RoundPlace, ratio
 from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
@@ -30,7 +30,7 @@ BASELINE, OTHER, TWIN, PLAIN, CABLE = range(5)
 PLACES = [
     RoundPlace("a", BASELINE, CABLE, PLAIN),
     RoundPlace("b", OTHER, CABLE, PLAIN),
-    RoundPlace("a (again)", TWIN, CABLE, PLAIN),
+    RoundPlace("a (A/A control)", TWIN, CABLE, PLAIN),
 ]
 FRAMES = 512
 FIRST = BySlices.first_look
@@ -334,7 +334,7 @@ def estimate(ratio: float, lower: float, upper: float) -> MedianEstimate:
 
 
 def judged(found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal = GOAL) -> tuple[str, str]:
-    from natgauge.comparisons.figures import judge  # noqa: PLC0415
+    from natgauge.comparisons.estimates import judge  # noqa: PLC0415
 
     return judge("b", "up", found, bias, goal)
 
@@ -364,7 +364,7 @@ def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() 
 def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words() -> None:
     verdict, text = judged(estimate(1.04, 1.03, 1.05), estimate(2.0, 1.5, math.inf))
     assert verdict == "undecided"
-    assert text.endswith("the first gateway against itself may differ by any factor, too")
+    assert text.endswith("the A/A control may differ by any factor, too")
 
 
 @pytest.mark.parametrize("ratio", [1.0, math.inf])

@@ -20,8 +20,8 @@ from natgauge.bench.question import ask, command, inputs_of_lab, inputs_of_part,
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
 from natgauge.cli.generator import ClickInputType
-from natgauge.comparisons import running
-from natgauge.comparisons.asked import CompareOptions
+from natgauge.comparisons import compare as comparing
+from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import EXIT_STATUSES, BrokenError, FaultError, HostError, UsageError
 from natgauge.inputs import types
 from natgauge.inputs.input import Input, inputs_of
@@ -127,7 +127,7 @@ def test_the_docs_have_each_exit_status() -> None:
 
 def test_each_exit_status_of_the_code_is_in_the_table() -> None:
     every = {(status.number, command) for status in EXIT_STATUSES for command in status.commands or [""]}
-    assert {(running.ABOVE, "compare"), (running.UNDECIDED, "compare")} <= every
+    assert {(comparing.ABOVE, "compare"), (comparing.UNDECIDED, "compare")} <= every
     assert {(difference.WORSE, "diff"), (difference.UNKNOWN, "diff")} <= every
     assert {(kind.exit_status, "") for kind in (UsageError, HostError, BrokenError, FaultError)} <= every
     assert {(128 + number, "") for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)} <= every

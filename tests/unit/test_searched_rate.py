@@ -10,8 +10,8 @@ import pytest
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
-from natgauge.comparisons.asked import ComparisonGoal
-from natgauge.comparisons.figures import Subject, estimate_of
+from natgauge.comparisons.estimates import Subject, estimate_of
+from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import Searched, ratio_of, refuse_too_few
 from natgauge.errors import UsageError
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS

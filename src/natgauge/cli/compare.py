@@ -14,7 +14,7 @@ from natgauge.bench.question import inputs_of_part
 from natgauge.cli.generator import grouped, json_option, option, results_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
-from natgauge.comparisons.asked import CompareOptions
+from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
 
@@ -64,7 +64,7 @@ def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, 
     nftables-nat44:connections=1000000
     """
     from natgauge.cli.progress import ProgressDisplay
-    from natgauge.comparisons.running import compare
+    from natgauge.comparisons.compare import compare
 
     if as_json and form != "text":
         raise UsageError(f"compare: --json prints JSON, not {form}; leave out one of --json and --format")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparing gateways that are up at once, in slices that alternate: ratios that the host's own moods do not move."""
+"""Paired comparisons of gateways that run at the same time, so that disturbances of the host cancel in their ratios."""

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways beside each other by the highest rates they have in turn: for processes, wires, and whatever has no slices.
+"""Comparison by highest rates, for gateways that slices cannot time: those with processes, or behind a wire.
 
-All are up at once, unless they stand between given ports, or a setting of the whole machine differs. Each round has
-labs and a seed of its own. In each round each gateway, the first one twice, is searched for its highest rate, in an
-order drawn anew; a frame costs 1 / rate. The ratio of two such costs in one round is free of what the host was like in
-that minute, though not of what changed within it: intervals are wider than those of slices, and honestly so. A search
-leaves two bounds, a rate that the device surely does and one that it failed, so each ratio is known between two values,
-too (`searched`).
+All gateways run at the same time, unless they share given ports, or a setting of the whole machine differs. Each round
+has its own labs and its own seed. In each round the highest rate of each gateway and of the A/A control is searched, in
+random order; a frame costs 1 / rate. The ratio of two such costs in one round excludes the state of the host in that
+minute, but not changes within it. Intervals are therefore wider than those of slices. A search ends with two bounds, a
+rate that passed and a rate that failed, so each ratio lies between two values (`searched`).
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from natgauge.bench.planned import Planned
 from natgauge.bench.receiver_time import receiver_seconds
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
-from natgauge.comparisons.asked import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
 from natgauge.comparisons.contestants import sharing
-from natgauge.comparisons.figures import Subject, estimate_of
+from natgauge.comparisons.estimates import Subject, estimate_of
+from natgauge.comparisons.method import Findings, making_again
+from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
-from natgauge.comparisons.way import Findings, making_again
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
@@ -45,9 +44,9 @@ from natgauge.records.store import Store
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.words import Quantity
 
-#: Of each search. A frame that a stall took makes no rate: a failed trial is tried once more.
+#: Settings of each search. A failed trial is repeated once, so that one stall of the host decides no rate.
 SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1}
-#: Phase 1 of a throughput need not be as fast as the device can, only surely no faster.
+#: Rate of phase 1 of a throughput trial, as a share of the connection rate; it must not exceed what the device can do.
 _SURELY: Final = 0.5
 
 
@@ -56,14 +55,13 @@ class RatedGateway:
     """A gateway on a bench of its own.
 
     Attributes:
-        label: what it is called.
-        cell: what is measured, and where.
-        bench: where it stands in this round.
-        ready: it, about to be measured, for each quantity; empty before the `with` block.
-        known: the last rate of each quantity.
-        searched: what the searches of each quantity left.
-        receivers: what the tester's receivers took of the device's cores in searches of each quantity, s a frame; None
-            = not known.
+        label: its name in results.
+        cell: its traffic, lab and device.
+        bench: its bench in this round.
+        ready: the started device for each quantity; empty before the `with` block.
+        known: the last rate of each quantity, frames/s or connections/s.
+        searched: the searches of each quantity.
+        receivers: time of the tester's receivers on the device's cores, by quantity, s per frame; None = unknown.
     """
 
     label: str
@@ -76,49 +74,48 @@ class RatedGateway:
 
 
 class _Labelled:
-    """Keeps trials as the store does, each with the gateway's label."""
+    """A recorder that stores trials with the gateway's label."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.store: Store | None = None
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Keep one trial."""
+        """Store a trial."""
         if self.store is not None:
             self.store.add_trial({"gateway": self.label, **trial})
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Keep one round of slices."""
+        """Store a round of slices."""
         if self.store is not None:
             self.store.add_round({"gateway": self.label, **comparison_round})
 
 
 class ByRates:
-    """See `Way`."""
+    """See `ComparisonMethod`."""
 
-    # At 95 % seven rounds are the fewest that a median's interval can be made of at the first look.
+    # At 95 %, a median's interval needs seven rounds at the first interim analysis.
     first_look = 8
 
     def __init__(
         self, gateways: Sequence[ComparedGateway], quantities: Sequence[Quantity], options: CompareOptions, watch: Watch
     ) -> None:
-        """Plan all; nothing is made.
+        """Plan every gateway; no lab is made.
 
         Raises:
-            UsageError: the first thing that is wrong.
+            UsageError: the first error in the request.
         """
         self._watch, self._quantities, self._seed = watch, quantities, options.seed or 0
         self._goal = goal_of(options)
         self._placement = options.placement or "isolated"
-        first = gateways[0]
-        every = [*gateways, ComparedGateway(f"{first.label} (again)", first.recipe, first.choices)]
-        self._all = [self._standing(one, number) for number, one in enumerate(every)]
+        every = [*gateways, gateways[0].control()]
+        self._all = [self._rated(one, number) for number, one in enumerate(every)]
         self.labels = [one.label for one in self._all[:-1]]
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
         self._voids = VoidRounds("compare", "search", 'see what it does with "natgauge measure throughput"')
         self.notes = self._voids.notes
         self._made = ExitStack()
-        # Where ports are given, or a setting of the whole machine differs, only one can stand at a time.
+        # With given ports, or different settings of the whole machine, only one gateway can run at a time.
         own_labs = all(one.lab_kind.shares_core for one in gateways)
         self._at_once = own_labs and differing_knob(gateways) is None
         self._sharing = sharing(one.bench for one in self._all) if self._at_once else 1
@@ -126,7 +123,7 @@ class ByRates:
         self._machine: Mapping[str, object] = {}
 
     def __enter__(self) -> Self:
-        """Make all labs and start all gateways for the first round, each fit for all that is measured of it."""
+        """Make all labs and start all gateways for the first round, each with limits for all of its searches."""
         self._machine = machine.facts()
         self._make()
         return self
@@ -141,7 +138,7 @@ class ByRates:
             raise
 
     def _renew(self, number: int) -> None:
-        """Give each gateway a bench and a seed of this round's own, so that the interval covers what these change.
+        """Give each gateway a new bench and a new seed, so that the interval covers their effects.
 
         Raises:
             NatgaugeError: as `Bench`.
@@ -152,22 +149,22 @@ class ByRates:
         self._make()
 
     def __exit__(self, *exception: object) -> None:
-        self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
+        self._made.__exit__(*exception)  # type: ignore[arg-type] # the same arguments
 
     def conditions(self) -> Mapping[str, object]:
-        """All that was chosen."""
+        """Return all choices, for the results folder."""
         return {"gateways": {one.label: {"recipe": one.bench.recipe.origin} for one in self._all}, "search": SEARCH}
 
     def devices(self) -> Mapping[str, object]:
-        """How each is set."""
+        """Return the configuration of each gateway, by its label."""
         return {one.label: next(iter(one.ready.values())).device for one in self._all if one.ready}
 
     def round(self, store: Store, number: int) -> None:
-        """Search each rate of each gateway once.
+        """Search every rate of every gateway once.
 
         Raises:
-            BrokenError: a gateway has no rate, again and again.
-            NotMadeAgainError: the lab of a gateway could not be made, in another round than the first one.
+            BrokenError: no rate of a gateway passed, in several rounds.
+            NotMadeAgainError: the lab of a gateway could not be made, in a later round than the first.
             UsageError: the connections are too few for an answer, or a gateway runs on an emulated machine.
         """
         for keeper in self._keepers.values():
@@ -175,7 +172,7 @@ class ByRates:
         if number:
             with making_again(number):
                 self._renew(number)
-        # Pseudorandom, not secret: whoever comes first in a round is no better off over many.
+        # A random order balances the effect of a gateway's position in a round.
         order = random.Random(self._seed + number)  # noqa: S311 - no secret
         found: dict[str, dict[str, object]] = {one.label: {} for one in self._all}
         for quantity in self._quantities:
@@ -192,14 +189,14 @@ class ByRates:
         store.add_round({"rates": found})
 
     def _refuse_too_few(self) -> None:
-        """See that the connections are enough for an answer, as soon as that can be told."""
+        """Refuse too few connections, as soon as the first rates are known."""
         baseline, *others = (one.searched["new"] for one in self._all)
         connections = {one.label: one.bench.traffic.connections for one in self._all}
         for other in others:
             refuse_too_few(baseline, other, connections, self._goal)
 
     def least_rounds(self, alpha: float) -> int:
-        """As many as the interval of a median takes."""
+        """Return the rounds that the confidence interval of a median needs."""
         return next(number for number in itertools.count(1) if rank_of_end(number, alpha))
 
     def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
@@ -212,7 +209,7 @@ class ByRates:
 
     @staticmethod
     def _set_for(one: RatedGateway) -> Parameters:
-        """The parameters under which a gateway was searched first; only its name where no search left anything."""
+        """Return the parameters of a gateway's first search; only its name if no search has a result."""
         known = (searched.parameters for searched in one.searched.values())
         found = next((parameters for parameters in known if parameters is not None), None)
         return Parameters(device={"dut": one.bench.recipe.name}) if found is None else without_search(found)
@@ -235,30 +232,30 @@ class ByRates:
             doubts={one.label: {each.quantity: each.doubts for each in one.searched.values()} for one in self._all},
         )
 
-    def _standing(self, asked: ComparedGateway, number: int) -> RatedGateway:
+    def _rated(self, gateway: ComparedGateway, number: int) -> RatedGateway:
         place: dict[str, object] = {"lab_name": f"compare-{os.getpid()}-{number}", "seed": self._seed}
-        if asked.lab_kind.shares_core and "placement" not in asked.choices:
+        if gateway.lab_kind.shares_core and gateway.placement is None:
             place["placement"] = self._placement
-        cell = asked.cell(place)
+        cell = gateway.cell(place)
         bench = Bench(cell, self._watch)
         for quantity in self._quantities:
-            # What is wrong is told before anything is made.
+            # Refuse an impossible search before any lab is made.
             _planned(bench, quantity)
         return RatedGateway(
-            asked.label,
+            gateway.label,
             cell,
             bench,
-            searched={quantity: Searched(asked.label, quantity) for quantity in self._quantities},
+            searched={quantity: Searched(gateway.label, quantity) for quantity in self._quantities},
         )
 
     def _start(self, one: RatedGateway, wanted: Sequence[Quantity]) -> None:
         if one.bench.lab.emulated:
             raise UsageError(
                 f"{one.label}: runs on an emulated machine; its figures show that it works, not how fast it is, and "
-                "are compared with no others: use a host with KVM, or measure the gateway alone"
+                "cannot be compared: use a host with KVM, or measure the gateway alone"
             )
         planned = {quantity: _planned(one.bench, quantity) for quantity in self._quantities}
-        # Fit for all at once: it is not set anew between one search and the next.
+        # One configuration for all searches, because it does not change between them.
         facts = max((each.facts for each in planned.values()), key=lambda facts: facts.after_seconds)
         facts = replace(facts, sharing=self._sharing)
         for quantity in wanted:
@@ -269,20 +266,19 @@ class ByRates:
 
     @contextmanager
     def _up(self, one: RatedGateway, quantity: Quantity, number: int) -> Iterator[None]:
-        """While it stands; where not all can be up at once, it is made for this search of a round and undone."""
+        """Keep the gateway running within the block; if only one can run at a time, start it for this search alone."""
         if self._at_once:
             yield
             return
         with ExitStack() as made:
             with making_again(number):
                 made.enter_context(one.bench)
-                # Nothing else of it is started: two measurers of one wire would not know which four tuples the other
-                # used.
+                # Only one measurer per wire: two would not know which four tuples the other has used.
                 self._start(one, (quantity,))
             yield
 
     def _search(self, one: RatedGateway, quantity: Quantity) -> str:
-        """Search once; why that is void, or nothing."""
+        """Search once; return the reason why the search is void, or an empty text."""
         ready, searched = one.ready[quantity], one.searched[quantity]
         # Both metrics search for a rate.
         settings = cast("SearchSettings", ready.planned.settings)
@@ -301,43 +297,43 @@ class ByRates:
         return searched.add(procedure, settings, self._parameters(one, quantity), found)
 
     def _parameters(self, one: RatedGateway, quantity: Quantity) -> Parameters:
-        """All that was set for a search, as a result of `measure` has it."""
+        """Return the parameters of a search, as in a result of `measure`."""
         found = parameters_of(one.bench, one.ready[quantity], self._machine)
         return with_receiver(found, one.receivers.get(quantity))
 
     def _establishing(self, one: RatedGateway, quantity: Quantity) -> float:
-        """How fast connections are established where no quantity asks for it: phase 1 must be no faster.
+        """Return the connection rate, the limit of phase 1, if the comparison does not include it.
 
         Raises:
-            BrokenError: none are.
+            BrokenError: no connection rate passed.
             TimeUpError: as `Procedure.once`.
         """
         ready = one.ready[quantity]
         planned = _planned(one.bench, "new")
         found = planned.procedure.once(ready.measurer, planned.settings, None, self._watch.event)
         if not found.value:
-            raise BrokenError(f'compare: {one.label}: establishes connections at no rate; see "natgauge measure"')
+            raise BrokenError(f'compare: {one.label}: no connection rate passed; see "natgauge measure"')
         return found.value
 
     def _estimate(self, one: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
-        baseline, other, twin = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))
+        baseline, other, control = (each.searched[quantity] for each in (self._all[0], one, self._all[-1]))
         found = ratio_of(baseline, other, alpha)
-        bias = None if other is twin else ratio_of(baseline, twin, alpha)
+        bias = None if other is control else ratio_of(baseline, control, alpha)
         limits = (*baseline.limits, *other.limits)
         subject = Subject(one.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
         return estimate_of(subject, found, bias, goal)
 
 
 def _planned(bench: Bench, quantity: Quantity) -> Planned:
-    """The search for the rate of a quantity, on its bench.
+    """Plan the search for the rate of a quantity on a bench.
 
     Raises:
-        UsageError: it cannot be measured there.
+        UsageError: the bench cannot measure it.
     """
     if quantity != "new":
         return bench.plan("throughput", {**SEARCH, "directions": quantity})
-    asked: dict[str, object] = dict(SEARCH)
+    settings: dict[str, object] = dict(SEARCH)
     if waits(bench.lab.placement, bench.recipe.own_processes):
-        # As short as in a trial of the throughput: how long N connections take is not known beforehand.
-        asked["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
-    return bench.plan("connection-rate", asked)
+        # As short as in a trial of the throughput, because the time for N connections is not known beforehand.
+        settings["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
+    return bench.plan("connection-rate", settings)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways beside each other in short slices, on one core: for those that work in the sender's context."""
+"""Comparison in short slices that alternate on one core, for gateways that run in the sender's context."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Self
 
 from natgauge.bench.rounds import RoundPlan, perform, work_of_blocks
 from natgauge.bench.watch import Watch
-from natgauge.comparisons.asked import ComparedGateway, CompareOptions, ComparisonGoal
 from natgauge.comparisons.contestants import Contestants, RunningGateway
-from natgauge.comparisons.figures import estimates_of, finite
-from natgauge.comparisons.way import Findings, making_again
+from natgauge.comparisons.estimates import estimates_of, finite
+from natgauge.comparisons.method import Findings, making_again
+from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal
 from natgauge.host import machine
 from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
 from natgauge.measurements.conditions import gateway_parameters
@@ -28,7 +28,7 @@ from natgauge.words import Quantity
 
 
 class BySlices:
-    """See `Way`."""
+    """See `ComparisonMethod`."""
 
     first_look = LEAST_ROUNDS
 
@@ -39,10 +39,10 @@ class BySlices:
         options: CompareOptions,
         watch: Watch,
     ) -> None:
-        """Plan all; nothing is made.
+        """Plan every gateway; no lab is made.
 
         Raises:
-            UsageError: the first thing that is wrong.
+            UsageError: the first error in the request.
         """
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
         cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core")[0]
@@ -69,7 +69,7 @@ class BySlices:
         self.all.__exit__(*exception)
 
     def _renew(self) -> None:
-        """Make all labs again: their places in memory differ from round to round then, and the interval covers them.
+        """Make all labs again, so that memory layouts differ between rounds and the interval covers them.
 
         Raises:
             NatgaugeError: as `Contestants`.
@@ -79,12 +79,12 @@ class BySlices:
 
     @property
     def notes(self) -> Sequence[Note]:
-        """Void rounds, and whether the core was often taken away."""
+        """Notes on void rounds, and on slices that something interrupted."""
         counts = self._slices
         return [*self._voids.notes, *interruption_notes(counts["interrupted"], counts["slices"])]
 
     def conditions(self) -> Mapping[str, object]:
-        """All that was chosen."""
+        """Return all choices, for the results folder."""
         return {
             "gateways": {
                 one.label: {"recipe": one.bench.recipe.origin, **one.frames._asdict()} for one in self.all.gateways
@@ -94,11 +94,11 @@ class BySlices:
         }
 
     def devices(self) -> Mapping[str, object]:
-        """How each is set."""
+        """Return the configuration of each gateway, by its label."""
         return {one.label: one.started.device for one in self.all.devices}
 
     def round(self, store: Store, number: int) -> None:
-        """Visit each in slices, in labs of this round's own."""
+        """Send slices through every gateway, in labs made for this round."""
         if number:
             with making_again(number):
                 self._renew()
@@ -114,7 +114,7 @@ class BySlices:
         self._slices["waited"] += sum(block.waited for block in blocks)
 
     def least_rounds(self, _alpha: float) -> int:
-        """Student's interval takes as many at any level."""
+        """Return the rounds that Student's interval needs, at any level."""
         return LEAST_ROUNDS
 
     def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
@@ -126,7 +126,7 @@ class BySlices:
         facts = machine.facts()
         return {
             one.label: gateway_parameters(one.bench, one.started.device, facts)
-            for one in [*self.all.gateways, self.all.twin]
+            for one in [*self.all.gateways, self.all.control]
         }
 
     def findings(self) -> Findings:
@@ -158,4 +158,4 @@ class BySlices:
             forwarding = self.all.forwarding[one.frames]
             return RoundPlace(one.label, at[id(one)], self.all.cable_of(one), at[id(forwarding)])
 
-        return [place(one) for one in [*self.all.gateways, self.all.twin]]
+        return [place(one) for one in [*self.all.gateways, self.all.control]]

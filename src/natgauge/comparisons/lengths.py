@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chains of unequal length: each device adds a hop, whose cost says nothing of what the devices do with a frame."""
+"""Notes on chains of unequal length: each further device adds a hop, whose cost is not that of address translation."""
 
 from __future__ import annotations
 

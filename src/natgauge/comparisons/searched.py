@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What searches for one rate of one gateway left: bounds of each, doubts of all, and the ratio to another gateway's."""
+"""Searches for one rate of one gateway: their bounds and doubts, and the ratio to another gateway's rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from natgauge.comparisons.asked import ComparisonGoal
+from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import UsageError
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.procedure import Procedure
@@ -24,29 +24,29 @@ from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate, rel
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.words import Quantity
 
-#: Doubts that say that a search did not end at the rate that the device can do, and what ended it instead.
+#: Doubts about searches that something other than the device ended, and what that was.
 _NOT_THE_DEVICE: Final[Mapping[NoteWord, str]] = {
     "tester limited": "the tester",
     "host limited": "the host",
     "server limited": "the server",
     "link limited": "the link",
-    # Where single frames are lost at rates that do not overload the device, chance makes the bound.
+    # If single frames are lost at rates that do not overload the device, chance decides the bound.
     "rare loss": "rare loss",
 }
-#: A doubt that says why no rate passed.
+#: A doubt that is the reason why no rate passed.
 _NO_RATE: Final[NoteWord] = "loss at every rate"
-#: A doubt of the interval of a median; the ratios of a comparison are of rounds, within which a drift cancels out.
+#: A doubt about a median's interval; a comparison takes ratios within rounds, where a drift cancels out.
 _OF_MEDIANS: Final[NoteWord] = "autocorrelated"
-#: A single search is no repetition of anything, and here others follow.
+#: A doubt about a single search, which applies only while there is a single round.
 _OF_SEVERAL: Final[NoteWord] = "single repetition"
 
 
 @dataclass(frozen=True, slots=True)
 class RateBounds:
-    """Between which rates, in frames/s of each direction, the device's own lies after one search.
+    """Bounds of the device's rate after one search, in frames/s of each direction.
 
     Attributes:
-        lower: the device surely does this.
+        lower: a rate that the device sustains.
         passed: the highest rate that passed; queues and tolerated lag may have raised it above the device's own.
         upper: the lowest rate that the device failed; infinite where it failed none.
         limit: what ended the search instead of the device: "the tester", "the host", "the server", "the link",
@@ -69,11 +69,11 @@ class Searched:
     """The searches for one rate of one gateway, round by round.
 
     Attributes:
-        label: the gateway's.
-        quantity: whose rate it is.
-        rounds: what each search left; None where it left nothing.
-        measurements: of the searches that left something.
-        parameters: under which they ran; None before the first one.
+        label: label of the gateway.
+        quantity: the quantity whose rate is searched.
+        rounds: bounds of each search; None = a void search.
+        measurements: measurements of the searches that are not void.
+        parameters: parameters of the searches; None before the first.
     """
 
     label: str
@@ -86,13 +86,13 @@ class Searched:
     def add(
         self, procedure: Procedure[SearchSettings], settings: SearchSettings, parameters: Parameters, found: Measurement
     ) -> str:
-        """Take a search into account; why it is void, or nothing.
+        """Add a search; return the reason why it is void, or an empty text.
 
         Args:
-            procedure: that searched.
-            settings: it ran with.
-            parameters: under which it ran.
-            found: what it found.
+            procedure: the procedure of the search.
+            settings: its settings.
+            parameters: all parameters of the search.
+            found: its result.
         """
         self.procedure, self.parameters = procedure, parameters
         words = {doubt.word: doubt.text for doubt in _doubts(procedure, parameters, [found])}
@@ -108,12 +108,12 @@ class Searched:
         return ""
 
     def add_void(self) -> None:
-        """Note that a search left nothing."""
+        """Add a void search."""
         self.rounds.append(None)
 
     @property
     def bounds(self) -> list[RateBounds]:
-        """Of the searches that left something."""
+        """Bounds of the searches that are not void."""
         return [one for one in self.rounds if one is not None]
 
     @property
@@ -123,7 +123,7 @@ class Searched:
 
     @property
     def nanoseconds(self) -> float | None:
-        """For a frame at the highest rate; None where the rate is not known, or only that it is at least so high."""
+        """Time for a frame at the highest rate, ns; None if the rate is unknown, or only a lower bound is known."""
         rate = self.rate
         if rate is None or math.isinf(plain.median_high(one.upper for one in self.bounds)):
             return None
@@ -132,7 +132,7 @@ class Searched:
 
     @property
     def limits(self) -> tuple[SearchLimit, ...]:
-        """What ended searches instead of the device."""
+        """Limits other than the device that ended searches."""
         of: dict[str, list[float]] = {}
         for one in self.bounds:
             if one.limit:
@@ -151,7 +151,7 @@ class Searched:
 
     @property
     def doubts(self) -> tuple[Note, ...]:
-        """What `measure` says of such searches, by the same rules; each word once."""
+        """Doubts about the searches, by the rules of `measure`; each word once."""
         if not self.measurements or self.procedure is None or self.parameters is None:
             return ()
         found = _doubts(self.procedure, self.parameters, self.measurements)
@@ -167,7 +167,7 @@ def _doubts(
 
 
 def _once_each(found: Sequence[Note], searches: int) -> Iterator[Note]:
-    """The first doubt of each word, and how many searches have such a doubt with other figures."""
+    """Yield the first doubt of each word, with the number of searches that have such a doubt."""
     for word in dict.fromkeys(one.word for one in found):
         alike = [one for one in found if one.word == word]
         text = alike[0].text
@@ -175,13 +175,13 @@ def _once_each(found: Sequence[Note], searches: int) -> Iterator[Note]:
 
 
 def pairs(baseline: Searched, other: Searched) -> list[tuple[RateBounds, RateBounds]]:
-    """Of the rounds in which both have a rate."""
+    """Return the bounds of both gateways in the rounds in which both have a rate."""
     both = zip(baseline.rounds, other.rounds, strict=False)
     return [(first, one) for first, one in both if first is not None and one is not None]
 
 
 def ratio_of(baseline: Searched, other: Searched, alpha: float) -> MedianEstimate | None:
-    """Of the median ratio of costs: its ends are those of the lowest and the highest ratios that the bounds allow."""
+    """Estimate the median ratio of costs; the interval covers the lowest and highest ratios that the bounds allow."""
     both = pairs(baseline, other)
     middle = median_estimate([first.middle / one.middle for first, one in both], alpha)
     lowest = median_estimate([first.lower / one.upper for first, one in both], alpha)
@@ -193,20 +193,21 @@ def ratio_of(baseline: Searched, other: Searched, alpha: float) -> MedianEstimat
 
 
 def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str, int], goal: ComparisonGoal) -> None:
-    """Refuse connections so few that no number of rounds could answer, however alike these were.
+    """Refuse too few connections, with which no number of rounds could decide the comparison.
 
-    Queues and tolerated lag may raise a rate by more the shorter its trials are. Here that alone makes half of the
-    ratio's interval wider than asked for. Only the first pair of rates is looked at. With `fail_above` a wide interval
-    may answer, too; where the searches alone leave more than is asked for, more connections are no remedy.
+    Queues and tolerated lag raise a measured rate, and more so in shorter trials. If that effect alone makes half the
+    ratio's interval wider than the goal, the connections are refused. Only the first pair of rates is examined. With
+    `fail_above` a wide interval may suffice. If the error of the searches alone exceeds the goal, more connections do
+    not help.
 
     Args:
-        baseline: rates of new connections.
-        other: the same of another gateway.
+        baseline: rates of new connections of the baseline.
+        other: rates of new connections of another gateway.
         connections: N of each gateway, by label.
         goal: how narrow an interval must be.
 
     Raises:
-        UsageError: they are too few; the text says how many would do.
+        UsageError: there are too few; the text contains a sufficient number.
     """
     both = pairs(baseline, other)
     if goal.fail_above is not None or len(both) != 1:
@@ -218,7 +219,7 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
         return
     side, bounds = max(((baseline, first), (other, one)), key=lambda pair: pair[1].passed / pair[1].lower)
     number = connections[side.label]
-    # Half of what the searches leave: the other half is for what differs from round to round.
+    # Half of what the searches leave; the other half is for differences between rounds.
     enough = number * queued / ((goal.resolve - searched) / 2)
     raise UsageError(
         f"connections: {number} of {side.label} are established within {number / bounds.passed * 1000:.3g} ms, so "
@@ -228,6 +229,6 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
 
 
 def _half_width(first: RateBounds, one: RateBounds) -> float:
-    """Of the interval that one pair leaves, as a share of the larger cost."""
+    """Return half the width of the interval of one pair, as a share of the larger cost."""
     ratio, low, high = first.middle / one.middle, first.lower / one.upper, first.upper / one.lower
     return relative_half_width(ratio, low, high)

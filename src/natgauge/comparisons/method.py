@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison asks of a way to set gateways beside each other: `by_slices` and `by_rates` are the two."""
+"""The interface of a comparison method; `by_slices` and `by_rates` implement it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from natgauge.comparisons.asked import ComparisonGoal
+from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.notes import Note
 from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, SliceCounts
@@ -18,16 +18,16 @@ from natgauge.words import Quantity
 
 
 class NotMadeAgainError(BrokenError):
-    """The labs of a further round could not be made; the text is that of the error that kept them from it."""
+    """The labs of a later round could not be made; the text is that of the error that prevented it."""
 
 
 @contextmanager
 def making_again(number: int) -> Iterator[None]:
-    """Within the block the labs of a round are made; rounds are counted from 0.
+    """Make the labs of round `number`, counted from 0, within the block.
 
     Raises:
         NatgaugeError: as raised within the block, for the first round.
-        NotMadeAgainError: in its place, for any other round.
+        NotMadeAgainError: replaces that error in every later round.
     """
     try:
         yield
@@ -39,11 +39,11 @@ def making_again(number: int) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """What rounds found in addition to ratios; fields as those of `ComparisonRecord` and `GatewayRecord`.
+    """Results of all rounds in addition to ratios; fields as those of `ComparisonRecord` and `GatewayRecord`.
 
     Attributes:
-        rates: by the label of the gateway; empty by slices.
-        doubts: of those rates, likewise.
+        rates: highest rates by the label of the gateway; empty by slices.
+        doubts: reasons to doubt those rates, by the label of the gateway.
     """
 
     by: Method
@@ -54,13 +54,13 @@ class Findings:
     doubts: Mapping[str, dict[Quantity, tuple[Note, ...]]] = field(default_factory=dict)
 
 
-class Way(Protocol):
-    """Gateways that are up at once, within its `with` block, and what rounds told of them.
+class ComparisonMethod(Protocol):
+    """A method of comparing gateways, which run at the same time within its `with` block.
 
     Attributes:
-        stage: what is done, for the progress.
-        labels: of the gateways, the baseline first.
-        first_look: after so many rounds.
+        stage: the work in words, for the progress.
+        labels: labels of the gateways, the baseline first.
+        first_look: rounds before the first interim analysis.
     """
 
     stage: str
@@ -69,7 +69,7 @@ class Way(Protocol):
 
     @property
     def notes(self) -> Sequence[Note]:
-        """What a reader must know of the rounds so far."""
+        """Notes on the rounds so far."""
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways.
@@ -79,28 +79,28 @@ class Way(Protocol):
         """
 
     def __exit__(self, *exception: object) -> None:
-        """Undo all."""
+        """Stop all gateways and undo all labs."""
 
     def conditions(self) -> Mapping[str, object]:
-        """All that was chosen, for the results folder."""
+        """Return all choices, for the results folder."""
 
     def devices(self) -> Mapping[str, object]:
-        """How each gateway is set, by its label."""
+        """Return the configuration of each gateway, by its label."""
 
     def round(self, store: Store, number: int) -> None:
-        """Visit each gateway, keep the evidence and take it into account; numbers begin with 0.
+        """Measure each gateway once, store the evidence and add it to the estimates; `number` is counted from 0.
 
         Raises:
-            NatgaugeError: it could not be run.
-            NotMadeAgainError: the labs of another round than the first one could not be made.
-            BrokenError: a gateway does not do what can be compared.
+            NatgaugeError: the round failed.
+            NotMadeAgainError: the labs of a later round than the first could not be made.
+            BrokenError: a gateway loses frames, or has no rate, so it cannot be compared.
         """
 
     def least_rounds(self, alpha: float) -> int:
-        """Number of rounds that an interval takes at the only look there is; `alpha` as in `figures`."""
+        """Return the rounds that an interval needs if there is a single analysis; `alpha` as in `estimates`."""
 
     def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
-        """Return the estimates of all gateways but the baseline, the A/A control's last; each may err with `alpha`."""
+        """Return the estimates of all gateways but the baseline, the A/A control's last; see `goal` and `alpha`."""
 
     def parameters(self) -> Mapping[str, Parameters]:
         """Return all that was set for each gateway, by its label: the baseline first, the A/A control last."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From blocks to figures: ratios collected over rounds, their intervals at a look, and verdicts in words."""
+"""Estimates of cost ratios at an interim analysis: confidence intervals and verdicts in words."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from natgauge.comparisons.asked import ComparisonGoal
+from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace
 from natgauge.records.comparison import CostVerdict, RatioEstimate, SearchLimit
 from natgauge.statistics.interval import MedianEstimate
@@ -42,7 +42,7 @@ def _estimate(
 
 
 class Subject(NamedTuple):
-    """What an estimate is of, and what it contains in addition to its ratio; fields as those of `RatioEstimate`."""
+    """The subject of an estimate and its fields other than the ratio; they are those of `RatioEstimate`."""
 
     gateway: str
     quantity: Quantity
@@ -57,8 +57,8 @@ def estimate_of(
 ) -> RatioEstimate:
     """Return the estimate of one gateway and quantity; arguments as those of `judge`.
 
-    Where limits leave an end of the interval open, the ratio is not known: the verdict is undecided, and nobody may
-    conclude that it costs no more than was allowed.
+    If a limit leaves an end of the interval open, the ratio is unknown and the verdict is undecided. `above` is then
+    never False, because the cost may exceed what was allowed.
     """
     above = _above(found, margin_of(bias), goal)
     if found is not None and subject.limits and not 0 < found.lower <= found.upper < math.inf:
@@ -90,13 +90,13 @@ def is_decided(one: RatioEstimate, goal: ComparisonGoal) -> bool:
 
 
 def _open(subject: Subject, found: MedianEstimate) -> tuple[CostVerdict, str]:
-    """What is known of a ratio of which only one end is, or none."""
+    """Return the verdict on a ratio with one known end, or none."""
     if found.lower > 0:
         known = f"its cost is at least {found.lower:.3g} times the baseline's"
     elif found.upper < math.inf:
         known = f"its cost is at most {found.upper:.3g} times the baseline's"
     else:
-        known = "nothing is known of the ratio of costs"
+        known = "the ratio of costs is unknown"
     why = "; ".join(limit.text for limit in subject.limits)
     return "undecided", f"{FRAME_OF[subject.quantity]}: {subject.gateway}: {known}: {why}"
 
@@ -104,15 +104,15 @@ def _open(subject: Subject, found: MedianEstimate) -> tuple[CostVerdict, str]:
 def judge(
     label: str, quantity: Quantity, found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
 ) -> tuple[CostVerdict, str]:
-    """A verdict on an interval, and its text.
+    """Return the verdict on an interval, and its text.
 
     Args:
-        label: the gateway's.
-        quantity: of what.
-        found: its interval; None = too few blocks.
-        bias: that of the baseline's twin. Where nothing against nothing seems to differ, a difference counts only
-            beyond that.
-        goal: how narrow "no difference" must be.
+        label: label of the gateway.
+        quantity: whose cost is compared.
+        found: median ratio with its interval; None = too few blocks.
+        bias: the same of the A/A control. If the control seems to differ from the baseline, which is the same gateway,
+            a difference counts only beyond that.
+        goal: how narrow the interval of "no difference" must be.
     """
     what = FRAME_OF[quantity]
     if found is None:
@@ -127,8 +127,8 @@ def judge(
     if margin > 1 and (margin > 1 + goal.resolve or 1 not in found.interval):
         itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {_percent(margin - 1)}"
         return "undecided", (
-            f"{what}: {label}: {_signed(found.lower - 1)} to {_signed(found.upper - 1)}, but the first gateway against "
-            f"itself {itself}, too"
+            f"{what}: {label}: {_signed(found.lower - 1)} to {_signed(found.upper - 1)}, but the A/A control {itself}, "
+            "too"
         )
     seen = max(found.upper - 1, 1 - found.lower, margin - 1)
     if found.half_width <= goal.resolve:
@@ -137,7 +137,7 @@ def judge(
 
 
 def margin_of(bias: MedianEstimate | None) -> float:
-    """By which factor nothing may differ from nothing, as the first gateway's twin shows; 1 where it shows none."""
+    """Return the factor by which the A/A control may differ from the baseline; 1 if its interval contains 1."""
     if bias is None or 1 in bias.interval:
         return 1.0
     return max(bias.upper, 1 / bias.lower if bias.lower > 0 else math.inf)
@@ -151,7 +151,7 @@ def _above(found: MedianEstimate | None, margin: float, goal: ComparisonGoal) ->
 
 
 def finite(value: float | None) -> float | None:
-    """Return the value; None where it is infinite, for JSON has no infinity."""
+    """Return the value; None if it is infinite, because JSON has no infinity."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison from its question to its answer: rounds until all is decided or the time is over."""
+"""Run a comparison: rounds until every ratio is decided or the time is used up."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from typing import Final, Unpack
 
 from natgauge.bench.bench import check_host
 from natgauge.bench.watch import Silent, Watch
-from natgauge.comparisons import asked
-from natgauge.comparisons.asked import CompareOptions
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.figures import is_decided
+from natgauge.comparisons.estimates import is_decided
 from natgauge.comparisons.lengths import length_notes
-from natgauge.comparisons.way import Findings, NotMadeAgainError, Way
+from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
+from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
@@ -32,7 +31,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
 from natgauge.statistics.interim import alpha_spent, rounds_before
 
-#: Exit statuses of the command line beside 0.
+#: Exit statuses of the command line in addition to 0.
 ABOVE: Final = 10
 UNDECIDED: Final = 11
 
@@ -41,10 +40,10 @@ Look = Callable[[float, int, Sequence[RatioEstimate]], None]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison's answer.
+    """The outcome of a comparison.
 
     Attributes:
-        result: its record, which `--json` prints.
+        result: the record that `--json` prints.
         folder: the results folder.
     """
 
@@ -53,7 +52,7 @@ class Compared:
 
     @property
     def exit_status(self) -> int:
-        """0 = decided, and nothing above --fail-above; 10 = something is above; 11 = undecided."""
+        """0 = decided, no gateway above --fail-above; 10 = a gateway is above; 11 = undecided."""
         if self.result.above:
             return ABOVE
         return 0 if self.result.decided else UNDECIDED
@@ -66,27 +65,27 @@ def compare(
     look: Look | None = None,
     **choices: Unpack[CompareKeywords],
 ) -> Compared:
-    """Compare gateways that are up at once, by slices or by rates; everything made on the way is undone.
+    """Compare gateways that run at the same time, by slices or by rates; labs and settings are undone afterwards.
 
     Args:
-        duts: names of gateways or paths of recipes, the first one is the baseline; settings of its own may follow a
-            name: "nftables-nat44:connections=1000000".
+        duts: names of gateways or paths of recipes, the baseline first; settings may follow a name:
+            "nftables-nat44:connections=1000000".
         results: folder in which the results folder is made.
-        observe: is told which part of the work begins.
-        look: is told seconds, rounds and figures whenever these are looked at.
+        observe: receives the name of each part of the work when it begins.
+        look: called after each interim analysis with the seconds and rounds so far and the estimates.
         choices: the options of `natgauge compare`, with "_" for "-": resolve="1%", fail_above="3%",
-            connections=10_000 ... What is left out, or None, is chosen by natgauge.
+            connections=10_000 ... natgauge chooses what is omitted or None.
 
     Raises:
-        UsageError: the question is wrong; by rates also, the connections are too few for an answer, or a gateway runs
-            on an emulated machine.
-        HostError: this host cannot do it.
-        BrokenError: something broke on the way, or a gateway does not forward all frames.
-        FaultError: a fault of natgauge; its traceback lies in the results folder.
+        UsageError: an option is wrong; by rates also: the connections are too few for an answer, or a gateway runs on
+            an emulated machine.
+        HostError: this host cannot run the comparison.
+        BrokenError: engine, lab or gateway failed, or a gateway does not forward all frames.
+        FaultError: a bug in natgauge; its traceback is in the results folder.
     """
     given: dict[str, object] = {name: value for name, value in choices.items() if value is not None}
     own = {one.name: one.take(given.pop(one.name)) for one in inputs_of(CompareOptions) if one.name in given}
-    known = asked.settings()
+    known = gateway_inputs()
     if unknown := next((name for name in given if name not in known), None):
         raise UsageError(f"compare: option {unknown!r} is unknown; see natgauge compare --help")
     shared = {name: known[name].take(value) for name, value in given.items()}
@@ -105,15 +104,15 @@ class ComparisonRun:
         watch: Watch,
         look: Look | None,
     ) -> None:
-        """Plan all; nothing is made.
+        """Plan every gateway; no lab is made.
 
         Raises:
-            UsageError: the first thing that is wrong.
+            UsageError: the first error in the request.
         """
         seed = secrets.randbits(63) if options.seed is None else options.seed
-        gateways = asked.read(names, shared, unlike=options.unlike)
-        options = asked.filled(options, gateways)
-        self.goal = asked.goal_of(options)
+        gateways = read_gateways(names, shared, unlike=options.unlike)
+        options = with_usual_options(options, gateways)
+        self.goal = goal_of(options)
         self.options = replace(options, seed=seed)
         self.quantities = read_quantities(str(options.quantities))
         self._recipe = gateways[0].recipe.name
@@ -121,10 +120,10 @@ class ComparisonRun:
         self._watch, self._look = watch, look
         self._ended_by: NotMadeAgainError | None = None
         kind = BySlices if options.by == "slices" else ByRates
-        self.way: Way = kind(gateways, self.quantities, self.options, watch)
+        self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, watch)
 
     def run(self, results: Path) -> Compared:
-        """Make all, measure, undo all.
+        """Make the labs, compare, undo everything.
 
         Raises:
             NatgaugeError: as `compare`.
@@ -132,36 +131,36 @@ class ComparisonRun:
         check_host()
         store = Store.create(results, "compare", self._recipe)
         with store.evidence():
-            with reliance_kept(), self.way:
-                store.write_plan({**asdict(self.options), **self.way.conditions()})
-                store.write_environment({"machine": machine.facts(), "devices": self.way.devices()})
-                seconds, rounds, figures = self._rounds(store)
-                parameters = self.way.parameters()
-            return self._answer(store, seconds, rounds, figures, parameters)
+            with reliance_kept(), self.method:
+                store.write_plan({**asdict(self.options), **self.method.conditions()})
+                store.write_environment({"machine": machine.facts(), "devices": self.method.devices()})
+                seconds, rounds, estimates = self._rounds(store)
+                parameters = self.method.parameters()
+            return self._answer(store, seconds, rounds, estimates, parameters)
 
     def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
-        """Rounds until all is decided, the time is over, or labs cannot be made again, which `_ended_by` keeps."""
-        self._watch.stage(self.way.stage)
+        """Run rounds until all is decided, the time is used up, or labs cannot be made again (see `_ended_by`)."""
+        self._watch.stage(self.method.stage)
         began, rounds, look, longest = time.monotonic(), 0, 1, 0.0
         while True:
             before = time.monotonic()
             try:
-                self.way.round(store, rounds)
+                self.method.round(store, rounds)
                 rounds += 1
             except NotMadeAgainError as error:
-                # What the rounds so far tell is worth more than the error.
+                # The rounds so far are worth more than the error.
                 self._ended_by = error
             now = time.monotonic()
             longest = max(longest, now - before)
             last = self._ended_by is not None or now - began + longest > self.goal.most_seconds
-            if rounds < rounds_before(look, self.way.first_look) and not last:
+            if rounds < rounds_before(look, self.method.first_look) and not last:
                 continue
-            figures = self.way.estimates(self.goal, alpha_spent(look, self.goal.alpha, last=last))
+            estimates = self.method.estimates(self.goal, alpha_spent(look, self.goal.alpha, last=last))
             look += 1
             if self._look is not None:
-                self._look(now - began, rounds, figures)
-            if last or all(is_decided(figure, self.goal) for figure in figures[: -len(self.quantities)]):
-                return now - began, rounds, figures
+                self._look(now - began, rounds, estimates)
+            if last or all(is_decided(one, self.goal) for one in estimates[: -len(self.quantities)]):
+                return now - began, rounds, estimates
 
     def _answer(
         self,
@@ -172,7 +171,7 @@ class ComparisonRun:
         parameters: Mapping[str, Parameters],
     ) -> Compared:
         ours, control = estimates[: -len(self.quantities)], estimates[-len(self.quantities) :]
-        found = self.way.findings()
+        found = self.method.findings()
         result = ComparisonRecord(
             by=found.by,
             gateways=tuple(self._gateways(parameters, found)),
@@ -189,7 +188,7 @@ class ComparisonRun:
             seed=self.options.seed or 0,
             slices=found.slices,
             notes=(
-                *self.way.notes,
+                *self.method.notes,
                 *length_notes(self._devices, found.forwarding_nanoseconds),
                 *self._end_notes(seconds, rounds, ours),
             ),
@@ -199,7 +198,7 @@ class ComparisonRun:
         return Compared(result, store.folder)
 
     def _gateways(self, parameters: Mapping[str, Parameters], found: Findings) -> Iterator[GatewayRecord]:
-        """The baseline, the others in their order, and the A/A control, which is a second copy of the baseline."""
+        """Yield the records of the baseline, the compared gateways in order, and the A/A control."""
         roles: list[Role] = ["baseline", *(["compared"] * (len(parameters) - 2)), "control"]  # type: ignore[list-item]
         baseline = next(iter(parameters))
         for role, (label, known) in zip(roles, parameters.items(), strict=True):
@@ -212,14 +211,14 @@ class ComparisonRun:
                 doubts=found.doubts.get(label, {}),
             )
 
-    def _end_notes(self, seconds: float, rounds: int, figures: Sequence[RatioEstimate]) -> Sequence[Note]:
-        """Say which error ended the rounds, or how much time an interval takes, where there was too little."""
+    def _end_notes(self, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> Sequence[Note]:
+        """Return a note on the error that ended the rounds, or on the time that an interval needs."""
         if self._ended_by is not None:
-            text = f"{rounds} {'round' if rounds == 1 else 'rounds'} were measured, then an error: {self._ended_by}"
+            text = f"{rounds} {'round was' if rounds == 1 else 'rounds were'} measured, then an error: {self._ended_by}"
             return [Note("ended early", text)]
-        least = self.way.least_rounds(self.goal.alpha)
-        if rounds >= least or all(figure.low is not None for figure in figures):
+        least = self.method.least_rounds(self.goal.alpha)
+        if rounds >= least or all(one.low is not None for one in estimates):
             return []
         enough = math.ceil(least * seconds / rounds)
-        text = f"{rounds} rounds; a confidence interval takes {least}, so use --most-seconds {enough} or more"
+        text = f"{rounds} rounds; a confidence interval needs {least}; use --most-seconds {enough} or more"
         return [Note("time used up", text)]

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request for a comparison: gateways with their settings, options, and checks before any lab is made."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from typing import Any, Final, Literal, cast
+
+from natgauge.bench.question import ask, inputs_of_part, place_inputs
+from natgauge.bench.timeable import reasons_not_timed
+from natgauge.duts.recipe import Recipe, load
+from natgauge.errors import UsageError
+from natgauge.inputs.checks import in_range, share_in, whole
+from natgauge.inputs.input import Input, check_all, described
+from natgauge.inputs.question import Cell, LabOptions, Question
+from natgauge.inputs.types import Text
+from natgauge.labs import kinds
+from natgauge.labs.contract import Kind
+from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
+from natgauge.words import QUANTITIES, Placement
+
+#: Parts of a cell whose inputs may follow a gateway's name or be given for all gateways.
+_PARTS: Final = ("traffic", "device")
+#: Inputs of the lab that may follow a name, in addition to the options of its kind.
+_OF_CELL: Final = ("lab", "grace_seconds")
+#: Every gateway's question is made for this metric; the comparison itself searches other rates, too.
+_METRIC: Final = "throughput"
+#: Addresses have colons, commands may have commas.
+_SETTINGS: Final = re.compile(r"(?P<dut>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
+_NEXT_SETTING: Final = re.compile(r",(?=[a-z][a-z_0-9]*=)")
+MethodChoice = Literal["auto", "slices", "rates"]
+#: Defaults of each method: slices need seconds, searches for rates need minutes.
+_USUAL: Final[Mapping[MethodChoice, Mapping[str, Any]]] = {
+    "slices": {"quantities": ",".join(QUANTITIES), "resolve": 0.01, "most_seconds": 60.0},
+    "rates": {"quantities": "new,both", "resolve": 0.05},
+}
+#: Default time by rates for each gateway, s: a gateway adds searches to every round, and several rounds are needed.
+_SECONDS_OF_A_GATEWAY: Final = 450.0
+_LEAST_SECONDS: Final = 1.0
+_MOST_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CompareOptions:
+    """Options of a comparison; None = the default of the method.
+
+    Attributes:
+        by: "slices" = short bursts through gateways that run on the sender's core; "rates" = repeated searches for
+            the highest rate of each gateway, of any kind; "auto" = slices if all gateways support them.
+        placement: "shared"; by rates also "isolated".
+        quantities: costs to compare: "new", "up", "down" and "both", separated by commas.
+        level: confidence level of each interval over all interim analyses together, 0.5 to 0.999.
+        resolve: half width at which an interval is narrow enough, as a share of the larger cost, 0.001 to 0.5.
+        fail_above: increase of cost that is to be detected, as a share, 0.001 to 10; replaces `resolve` as the goal.
+        most_seconds: longest time of the comparison, 1 to 86400 s.
+        unlike: whether gateways of different kinds, or with different numbers of devices, may be compared.
+        slice_frames: frames of one slice, 64 to 65536.
+        core: core of the tester and of all gateways, by slices; None = the least busy core.
+        seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
+    """
+
+    by: MethodChoice = field(
+        default="auto",
+        metadata=described(
+            "Method: short slices, or searches for the highest rates; auto: slices if all gateways support them"
+        ),
+    )
+    placement: Literal["shared", "isolated"] | None = field(
+        default=None,
+        metadata=described(
+            "Whether devices share the sender's core; isolated requires --by rates",
+            default="slices: shared; rates: isolated",
+        ),
+    )
+    quantities: str | None = field(
+        default=None,
+        metadata=described(
+            "Costs to compare: of a new connection (new), and of a frame in each direction (up, down, both)",
+            type=Text("QUANTITIES"),
+            default="slices: all; rates: new,both",
+        ),
+    )
+    level: float = field(
+        default=0.95,
+        metadata=described(
+            "Confidence level of each interval, over all interim analyses together",
+            "share",
+            partial(share_in, lowest=0.5, highest=0.999),
+        ),
+    )
+    resolve: float | None = field(
+        default=None,
+        metadata=described(
+            "Stop when half the width of each interval is at most this share of the larger cost",
+            "share",
+            partial(share_in, lowest=0.001, highest=0.5),
+            default="slices: 1%; rates: 5%",
+        ),
+    )
+    fail_above: float | None = field(
+        default=None,
+        metadata=described(
+            "Stop instead when each gateway is known to cost more than the baseline by this share, or not to",
+            "share",
+            partial(share_in, lowest=0.001, highest=10.0),
+        ),
+    )
+    most_seconds: float | None = field(
+        default=None,
+        metadata=described(
+            "Longest time of the comparison",
+            "s",
+            partial(in_range, lowest=_LEAST_SECONDS, highest=_MOST_SECONDS, unit="s"),
+            default="slices: 60; rates: 450 per gateway",
+        ),
+    )
+    unlike: bool = field(
+        default=False, metadata=described("Allow gateways of different kinds, or with different numbers of devices")
+    )
+    slice_frames: int = field(
+        default=USUAL_FRAMES,
+        metadata=described(
+            "Frames of a slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
+        ),
+    )
+    core: int | None = field(
+        default=None, metadata=described("Core of the tester and of all gateways", default="the least busy core")
+    )
+    seed: int | None = field(default=None, metadata=described("Seed of all pseudorandom choices", default="random"))
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonGoal:
+    """Conditions that end a comparison; level, resolve and fail_above are shares (0.01 = 1 %)."""
+
+    level: float
+    resolve: float
+    fail_above: float | None
+    most_seconds: float = math.inf
+
+    @property
+    def alpha(self) -> float:
+        """Return the probability that an interval misses the true ratio, at most."""
+        return 1 - self.level
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedGateway:
+    """A gateway to compare.
+
+    Attributes:
+        label: the name that the user gave; a number follows it if two gateways have the same name.
+        recipe: its recipe.
+        question: its traffic, lab and device, with the options of all gateways and its own.
+    """
+
+    label: str
+    recipe: Recipe
+    question: Question
+
+    @property
+    def lab_kind(self) -> Kind[Any]:
+        """The kind of its lab."""
+        return kinds.get(self.question.cell.lab.lab)
+
+    @property
+    def placement(self) -> Placement | None:
+        """The placement that was chosen for this gateway alone; None = not chosen."""
+        chosen: Placement | None = getattr(self.question.cell.kind_options, "placement", None)
+        return chosen
+
+    @property
+    def place_options(self) -> dict[str, object]:
+        """The options of its kind of lab that were chosen, by name."""
+        options: Any = self.question.cell.kind_options
+        chosen = {item.name: (getattr(options, item.name), item.default) for item in fields(options)}
+        return {name: value for name, (value, default) in chosen.items() if value != default}
+
+    def cell(self, place: Mapping[str, object]) -> Cell:
+        """Return its cell in a lab with these options, which replace its own."""
+        cell, options = self.question.cell, cast("Any", self.question.cell.kind_options)
+        of_lab = {item.name for item in fields(LabOptions)}
+        lab: dict[str, Any] = {name: value for name, value in place.items() if name in of_lab}
+        of_kind = {name: value for name, value in place.items() if name not in of_lab}
+        return replace(cell, lab=replace(cell.lab, **lab), kind_options=replace(options, **of_kind))
+
+    def control(self) -> ComparedGateway:
+        """Return the A/A control of this gateway: a second copy of it, whose ratio to it should be 1."""
+        return replace(self, label=f"{self.label} (A/A control)")
+
+
+def goal_of(options: CompareOptions) -> ComparisonGoal:
+    """Return the goal that the options describe.
+
+    Raises:
+        UsageError: a value is malformed or out of range.
+    """
+    check_all(options)
+    return ComparisonGoal(
+        level=options.level,
+        resolve=0.01 if options.resolve is None else options.resolve,
+        fail_above=options.fail_above,
+        most_seconds=_MOST_SECONDS if options.most_seconds is None else options.most_seconds,
+    )
+
+
+def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGateway]) -> CompareOptions:
+    """Return the options with the method chosen and its defaults filled in.
+
+    Raises:
+        UsageError: the chosen method cannot compare a gateway.
+    """
+    check_all(options)
+    reasons = [reason for one in gateways for reason in _reasons_not_sliced(one, options.placement or "shared")]
+    if knob := differing_knob(gateways):
+        reasons.append(
+            f"{knob}: is a setting of the whole machine, so it cannot differ between gateways that run at the same time"
+        )
+    if options.by == "slices" and reasons:
+        raise UsageError(f"{reasons[0]}; or leave out --by slices")
+    by: MethodChoice = options.by if options.by != "auto" else "rates" if reasons else "slices"
+    for one in gateways if by == "slices" else ():
+        if own := next(iter(one.place_options), None):
+            raise UsageError(
+                f"{one.label}: {own}: by slices all gateways run on one core, in identical labs; choose the core with "
+                "--core, or add --by rates"
+            )
+    if by == "rates" and options.core is not None:
+        raise UsageError(
+            f"core: {options.core} is for slices; by rates write cores and sender_cores after a gateway's name"
+        )
+    chosen = {name: value for name, value in asdict(options).items() if value is not None}
+    usual = {**_USUAL[by]}
+    if by == "rates":
+        usual["most_seconds"] = _SECONDS_OF_A_GATEWAY * len(gateways)
+    return CompareOptions(**{**usual, **chosen, "by": by})
+
+
+def read_gateways(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) -> list[ComparedGateway]:
+    """Read gateways from their names with settings; the first is the baseline.
+
+    Args:
+        names: "nftables-nat44", "./mine.toml", "nftables-nat44:connections=1000000,udp_timeout=300" ...
+        shared: options of traffic and device for all gateways; settings after a name replace them.
+        unlike: whether their kinds may differ.
+
+    Raises:
+        UsageError: fewer than two, an unknown name or setting, or gateways that cannot be compared.
+    """
+    if len(names) < 2:
+        raise UsageError(
+            f"compare: {', '.join(names) or 'nothing'} alone; name two gateways or more, the first is the baseline"
+        )
+    given = {name: value for name, value in shared.items() if value is not None}
+    found: list[ComparedGateway] = []
+    for name in names:
+        one = _read(name, given)
+        alike = sum(
+            other.label.removesuffix(f" ({number})") == one.label for number, other in enumerate(found, start=1)
+        )
+        found.append(replace(one, label=f"{one.label} ({alike + 1})") if alike else one)
+    for one in found:
+        _refuse_unlike(found[0], one, unlike=unlike)
+    return found
+
+
+def gateway_inputs() -> dict[str, Input]:
+    """Return the inputs that may follow a gateway's name, by name."""
+    found = {one.name: one for part in _PARTS for one in inputs_of_part(part)}
+    found |= {name: one for name, (one, _) in place_inputs().items()}
+    return found | {one.name: one for one in inputs_of_part("lab") if one.name in _OF_CELL}
+
+
+def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
+    matched = _SETTINGS.fullmatch(name)
+    own: dict[str, object] = {}
+    for part in _NEXT_SETTING.split(matched["settings"]) if matched else ():
+        setting, _, text = part.partition("=")
+        own[setting] = _value(name, setting, text)
+    recipe = load(matched["dut"] if matched else name)
+    return ComparedGateway(name, recipe, ask(_METRIC, recipe.origin, {**shared, **own}))
+
+
+def _value(name: str, setting: str, text: str) -> object:
+    known = gateway_inputs()
+    if setting not in known:
+        raise UsageError(f"{name}: setting {setting!r} is unknown; there are {', '.join(known)}")
+    try:
+        return known[setting].read(text)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[str]:
+    """Return the reasons why slices cannot time this gateway's frames.
+
+    Args:
+        gateway: with its own placement, if it has one.
+        placement: of gateways without a placement of their own.
+    """
+    own = (gateway.placement or placement) if gateway.lab_kind.shares_core else "external"
+    return reasons_not_timed(gateway.label, gateway.recipe, own)
+
+
+def _refuse_unlike(first: ComparedGateway, one: ComparedGateway, *, unlike: bool) -> None:
+    def does(gateway: ComparedGateway) -> tuple[str, str, str]:
+        recipe = gateway.recipe
+        devices = f"with {recipe.length} {'device' if recipe.length == 1 else 'devices'}"
+        return recipe.kind, recipe.initiator_family, devices
+
+    if does(one) != does(first) and not unlike:
+        raise UsageError(
+            f"{one.label}: is of kind {' '.join(does(one))}, {first.label} of kind {' '.join(does(first))}; they do "
+            "different work: add --unlike to compare them nevertheless"
+        )
+
+
+def differing_knob(found: Sequence[ComparedGateway]) -> str | None:
+    """Return a setting of the whole machine that differs between gateways, so that they cannot run at the same time."""
+    for one in found:
+        for name, knob in one.recipe.knobs.named().items():
+            others = [other for other in found if name in other.recipe.knobs.named()]
+            if knob.scope == "machine" and len({other.question.cell.device.named().get(name) for other in others}) > 1:
+                return name
+    return None
