@@ -36,30 +36,30 @@ class TrafficOptions:
     """
 
     connections: int | None = field(
-        default=None, metadata=described("Connections of phase 1", default="100000, or all the ranges hold")
+        default=None, metadata=described("Number of connections", default="100000, or the size of the ranges")
     )
     subscribers: int | None = field(
-        default=None, metadata=described("Customers who share addresses (MAP, lw4o6)", default="1")
+        default=None, metadata=described("Subscribers that share addresses (MAP, lw4o6)", default="1")
     )
     # Of ranges only the number of values moves figures: labs have addresses of their own.
     source_addresses: str | None = field(
         default=None,
-        metadata=described("The Initiator's addresses", type=_RANGE, label="source address range", moves=False),
+        metadata=described("Addresses of the Initiator", type=_RANGE, label="source address range", moves=False),
     )
     source_ports: str | None = field(
         default=None,
         metadata=described(
-            "The Initiator's ports", type=_RANGE, default="1024-65535", label="source port range", moves=False
+            "Ports of the Initiator", type=_RANGE, default="1024-65535", label="source port range", moves=False
         ),
     )
     destination_addresses: str | None = field(
         default=None,
-        metadata=described("The Responder's addresses", type=_RANGE, label="destination address range", moves=False),
+        metadata=described("Addresses of the Responder", type=_RANGE, label="destination address range", moves=False),
     )
     destination_ports: str | None = field(
         default=None,
         metadata=described(
-            "The Responder's ports",
+            "Ports of the Responder",
             type=_RANGE,
             default="as few as needed",
             label="destination port range",
@@ -67,15 +67,15 @@ class TrafficOptions:
         ),
     )
     frame_size: int | None = field(
-        default=None, metadata=described("Octets of a frame with FCS", "octets", default="IPv4 64, IPv6 84")
+        default=None, metadata=described("Frame size including FCS", "octets", default="IPv4 64, IPv6 84")
     )
     frame_side: Side = field(
         default="initiator",
-        metadata=described("Side whose frames have that size", label="side of the frame size"),
+        metadata=described("Side whose frames have the frame size", label="side of the frame size"),
     )
     order: Order = field(
         default="permutation",
-        metadata=described("Order of the four tuples in phase 1", label="order of four tuples"),
+        metadata=described("Enumeration order of the four tuples in phase 1", label="order of four tuples"),
     )
 
 
@@ -96,7 +96,7 @@ class LabOptions:
     lab_name: str = field(
         default="default",
         metadata=described(
-            "A lab kept up, or a new one; two runs at one time need two names",
+            "Name of a kept or new lab; two runs at the same time need different names",
             type=Text("NAME", names="labs"),
             parameter="lab",
             moves=False,
@@ -109,7 +109,7 @@ class LabOptions:
     grace_seconds: float | None = field(
         default=None,
         metadata=described(
-            "Wait for the last frames of each phase",
+            "Wait for the last frames after each phase",
             "s",
             default="the lab's, 0.3 or 2; at least 2 with profile rfc",
             label="grace",
@@ -130,7 +130,9 @@ class DeviceOptions:
 
     table_size: int | None = field(
         default=None,
-        metadata=described("Connection limit of the device", "connections", label="connection table limit"),
+        metadata=described(
+            "Size limit of the device's connection table", "connections", label="connection table limit"
+        ),
     )
     hash_size: int | None = field(
         default=None,
@@ -138,7 +140,7 @@ class DeviceOptions:
     )
     udp_timeout: int | None = field(
         default=None,
-        metadata=described("UDP timeouts of the device", "s", default="longer than any trial", label="UDP timeout"),
+        metadata=described("UDP timeout of the device", "s", default="longer than any trial", label="UDP timeout"),
     )
 
     def named(self) -> dict[str, int]:

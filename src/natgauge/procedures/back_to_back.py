@@ -85,7 +85,7 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
     burst_seconds: float = field(
         default=2.0,
         metadata=described(
-            "the longest burst that is tried",
+            "longest burst to try",
             "s",
             partial(in_range, lowest=0.001, highest=LONGEST_BURST_SECONDS, unit="s"),
         ),
@@ -93,9 +93,10 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
     burst_rate: float | None = field(
         default=None,
         metadata=described(
-            "rate of the burst; half of the tester's highest when not given",
+            "rate of the burst in each direction",
             "frames/s",
             partial(positive, unit="frames/s"),
+            default="half of the tester's highest rate",
         ),
     )
 
@@ -301,7 +302,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="higher",
-    summary="longest burst at full speed without loss, and the buffer it tells of",
+    summary="longest burst at full speed without frame loss, and the buffer size that follows from it",
     source="RFC 9004",
     settings=BackToBackSettings,
     start=_BackToBack,

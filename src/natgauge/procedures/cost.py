@@ -73,9 +73,10 @@ class CostSettings(TrialSettings):
     quantities: str | None = field(
         default=None,
         metadata=described(
-            "costs of a new connection, of a frame up, down, both; all of them",
+            "costs to measure: of a new connection (new), and of a frame in each direction (up, down, both)",
             type=Text("QUANTITIES"),
             check=_check_quantities,
+            default="all",
         ),
     )
     rounds: int = field(
@@ -87,12 +88,12 @@ class CostSettings(TrialSettings):
     slice_frames: int = field(
         default=USUAL_FRAMES,
         metadata=described(
-            "frames of one slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
+            "frames of a slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
         ),
     )
 
     hot_spots: bool = field(
-        default=False, metadata=described("tell in which functions of the kernel the work is done (needs perf)")
+        default=False, metadata=described("list the kernel functions that take the time (requires perf)")
     )
 
     def __post_init__(self) -> None:
@@ -315,7 +316,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="lower",
-    summary="work of the device for a frame, compared with plain forwarding",
+    summary="CPU time per frame, compared with plain forwarding",
     source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices next to plain forwarding)",
     settings=CostSettings,
     start=_Cost,

@@ -49,9 +49,7 @@ class EnumerationOrdersSettings(Phase1Settings, SearchSettings):
 
     four_tuples: int | None = field(
         default=None,
-        metadata=described(
-            "four tuples there are to draw from; the number of connections when not given", group="traffic"
-        ),
+        metadata=described("four tuples to draw from", group="traffic", default="the number of connections"),
     )
 
     def __post_init__(self) -> None:
@@ -145,7 +143,7 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
-    summary="connections really created, and rates, with each order of phase 1",
+    summary="connections created and connection rate, for each enumeration order of phase 1",
     source="RFC 9693 section 4.4",
     settings=EnumerationOrdersSettings,
     start=_EnumerationOrders,

@@ -47,12 +47,16 @@ class ExpirySettings(Phase1Settings):
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     watch_seconds: float = field(
         default=120.0,
-        metadata=described("longest watching of the count", "s", partial(in_range, lowest=1, highest=86_400, unit="s")),
+        metadata=described(
+            "longest time of observing the connection count", "s", partial(in_range, lowest=1, highest=86_400, unit="s")
+        ),
     )
     interval_seconds: float = field(
         default=0.1,
         metadata=described(
-            "time between two readings of the count", "s", partial(in_range, lowest=0.01, highest=60, unit="s")
+            "time between two readings of the connection count",
+            "s",
+            partial(in_range, lowest=0.01, highest=60, unit="s"),
         ),
     )
 
@@ -111,7 +115,7 @@ def crossing(seen: Sequence[CountAt], level: float) -> float | None:
 PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
-    summary="connections per second that time out",
+    summary="rate at which connections expire",
     source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
     settings=ExpirySettings,
     start=_Expiry,

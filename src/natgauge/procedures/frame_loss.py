@@ -60,13 +60,13 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     step: float = field(
         default=0.1,
         metadata=described(
-            "distance of two loads, as a share of the highest",
+            "step between loads, as a share of the highest load",
             "share",
             partial(share_in, lowest=0.01, highest=COARSEST_STEP),
         ),
     )
     full_rate: float | None = field(
-        default=None, metadata=described("rate that counts as 100 %", "frames/s", partial(positive, unit="frames/s"))
+        default=None, metadata=described("load that counts as 100 %", "frames/s", partial(positive, unit="frames/s"))
     )
 
     @property
@@ -182,7 +182,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="lower",
-    summary="share of frames lost over the rate, from overload down to no loss",
+    summary="frame loss rate by load, from overload down to no loss",
     source="RFC 2544 section 26.3",
     settings=FrameLossSettings,
     start=_FrameLoss,

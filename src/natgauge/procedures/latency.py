@@ -47,12 +47,12 @@ class LatencySettings(DelaySettings):
     loads: str = field(default="100%,90%,50%,10%", metadata=ABOUT_LOADS)
     way: Way = field(
         default="every-frame",
-        metadata=described("which frames are timed"),
+        metadata=described("frames to time: every frame, or tagged frames (rfc8219)"),
     )
     tags: int = field(
         default=RFC_TAGS,
         metadata=described(
-            "frames timed in each direction with rfc8219",
+            "tagged frames in each direction, with rfc8219",
             "frames",
             partial(whole, lowest=RFC_TAGS, highest=1_000_000, unit="frames"),
         ),
@@ -97,7 +97,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="lower",
-    summary="typical and worst case latency at the throughput and below it",
+    summary="typical and worst case latency, at the throughput and below it",
     source="RFC 8219 section 7.2",
     settings=LatencySettings,
     start=delays_read_by(Timing(METRIC, "typical_latency_us", read, PERCENTILES, OTHERS)),

@@ -52,14 +52,14 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     before_seconds: float = field(
         default=2.0,
         metadata=described(
-            "time for which frames are sent before the reset",
+            "duration of traffic before the reset",
             "s",
             partial(in_range, lowest=0.1, highest=3600, unit="s"),
         ),
     )
     load: float = field(
         default=0.5,
-        metadata=described("rate as a share of the throughput", "share", partial(share_in, lowest=0.01, highest=1)),
+        metadata=described("load, as a share of the throughput", "share", partial(share_in, lowest=0.01, highest=1)),
     )
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="lower",
-    summary="time for which a restarted device forwards nothing, in each direction",
+    summary="forwarding outage after a restart of the device, in each direction",
     source="RFC 6201, RFC 8219 section 7.7",
     settings=ResetSettings,
     start=_ResetTime,

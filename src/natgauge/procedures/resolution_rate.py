@@ -56,13 +56,13 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
     query: Query = field(
         default="aaaa",
-        metadata=described("type of record asked for", label="DNS queries of type", group="traffic"),
+        metadata=described("record type of the DNS queries", label="DNS queries of type", group="traffic"),
     )
     far_side: str = field(
-        default=TESTER, metadata=described("who answers: tester, or a real server behind the device, knot or nsd")
+        default=TESTER, metadata=described("DNS server: tester, or a real server behind the device (knot, nsd)")
     )
     stateless: bool = field(
-        default=False, metadata=described("no phase 1: for devices that keep no connections", group="traffic")
+        default=False, metadata=described("skip phase 1, for devices without connection tracking", group="traffic")
     )
 
     def needs(self) -> frozenset[Ability]:
@@ -143,7 +143,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="higher",
-    summary="highest rate of DNS queries that are answered right and in time",
+    summary="highest rate at which every DNS query receives a correct answer in time",
     source="draft-lencse-v6ops-transition-scalability-05 section 5",
     settings=ResolutionRateSettings,
     start=_start,

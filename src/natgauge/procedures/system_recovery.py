@@ -50,13 +50,13 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
     overload: float = field(
         default=OVERLOAD,
         metadata=described(
-            "rate of the overload, in multiples of the throughput", check=partial(in_range, lowest=1.01, highest=10)
+            "overload, in multiples of the throughput", check=partial(in_range, lowest=1.01, highest=10)
         ),
     )
     after_seconds: float = field(
         default=2.0,
         metadata=described(
-            "time for which the device is watched afterwards",
+            "time of observing the device after the overload",
             "s",
             partial(in_range, lowest=0.1, highest=3600, unit="s"),
         ),
@@ -161,7 +161,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="lower",
-    summary="time for which frames are lost after an overload",
+    summary="duration of frame loss after an overload",
     source="RFC 2544 section 26.5",
     settings=SystemRecoverySettings,
     start=_SystemRecovery,

@@ -82,22 +82,25 @@ class TableCapacitySettings(validation.ValidationSettings):
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     safe_connections: int | None = field(
-        default=None, metadata=described("C0, a number of connections that surely fits", "connections")
+        default=None,
+        metadata=described(
+            "C0, a number of connections that the table can hold", "connections", default="1/64 of the connections"
+        ),
     )
     method: Method = field(
         default="quick",
-        metadata=described("how a number of connections is decided"),
+        metadata=described("one trial for each number of connections (quick), or a search for its rate (full)"),
     )
     beta: float = field(
-        default=0.1, metadata=described("unacceptable drop of the rate, exponential search", "share", _CHECK_DROP)
+        default=0.1, metadata=described("unacceptable drop of the rate in the exponential search", "share", _CHECK_DROP)
     )
     gamma: float = field(
-        default=0.5, metadata=described("unacceptable drop of the rate, final search", "share", _CHECK_DROP)
+        default=0.5, metadata=described("unacceptable drop of the rate in the final search", "share", _CHECK_DROP)
     )
-    capacity_error: int = field(default=1, metadata=described("error of the capacity", "connections"))
+    capacity_error: int = field(default=1, metadata=described("largest error of the capacity", "connections"))
     rate_error: float = field(
         default=0.1,
-        metadata=described("error of the searched rates", "share", partial(share_in, lowest=0.001, highest=0.5)),
+        metadata=described("largest error of a searched rate", "share", partial(share_in, lowest=0.001, highest=0.5)),
     )
 
     def as_run(self) -> TableCapacitySettings:
@@ -388,7 +391,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="higher",
-    summary="the most connections that the device keeps",
+    summary="highest number of connections that the device can hold",
     source="RFC 9693 section 4.9",
     settings=TableCapacitySettings,
     start=_TableCapacity,

@@ -46,7 +46,7 @@ class TearDownRateSettings(Phase1Settings):
     sample: int = field(
         default=10,
         metadata=described(
-            "how often a full and an empty table are emptied",
+            "number of times that a full table, and an empty one, are cleared",
             "times",
             partial(whole, lowest=LEAST_SAMPLE, highest=1000, unit="times"),
         ),
@@ -131,7 +131,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="higher",
-    summary="connections per second that go when the device's table is emptied",
+    summary="rate at which connections are removed when the device's table is cleared",
     source="RFC 9693 section 4.8",
     settings=TearDownRateSettings,
     start=_TearDownRate,

@@ -43,11 +43,11 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
 
     search: SearchWay = field(
         default="binary",
-        metadata=described("how to search", section="Search"),
+        metadata=described("search method", section="Search"),
     )
     goals: mlr_search.Preset = field(
         default="rfc2544",
-        metadata=described("goals of mlrsearch", section="Search"),
+        metadata=described("goals of the search, with mlrsearch", section="Search"),
     )
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ PROCEDURE = Procedure(
     metric=METRIC,
     unit=UNIT,
     better="higher",
-    summary="highest frame rate without loss over established connections",
+    summary="highest frame rate without frame loss, over established connections",
     source="RFC 9693 section 4.7, RFC 2544 section 26.1",
     settings=ThroughputSettings,
     start=_start,

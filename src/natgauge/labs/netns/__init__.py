@@ -31,42 +31,46 @@ class NetnsOptions:
     placement: Literal["shared", "isolated"] | None = field(
         default=None,
         metadata=described(
-            "Where the device works",
+            "Cores of the device: the sender's (shared), or its own (isolated)",
             label="placement",
-            default="shared; isolated for devices with processes of their own",
+            default="shared; isolated for devices with processes",
         ),
     )
     cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "The device's cores, e.g. 0,2-3", type=CoreList(), label="device CPUs", parameter="device_cpus", moves=False
+            "Cores of the device, e.g. 0,2-3",
+            type=CoreList(),
+            label="device CPUs",
+            parameter="device_cpus",
+            moves=False,
         ),
     )
     sender_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "The tester's cores",
+            "Cores of the tester",
             type=CoreList(),
             label="sender CPUs",
             parameter="sender_cpus",
             moves=False,
-            default="the least busy one",
+            default="the least busy core",
         ),
     )
     server_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "Cores of a real server as far side",
+            "Cores of a real server behind the device",
             type=CoreList(),
             label="server's cores",
             parameter="server_cpus",
             moves=False,
-            default="those neither sender nor device has",
+            default="the cores of neither tester nor device",
         ),
     )
     ring: int | None = field(
         default=None,
-        metadata=described("Ring before each core of an isolated device", "frames", default="512"),
+        metadata=described("Size of the receive ring of each core of an isolated device", "frames", default="512"),
     )
 
 

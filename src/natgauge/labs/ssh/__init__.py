@@ -38,43 +38,43 @@ class SshOptions:
     ssh_host: str | None = field(
         default=None,
         metadata=described(
-            "The device's machine, as ssh takes it: root@HOST, ssh://root@HOST:PORT", type=Text("HOST"), moves=False
+            "Machine of the device, in ssh syntax: root@HOST or ssh://root@HOST:PORT", type=Text("HOST"), moves=False
         ),
     )
     ssh_config: str | None = field(
         default=None,
-        metadata=described("File in place of your own ssh_config", type=Text("FILE"), moves=False, default="ssh's own"),
+        metadata=described("Configuration file for ssh", type=Text("FILE"), moves=False, default="that of ssh"),
     )
     ssh_netns: str | None = field(
-        default=None, metadata=described("Namespace from which the machine is reached", type=Text("NETNS"), moves=False)
+        default=None, metadata=described("Network namespace from which ssh connects", type=Text("NETNS"), moves=False)
     )
     device_inside: str | None = field(
         default=None,
-        metadata=described("The machine's interface towards the Initiator", type=Text("IFACE"), moves=False),
+        metadata=described("Interface of the device's machine towards the Initiator", type=Text("IFACE"), moves=False),
     )
     device_outside: str | None = field(
         default=None,
-        metadata=described("The machine's interface towards the Responder", type=Text("IFACE"), moves=False),
+        metadata=described("Interface of the device's machine towards the Responder", type=Text("IFACE"), moves=False),
     )
     initiator_port: str | None = field(
-        default=None, metadata=described("The tester's port on the Initiator's side", type=Text("IFACE"), moves=False)
+        default=None, metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves=False)
     )
     initiator_netns: str | None = field(
-        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+        default=None, metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves=False)
     )
     responder_port: str | None = field(
-        default=None, metadata=described("The tester's port on the Responder's side", type=Text("IFACE"), moves=False)
+        default=None, metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves=False)
     )
     responder_netns: str | None = field(
-        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+        default=None, metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves=False)
     )
     sender_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "The tester's cores", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
         ),
     )
-    allow_addresses: bool = field(default=False, metadata=described("The ports may carry IP addresses"))
+    allow_addresses: bool = field(default=False, metadata=described("Accept ports that have IP addresses"))
 
 
 def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:

@@ -26,20 +26,24 @@ class VmOptions:
         sender_cores: the tester's; None = the first usable one.
     """
 
-    guest_cores: int = field(default=1, metadata=described("Processors of the guest", label="processors of the guest"))
+    guest_cores: int = field(
+        default=1, metadata=described("Virtual CPUs of the guest", label="processors of the guest")
+    )
     guest_memory: int = field(
-        default=1024, metadata=described("Memory of the guest in MiB", "MiB", label="memory of the guest")
+        default=1024, metadata=described("Memory of the guest, in MiB", "MiB", label="memory of the guest")
     )
     guest_accelerator: Literal["kvm", "tcg"] | None = field(
         default=None,
         metadata=described(
-            "What plays the guest's processors", label="accelerator of the guest", default="kvm where it works"
+            "Virtualization of the guest's CPUs: by hardware (kvm), or emulation (tcg)",
+            label="accelerator of the guest",
+            default="kvm if available",
         ),
     )
     sender_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "The tester's cores", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
         ),
     )
 

@@ -44,37 +44,39 @@ class WireOptions:
     """
 
     initiator_port: str | None = field(
-        default=None, metadata=described("The tester's port on the Initiator's side", type=Text("IFACE"), moves=False)
+        default=None, metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves=False)
     )
     initiator_gateway: str | None = field(
-        default=None, metadata=described("The device on that link", type=Text("MAC|IP"), moves=False)
+        default=None,
+        metadata=described("Address of the device on the Initiator's link", type=Text("MAC|IP"), moves=False),
     )
     initiator_netns: str | None = field(
-        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+        default=None, metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves=False)
     )
     responder_port: str | None = field(
-        default=None, metadata=described("The tester's port on the Responder's side", type=Text("IFACE"), moves=False)
+        default=None, metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves=False)
     )
     responder_gateway: str | None = field(
-        default=None, metadata=described("The device on that link", type=Text("MAC|IP"), moves=False)
+        default=None,
+        metadata=described("Address of the device on the Responder's link", type=Text("MAC|IP"), moves=False),
     )
     responder_netns: str | None = field(
-        default=None, metadata=described("Namespace that holds the port", type=Text("NETNS"), moves=False)
+        default=None, metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves=False)
     )
     sender_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "The tester's cores", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
         ),
     )
-    allow_addresses: bool = field(default=False, metadata=described("The ports may carry IP addresses"))
+    allow_addresses: bool = field(default=False, metadata=described("Accept ports that have IP addresses"))
     pool: str | None = field(
-        default=None, metadata=described("The device's outside addresses", type=Text("A-B"), moves=False)
+        default=None, metadata=described("Outside addresses of the device", type=Text("A-B"), moves=False)
     )
     device_timeout: int | None = field(
         default=None,
         metadata=described(
-            "Seconds after which the device has forgotten a UDP connection",
+            "UDP timeout of the device, after which it has removed a connection",
             "s",
             partial(in_range, lowest=1, highest=LONGEST_TIMEOUT, unit="s"),
             label="time-out of the device",
@@ -83,12 +85,14 @@ class WireOptions:
     )
     fresh_trials: FreshTrials = field(
         default="new-tuples",
-        metadata=described("How a trial avoids connections of earlier ones", label="new connections of each trial"),
+        metadata=described(
+            "How a trial avoids the connections of earlier trials", label="new connections of each trial"
+        ),
     )
     empty_command: str | None = field(
         default=None,
         metadata=described(
-            "Shell command on this host that empties the device's table",
+            "Shell command on this host that clears the device's connection table",
             type=Text("CMD"),
             label="command that empties the device",
             moves=False,
@@ -97,7 +101,7 @@ class WireOptions:
     count_command: str | None = field(
         default=None,
         metadata=described(
-            "Shell command on this host that prints its number of connections",
+            "Shell command on this host that prints the device's number of connections",
             type=Text("CMD"),
             label="command that counts its connections",
             moves=False,

@@ -58,15 +58,16 @@ def _check_most(name: str, seconds: float | None) -> None:
 
 #: For metrics with another default.
 ABOUT_REPEAT: Final = described(
-    "repetitions of the whole measurement, or auto", "repetitions", _check_repeat, type=RepetitionCount(),
+    "repetitions of the measurement; auto: until the confidence interval is narrow",
+    "repetitions", _check_repeat, type=RepetitionCount(),
     # They make a figure surer, not larger.
     label="repetitions asked for", moves=False,
 )  # fmt: skip
 ABOUT_LOSS_TOLERANCE: Final = described(
-    "share of frames a passing trial may lose", "share", partial(share_in, lowest=0.0, highest=0.5)
+    "largest share of lost frames in a passing trial", "share", partial(share_in, lowest=0.0, highest=0.5)
 )
 ABOUT_FRAME_TIMEOUT: Final = described(
-    "a frame later than this counts as lost",
+    "delay above which a frame counts as lost",
     "s",
     _check_timeout,
     label="frame time limit",
@@ -102,7 +103,7 @@ class TrialSettings:
             group="traffic",
         )
     )
-    placement: Placement = field(metadata=described("where the device's work is done", group="place"))
+    placement: Placement = field(metadata=described("cores that run the device", group="place"))
     own_processes: bool = field(
         default=False,
         metadata=described(
@@ -129,7 +130,7 @@ class TrialSettings:
     invalid_repeats: int = field(
         default=10,
         metadata=described(
-            "repeats of an INVALID trial before its load is given up",
+            "repetitions of an INVALID trial before its load is abandoned",
             "trials",
             partial(whole, lowest=0, highest=1000, unit="trials"),
             section="Search",
@@ -138,7 +139,7 @@ class TrialSettings:
     settle_seconds: float = field(
         default=0.0,
         metadata=described(
-            "the device is left alone for so long before each trial",
+            "idle time before each trial",
             "s",
             partial(in_range, lowest=0.0, highest=LONGEST_SETTLE_SECONDS, unit="s"),
         ),
@@ -147,7 +148,7 @@ class TrialSettings:
     most_seconds: float | None = field(
         default=MOST_SECONDS,
         metadata=described(
-            "longest time of the measurement, which then tells what it has; 0 = no end",
+            "longest time of the measurement; it then ends with the results so far; 0 = unlimited",
             "s",
             _check_most,
             # The result says so where the time was used up.

@@ -50,7 +50,9 @@ def _check_loads(name: str, text: str) -> None:
 
 
 #: For metrics with another default.
-ABOUT_LOADS: Final = described("shares of the throughput, such as 100%,50%,10%", check=_check_loads, type=Shares())
+ABOUT_LOADS: Final = described(
+    "loads as shares of the throughput, such as 100%,50%,10%", check=_check_loads, type=Shares()
+)
 
 
 @dataclass(frozen=True, kw_only=True)

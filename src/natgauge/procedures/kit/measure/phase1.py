@@ -52,9 +52,10 @@ class Phase1Settings(TrialSettings):
     connection_rate: float | None = field(
         default=None,
         metadata=described(
-            "connection rate of the device, measured first when not given",
+            "maximum connection rate of the device",
             "connections/s",
             partial(positive, unit="connections/s"),
+            default="measured first",
             # It only makes phase 1 slow enough.
             moves=False,
         ),

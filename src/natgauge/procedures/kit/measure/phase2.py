@@ -24,7 +24,7 @@ LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 #: For metrics with another default.
 ABOUT_TRIAL_SECONDS: Final = described(
-    "length of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
+    "duration of phase 2", "s", partial(in_range, lowest=0.01, highest=LONGEST_TRIAL_SECONDS, unit="s")
 )
 
 
@@ -46,7 +46,9 @@ class Phase2Settings(TrialSettings):
     directions: Directions = field(
         default="both",
         metadata=described(
-            "who sends in phase 2: both, up (Initiator only) or down", group="traffic", also=("--direction",)
+            "senders in phase 2: both, the Initiator only (up), or the Responder only (down)",
+            group="traffic",
+            also=("--direction",),
         ),
     )
     reading_order: Reading = field(
@@ -54,12 +56,12 @@ class Phase2Settings(TrialSettings):
         metadata=described("order in which the Responder reads its state table", group="traffic"),
     )
     stateless: bool = field(
-        default=False, metadata=described("no phase 1: for devices that keep no connections", group="traffic")
+        default=False, metadata=described("skip phase 1, for devices without connection tracking", group="traffic")
     )
     foreground_share: float = field(
         default=1.0,
         metadata=described(
-            "share of frames under test; the others are native IPv6",
+            "share of translated frames; the other frames are native IPv6",
             "share",
             partial(share_in, lowest=LEAST_FOREGROUND, highest=1),
             group="traffic",

@@ -36,7 +36,10 @@ class ThroughputShareSettings(TrialSettings):
     throughput_rate: float | None = field(
         default=None,
         metadata=described(
-            "throughput of the device, measured first when not given", "frames/s", partial(positive, unit="frames/s")
+            "throughput of the device",
+            "frames/s",
+            partial(positive, unit="frames/s"),
+            default="measured first",
         ),
     )
 

@@ -59,7 +59,7 @@ class ValidationSettings(TrialSettings):
     alpha: float = field(
         default=0.8,
         metadata=described(
-            "rate of asking as a share of the rate of establishing",
+            "validation rate, as a share of the connection rate",
             "share",
             partial(share_in, lowest=0.01, highest=1),
         ),
@@ -67,7 +67,7 @@ class ValidationSettings(TrialSettings):
     download_rate: float | None = field(
         default=None,
         metadata=described(
-            "throughput from the Responder; asking stays at half of it",
+            "throughput from the Responder; the validation rate stays below half of it",
             "frames/s",
             partial(positive, unit="frames/s"),
         ),

@@ -41,18 +41,21 @@ class SearchSettings(TrialSettings):
 
     error: SearchError = field(
         default=SearchError(share=0.01),
-        metadata=described("error of the search, such as 1% or 1000 (frames/s)", section="Search"),
+        metadata=described(
+            "largest distance of the final bounds, as a share such as 1%, or a rate such as 1000 (frames/s)",
+            section="Search",
+        ),
     )
     loss_verifications: int = field(
         default=0,
         metadata=described(
-            "repeats of a FAIL before it is believed",
+            "repetitions of a failed trial before its load counts as failed",
             "trials",
             partial(whole, lowest=0, highest=100, unit="trials"),
             section="Search",
         ),
     )
-    confirm: bool = field(default=True, metadata=described("try both final bounds again", section="Search"))
+    confirm: bool = field(default=True, metadata=described("repeat the trials of both final bounds", section="Search"))
 
     @property
     def lag_share(self) -> float:
