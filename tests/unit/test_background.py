@@ -54,7 +54,7 @@ def test_a_measurement_makes_a_lab_that_routes_it_only_when_asked() -> None:
     ("others", "says"),
     [
         ({"dut": "nftables-nat66"}, "a NAT66 translates native IPv6, too"),
-        (WIRE, "native IPv6 beside the frames under test"),
+        (WIRE, "native IPv6 in addition to the frames under test"),
         ({"foreground_share": 0.0}, "foreground share: 0% is outside of 0.1% to 100%"),
         ({"foreground_share": 1.5}, "foreground share: 150%"),
         ({"metric": "connection-rate"}, "foreground share: the metric connection-rate has no such setting"),
