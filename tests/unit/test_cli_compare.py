@@ -50,6 +50,7 @@ class Engine:
     def __init__(self) -> None:
         self.rounds: list[ComparisonRequest] = []
         self.lost = 0
+        self.lossy = "iptables-nat44"
         self.noise = 0.01
         self.labs: list[str] = []
         self.interrupted = 0
@@ -78,7 +79,7 @@ class Engine:
         return cost * math.exp(self._random.gauss(0, self.noise))
 
     def _counts(self, name: str, connections: int) -> dict[str, Any]:
-        lost = self.lost if name == "iptables-nat44" else 0
+        lost = self.lost if name == self.lossy and connections == 20_000 else 0
         stream = {"made_frames": connections, "received_frames": connections, **CLEAN}
         rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames", "offered_frames"), 0)
         return {
@@ -309,6 +310,17 @@ def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(
     assert run(ASKED) == 4
     error = capsys.readouterr().err
     assert "iptables-nat44: new: 19995 of 20000 frames came back, in 3 rounds" in error
+    assert len(engine.rounds) == 3
+
+
+@pytest.mark.parametrize("second", [20_001, 30_000])
+def test_a_cable_that_is_void_ends_it_whatever_another_cable_does(
+    engine: Engine, capsys: pytest.CaptureFixture[str], second: int
+) -> None:
+    engine.lost, engine.lossy = 5, "cable"
+    other = f"nftables-nat44:connections={second}"
+    assert run(["compare", "nftables-nat44:connections=20000", other, "--quantities", "up"]) == 4
+    assert "compare: cable: " in capsys.readouterr().err
     assert len(engine.rounds) == 3
 
 

@@ -104,8 +104,12 @@ class BySlices:
                 self._renew()
         question = RoundPlan(self.all.cpu, self._slice_frames, self._blocks, self._seed + number)
         done = perform(question, [one.timed for one in self.all.devices], self.all.cable_contestants(), run_round)
+        # Several cables share a label, and so may several devices that only forward: each label is judged once.
+        faults: dict[str, list[str]] = {}
         for position in range(len(done.request.contestants)):
-            self._voids.judge(self._label_of(position), done.faults.get(position, ""))
+            faults.setdefault(self._label_of(position), []).extend(filter(None, [done.faults.get(position)]))
+        for label, found in faults.items():
+            self._voids.judge(label, "; ".join(found))
         blocks = done.result.blocks
         store.add_round(done.as_kept())
         self._ratios.add(work_of_blocks(blocks, self._slice_frames), frozenset(done.faults))
