@@ -105,6 +105,14 @@ def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Pat
     assert all(passed is not None and passed.phase1_rate == found.median for passed, _ in benches.timed)
 
 
+def test_the_command_of_a_result_measures_all_its_repetitions(tmp_path: Path) -> None:
+    campaign(tmp_path, Benches(), plan=PLAN)
+    command = str(result(tmp_path).parameter("command"))
+    assert command.startswith("natgauge measure connection-rate --dut linux-ipv4 ")
+    assert "--repeat 3" in command
+    assert "--repeat 1" not in command
+
+
 def test_what_no_repetition_could_tell_is_said_to_be_not_known(tmp_path: Path) -> None:
     campaign(tmp_path, Isolated(), plan=PLAN)
     found = result(tmp_path)

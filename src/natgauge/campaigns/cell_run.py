@@ -7,7 +7,7 @@ A cell run only hands out lines for the journal, so it may be made in this proce
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from natgauge.bench.planned import Planned
@@ -229,4 +229,6 @@ class CellRun:
 
 
 def _single(bench: CampaignBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
-    return bench.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})
+    planned = bench.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})
+    # The command that a result contains measures all repetitions again.
+    return replace(planned, chosen={**planned.chosen, "repeat": measurement.repeat})
