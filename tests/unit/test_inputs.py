@@ -159,6 +159,7 @@ def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
     ("kind", "value", "words"),
     [
         (types.Share(), "much", "x: 'much' is not a share; write it like 1% or 0.01"),
+        (types.Share(), "sNaN", "x: 'sNaN' is not a share; write it like 1% or 0.01"),
         (types.Share(), True, "x: True is not a text"),
         (types.Whole(), "5", "x: '5' is not a whole number"),
         (types.Whole(), True, "x: True is not a whole number"),

@@ -223,7 +223,8 @@ def _share(text: str) -> float | None:
         # 99.9 % is the float 0.999, which 99.9 / 100 is not.
         number = Decimal(stripped.removesuffix("%"))
         return float(number / 100 if stripped.endswith("%") else number)
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):
+        # A signaling NaN has no float.
         return None
 
 
