@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "procedures": {"errors", "inputs", "measurer", "notes", "paired", "statistics", "words"},
     "records": {"errors", "files", "inputs", "labs", "measurer", "notes", "procedures", "statistics", "words"},
     "analysis": {"errors", "procedures", "records", "statistics"},
-    "published": {"analysis", "errors", "toml_text"},
+    "published": {"analysis", "errors", "procedures", "toml_text"},
     "trials": {"errors", "host", "words"},
     "counts": {"facts", "measurer", "trials"},
     "labs": {"errors", "files", "host", "inputs", "words"},

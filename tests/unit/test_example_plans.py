@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plans of examples/: right, and where they mirror a published table, with its parameters."""
+"""The plans of examples/ and of published tables: right, with the tables' parameters, and small ones take minutes."""
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,20 +12,36 @@ import pytest
 from natgauge.bench.bench import Bench
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import estimate
-from natgauge.campaigns.plan import read
+from natgauge.campaigns.plan import parse, read
 from natgauge.cli import run
+from natgauge.duts.recipe import available
 from natgauge.host.cpus import as_if
 from natgauge.labs import netns
-from natgauge.published.load import table
+from natgauge.published import plans
+from natgauge.published.load import names, sources, table
 from natgauge.published.model import Kind, Table
+from natgauge.toml_text import parse as parse_toml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LARGE = 32
+#: Printed plans among the examples.
+PRINTED = sorted(path.stem for path in EXAMPLES.glob("scalability-draft-*.toml"))
+PLANNED = [name for name in names() if not table(name).plan.missing]
+REFUSED = [name for name in names() if table(name).plan.missing]
 
 
 def cells_of(name: str, cores: int = LARGE) -> tuple[PlannedCell, ...]:
     with as_if(cores):
         return points(read(EXAMPLES / f"{name}.toml"), name)
+
+
+@cache
+def published_cells(name: str, *, small: bool = False) -> tuple[PlannedCell, ...]:
+    """The cells of a printed plan, on a machine with as many cores as its comments name."""
+    one = table(name)
+    document = parse_toml(plans.text(one, small=small))
+    with as_if(plans.cores(one, small=small)):
+        return points(parse({"name": name, **document}, name), name)
 
 
 def printed(one: Table, kind: Kind) -> list[int]:
@@ -34,19 +52,151 @@ def printed(one: Table, kind: Kind) -> list[int]:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_plan_is_right_where_it_is_meant_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    large = path.stem.startswith("draft-") and not path.stem.endswith("-small")
+    large = path.stem in PRINTED and not path.stem.endswith("-small")
     assert run(["plan", "check", "--cores", str(LARGE if large else 2), str(path)]) == 0
     assert run(["plan", "show", "--cores", str(LARGE if large else 2), str(path)]) == 0
-    assert f'name = "{path.stem}"' in path.read_text(encoding="utf-8")
+    assert path.stem in PRINTED or f'name = "{path.stem}"' in path.read_text(encoding="utf-8")
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*small.toml")), ids=lambda path: path.stem)
-def test_small_plans_take_minutes(path: Path) -> None:
-    with as_if(2):
-        taken = estimate(points(read(path)))
-    assert taken.seconds < 6 * 60
+@pytest.mark.parametrize("name", PRINTED)
+def test_examples_of_published_tables_are_what_the_command_prints(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--small"] if name.endswith("-small") else []
+    assert run(["published", "--plan", *small, name.removesuffix("-small")]) == 0
+    printed_plan = capsys.readouterr().out
+    example = (EXAMPLES / f"{name}.toml").read_text(encoding="utf-8")
+    assert example == f"# SPDX-License-Identifier: Apache-2.0\n{printed_plan}"
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_full_plan_of_a_table_has_all_its_columns_and_no_trial_that_the_device_outlives(name: str) -> None:
+    one, found = table(name), published_cells(name)
+    left_out = {at for cells in one.plan.columns.values() for at, cell in enumerate(cells) if cell == "-"}
+    if one.axis != "none":
+        assert len(found) == len({cell.device for cell in found}) * (one.width - len(left_out))
+    taken = estimate(found)
+    assert (taken.cut, taken.outlasting) == (0, ())
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_small_plan_of_a_table_keeps_its_shape_and_takes_minutes(name: str) -> None:
+    one, full, small = table(name), published_cells(name), published_cells(name, small=True)
+    assert {cell.device for cell in small} == {cell.device for cell in full}
+    assert [measurement.metric for measurement in small[0].measurements] == [
+        measurement.metric for measurement in full[0].measurements
+    ]
+    if one.axis == "cores":
+        assert {cell.values["cores"] for cell in small} == {1, 2}
+    else:
+        assert len(small) == len(full)
+        ratios = {round(big.connections / little.connections, 6) for big, little in zip(full, small, strict=True)}
+        assert len(ratios) == 1
+    if one.row("table-size") is not None:
+        # Plain forwarding has no table.
+        assert all((cell.cell.device.table_size or math.inf) >= cell.connections for cell in small)
+    taken = estimate(small)
+    assert taken.seconds < 20 * 60
     assert (taken.device_octets or 0) < 2**30
+    assert taken.cut == 0
+
+
+@pytest.mark.parametrize("name", [name for name in PLANNED if table(name).row("error", "cps")])
+def test_every_column_of_a_connection_rate_has_the_printed_error_and_experiments(name: str) -> None:
+    one = table(name)
+    left_out = {at for cells in one.plan.columns.values() for at, cell in enumerate(cells) if cell == "-"}
+    errors = [error for at, error in enumerate(printed(one, "error")) if at not in left_out]
+    experiments = printed(one, "experiments") if one.row("experiments") else [10] * len(errors)
+    found = [
+        (measurement.settings["error"], measurement.repeat)
+        for cell in published_cells(name)
+        for measurement in cell.measurements
+        if measurement.metric == "connection-rate"
+    ]
+    if name == "nat64-paper-table-22":
+        # Its columns are devices and metrics; those of OpenBSD PF are left out.
+        assert found == [(400, 10), (50, 10)]
+    else:
+        assert found == list(zip(errors, experiments, strict=True))
+
+
+def test_a_throughput_that_adds_both_directions_has_half_of_the_printed_error() -> None:
+    found = published_cells("nat64-paper-table-15")
+    errors = {one.settings["directions"]: one.settings["error"] for one in found[0].measurements}
+    assert printed(table("nat64-paper-table-15"), "error") == [100, 100, 100]
+    assert errors == {"up": 100, "both": 50, "down": 100}
+
+
+def test_bucket_counts_follow_from_a_printed_share_of_the_table() -> None:
+    found = published_cells("v6ops-mail-table-1")
+    assert [cell.cell.device.table_size for cell in found] == printed(table("v6ops-mail-table-1"), "table-size")
+    assert [cell.cell.device.hash_size for cell in found] == [2**17, 2**21, 2**24, 2**26]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--plan", "nat64-paper-table-44"],
+            'published table "nat64-paper-table-44": unknown; did you mean nat64-paper-table-4',
+        ),
+        (["--plan"], "published: --plan: takes the name of one table, not 0"),
+        (["--plan", "nat64-paper-table-4", "nat64-paper-table-5"], "takes the name of one table, not 2"),
+        (["--plan", "--json", "nat64-paper-table-4"], "prints a plan as TOML; leave out --json"),
+        (["--plan", "--check", "nat64-paper-table-4"], "prints a plan as TOML; leave out --check"),
+        (["--small", "nat64-paper-table-4"], "--small: is a size of a plan; add --plan"),
+    ],
+)
+def test_a_wrong_question_for_a_plan_is_refused(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["published", *arguments]) == 2
+    said = capsys.readouterr()
+    assert (told in said.err, said.out) == (True, "")
+    assert said.err.count("\n") == 1
+
+
+def test_the_list_and_the_view_say_whether_there_is_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["published"]) == 0
+    listed = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
+    assert listed == {name: "no" if name in REFUSED else "plan" for name in names()}
+    assert run(["published", "nat64-paper-table-6", "nat64-paper-table-17"]) == 0
+    shown = capsys.readouterr().out
+    assert "natgauge published --plan nat64-paper-table-6, or with --small" in shown
+    assert 'row "traffic and kernel" needs a recipe of plain forwarding on OpenBSD' in shown
+
+
+def test_the_page_says_for_every_table_whether_it_has_a_plan() -> None:
+    page = (EXAMPLES.parent / "docs" / "published.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `") and line.count(" | ") == 3]
+    told = {cells[0].removeprefix("| ").strip("`"): cells[3].removesuffix(" |") for cells in rows}
+    assert told.keys() == {*names()}
+    for name, words in told.items():
+        one = table(name)
+        if one.plan.missing:
+            assert words == f"no plan: needs {one.plan.missing[0].needs}"
+        else:
+            assert words == " ".join(["plan.", *one.plan.differs]) if one.plan.differs else words == "plan"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("small", [[], ["--small"]])
+def test_a_table_without_a_plan_is_refused_with_the_row_and_its_requirement(
+    name: str, small: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (missing,) = table(name).plan.missing
+    assert run(["published", "--plan", *small, name]) == {"natgauge": 2, "host": 3}[missing.lacks]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f'natgauge: published: --plan {name}: row "{missing.row}" needs {missing.needs}\n'
+
+
+def test_every_device_of_the_tables_that_has_recipes_names_existing_ones() -> None:
+    devices = {quantity.device for name in PLANNED for quantity in table(name).quantities.values()}
+    known = sources().recipes
+    assert {recipe for recipes in known.values() for recipe in recipes} <= {*available()}
+    assert {*known} <= devices
 
 
 def test_a_laptop_is_done_within_a_quarter_of_an_hour() -> None:
@@ -61,7 +211,7 @@ def test_a_laptop_is_done_within_a_quarter_of_an_hour() -> None:
 @pytest.mark.parametrize("figure", [4, 5])
 def test_sessions_and_tear_down_have_the_parameters_of_figures_4_and_5(figure: int) -> None:
     theirs = table(f"scalability-draft-figure-{figure}")
-    ours = cells_of(f"draft-figure-{figure}")
+    ours = published_cells(f"scalability-draft-figure-{figure}")
     ports = list(zip(printed(theirs, "source-ports"), printed(theirs, "destination-ports"), strict=True))
     with as_if(LARGE):
         made = [Bench(point.cell).traffic for point in ours]
@@ -84,7 +234,7 @@ def test_sessions_and_tear_down_have_the_parameters_of_figures_4_and_5(figure: i
 
 def test_scale_up_has_the_parameters_of_figure_2() -> None:
     theirs = table("scalability-draft-figure-2")
-    ours = cells_of("draft-figure-2")
+    ours = published_cells("scalability-draft-figure-2")
     cores = printed(theirs, "cores")
     assert [(point.device, point.values["cores"]) for point in ours] == [
         (device, number) for device in ("iptables-nat44", "linux-ipv4") for number in cores
@@ -107,7 +257,7 @@ def test_scale_up_has_the_parameters_of_figure_2() -> None:
 
 def test_capacity_has_the_parameters_of_figure_6() -> None:
     theirs = table("scalability-draft-figure-6")
-    (point,) = cells_of("draft-figure-6")
+    (point,) = published_cells("scalability-draft-figure-6")
     (measurement,) = point.measurements
     told = " ".join(theirs.conditions)
     assert f"{point.cell.device.table_size:,}" in told

@@ -183,6 +183,16 @@ GOOD = (Path(load.__file__).parent / "tables" / "nat64-paper-table-4.toml").read
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
+        ("[plan]\n", "[plan]\nentries_per_bukket = 8\n", "plan.entries_per_bukket: Extra inputs"),
+        (
+            "[plan]\n",
+            '[plan]\nmissing = [{ row = "cores", needs = "x", lacks = "host" }]\n',
+            "a table without a plan has no",
+        ),
+        ("[plan]\n", '[plan]\ncolumns = { order = ["increasing"] }\n', "order: has 1 cells where the first row has 5"),
+        ('experiments = "10" }', 'cores = "10" }', "plan: parameters: cores: the table has a row of it"),
+        ('experiments = "10" }', 'experiments = "-" }', "parameters: '-' is no value"),
+        ("[plan]\n", "[plan]\nsettings = { throughput = {} }\n", "settings: throughput: no quantity has this metric"),
         ('"208,984"', '"208984 cps"', "is no number; write it as in 1,341"),
         ('"208,984", ', "", "row 'Median (cps)': has 4 cells where the first row has 5"),
         ('is = "median", quantity = "cps"', 'is = "median"', "a row that is 'median' names its quantity"),

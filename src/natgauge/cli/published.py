@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge published`: tables that others have published, as printed, and computed again."""
+"""`natgauge published`: tables that others have published, as printed, computed again, and as plans of campaigns."""
 
 from __future__ import annotations
 
@@ -15,15 +15,30 @@ from natgauge.cli.names import PUBLISHED
 @cloup.command("published", short_help="Tables that others have published.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=PUBLISHED)
 @click.option("--check", is_flag=True, help="Compute again whatever follows from other printed figures.")
+@click.option("--plan", "as_plan", is_flag=True, help="Print a plan of the same measurements, for `natgauge run`.")
+@click.option(
+    "--small", is_flag=True, help="With --plan: the same series with smaller numbers, for two cores and 20 minutes."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(names: tuple[str, ...], check: bool, as_json: bool) -> None:
-    """List published tables; with NAMEs show them: measured by their authors, on their hardware."""
+def command(names: tuple[str, ...], *, check: bool, as_plan: bool, small: bool, as_json: bool) -> None:
+    """List published tables; with NAMEs show them: measured by their authors, on their hardware.
+
+    With --plan and one NAME, print a plan of the same measurements as TOML. The list says which tables have a plan; for
+    the others, --plan names the row and what it needs. The exit status is then 3 if only this host lacks it, and 2 if
+    natgauge does.
+    """
     from natgauge.errors import BrokenError
     from natgauge.published import load
     from natgauge.reports import published
 
+    if as_plan or small:
+        _refuse(names, check=check, as_plan=as_plan, as_json=as_json)
     tables = [load.table(name) for name in names or load.names()]
-    if check:
+    if as_plan:
+        from natgauge.published import plans
+
+        click.echo(plans.text(tables[0], small=small), nl=False)
+    elif check:
         found = published.checked(tables)
         click.echo(json.dumps({"checks": list(map(asdict, found))}) if as_json else published.check_lines(tables))
         if wrong := [one for one in found if one.agreement == "differs"]:
@@ -35,3 +50,20 @@ def command(names: tuple[str, ...], check: bool, as_json: bool) -> None:
         click.echo(json.dumps({"tables": list(map(published.document, tables))}))
     else:
         click.echo("\n\n".join(map(published.view, tables)) if names else published.listing(tables))
+
+
+def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        UsageError: --small without --plan, --plan without exactly one table, or with another kind of output.
+    """
+    from natgauge.errors import UsageError
+
+    if not as_plan:
+        raise UsageError("published: --small: is a size of a plan; add --plan")
+    if check or as_json:
+        other = "--check" if check else "--json"
+        raise UsageError(f"published: --plan: prints a plan as TOML; leave out {other}")
+    if len(names) != 1:
+        raise UsageError(f"published: --plan: takes the name of one table, not {len(names)}")

@@ -20,12 +20,19 @@ _SOURCES: Final = _HERE / "sources.toml"
 
 
 class Sources(BaseModel):
-    """The documents and machines of the tables, by name."""
+    """The documents, machines and recipes of the tables.
+
+    Attributes:
+        documents: by name.
+        machines: by name.
+        recipes: names of natgauge's recipes, by the device of a quantity; a device without a recipe is not listed.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     documents: dict[str, Document]
     machines: dict[str, MachineDescription]
+    recipes: dict[str, tuple[str, ...]]
 
 
 def names() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,6 +16,7 @@ Parameter = Literal[
     "cores", "connections", "source-ports", "destination-ports", "table-size", "hash-size", "experiments", "error",
     "timeout", "phase-1-frames",
 ]  # fmt: skip
+PortRange = Literal["source-ports", "destination-ports"]
 #: What was measured.
 Figure = Literal["median", "minimum", "maximum", "mean", "standard-deviation"]
 #: What follows from other rows; so do `connections` where the numbers of ports are printed, too.
@@ -140,6 +141,66 @@ class Slip(_Model):
     why: Text
 
 
+class Missing(_Model):
+    """A requirement of a table that is not met.
+
+    Attributes:
+        row: label of the row that has the requirement.
+        needs: the requirement, in words.
+        lacks: who does not meet it: natgauge, or this host.
+    """
+
+    row: Text
+    needs: Text
+    lacks: Literal["natgauge", "host"]
+
+
+class SmallPlan(_Model):
+    """Differences of the plan for a laptop from the full one.
+
+    Attributes:
+        divide: divisors of the numbers of ports; sizes of tables shrink with the connections.
+        settings: settings by metric that differ from those of the full plan; "-" leaves a setting out.
+    """
+
+    divide: dict[PortRange, Annotated[int, Field(ge=1)]] = {}
+    settings: dict[str, dict[str, Any]] = {}
+
+
+class TablePlan(_Model):
+    """What a plan of the same measurements needs in addition to the table's rows.
+
+    Attributes:
+        missing: requirements that are not met; such a table has no plan.
+        differs: differences of the plan from the publication, one sentence each.
+        parameters: parameters that the publication gives outside of the table's rows, as printed.
+        columns: values of plan keys for each column, "-" for a column that the plan leaves out.
+        entries_per_bucket: size of the connection tracking table / size of its hash table, where one row gives both.
+        settings: settings by metric.
+        measure: measurements, instead of those that follow from the quantities.
+        small: the plan for a laptop.
+    """
+
+    missing: tuple[Missing, ...] = ()
+    differs: tuple[Text, ...] = ()
+    parameters: dict[Parameter, Text] = {}
+    columns: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
+    entries_per_bucket: Annotated[int, Field(ge=1)] | None = None
+    settings: dict[str, dict[str, Any]] = {}
+    measure: tuple[dict[str, Any], ...] = ()
+    small: SmallPlan = SmallPlan()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        given = self.model_fields_set - {"missing"}
+        if self.missing and given:
+            raise ValueError(f"missing: a table without a plan has no {min(given)}; leave one out")
+        for cell in self.parameters.values():
+            if read(cell) is None:
+                raise ValueError(f"parameters: {cell!r} is no value; leave it out")
+        return self
+
+
 class Table(_Model):
     """One published table.
 
@@ -156,6 +217,7 @@ class Table(_Model):
         rows: as printed.
         quantities: what the figures are of, by name.
         slips: what is printed wrong.
+        plan: additions to the rows for a plan of the same measurements, or why there is none.
     """
 
     name: Text
@@ -170,6 +232,7 @@ class Table(_Model):
     rows: Annotated[tuple[PublishedRow, ...], Field(min_length=1)]
     quantities: dict[str, Quantity]
     slips: tuple[Slip, ...] = ()
+    plan: TablePlan
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -186,6 +249,24 @@ class Table(_Model):
                 raise ValueError(f"{what} {twice[0]!r} stands in two rows")
         for slip in self.slips:
             self._stands_there(slip)
+        return self
+
+    @model_validator(mode="after")
+    def _planned(self) -> Self:
+        """Check the plan against the rows and quantities."""
+        for one in self.plan.missing:
+            if one.row not in {row.label for row in self.rows}:
+                raise ValueError(f"plan: missing: there is no row {one.row!r}")
+        for key, cells in self.plan.columns.items():
+            if len(cells) != self.width:
+                raise ValueError(f"plan: columns: {key}: has {len(cells)} cells where the first row has {self.width}")
+        for name in self.plan.parameters:
+            if self.row(name) is not None:
+                raise ValueError(f"plan: parameters: {name}: the table has a row of it; leave it out")
+        metrics = {quantity.metric for quantity in self.quantities.values()}
+        for metric in (*self.plan.settings, *self.plan.small.settings):
+            if metric not in metrics:
+                raise ValueError(f"plan: settings: {metric}: no quantity has this metric; leave it out")
         return self
 
     def _stands_there(self, slip: Slip) -> None:

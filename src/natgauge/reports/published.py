@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from natgauge.errors import UsageError
+from natgauge.published import plans
 from natgauge.published.load import sources, table
 from natgauge.published.model import Derived, PublishedRow, Table
 from natgauge.published.recompute import Agreement, Check, computed, degradations, judged
@@ -31,8 +32,8 @@ Computed = tuple[str, str, tuple[float | None, ...], int]
 
 
 def listing(tables: Sequence[Table]) -> str:
-    """One line per table."""
-    return "\n".join(aligned([(one.name, one.title) for one in tables]))
+    """One line per table, with "plan" where `natgauge published --plan` prints one."""
+    return "\n".join(aligned([(one.name, "no plan" if plans.needs(one) else "plan", one.title) for one in tables]))
 
 
 def view(one: Table) -> str:
@@ -52,7 +53,9 @@ def document(one: Table) -> dict[str, Any]:
     known = sources()
     return {
         "measured": "by its authors, on their hardware",
-        **one.model_dump(mode="json", by_alias=True),
+        **one.model_dump(mode="json", by_alias=True, exclude={"plan"}),
+        "plan": None if plans.needs(one) else plans.command(one, small=False),
+        "plan_needs": [missing.model_dump(mode="json") for missing in one.plan.missing],
         "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(one, row)} for row in one.rows],
         "document": known.documents[one.source].model_dump(mode="json"),
         "hardware": known.machines[one.machine].model_dump(mode="json"),
@@ -119,6 +122,10 @@ def _conditions(one: Table) -> Iterator[tuple[str, str]]:
         unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
         counted = f", {quantity.directions}" if quantity.directions else ""
         yield name, f"{quantity.metric} of {quantity.device}; 1 = {unit}{counted}"
+    if missing := plans.needs(one):
+        yield "no plan", missing
+    else:
+        yield "plan", f"{plans.command(one, small=False)}, or with --small for two cores"
 
 
 def _computed(one: Table) -> list[Computed]:

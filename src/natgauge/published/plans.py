@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that measure a published table again, made of the table's rows and its `[plan]` part.
+
+A full plan has the table's numbers and needs a machine of many cores. A small plan has the same series with smaller
+numbers: for two cores and at most 20 minutes.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from natgauge import toml_text
+from natgauge.errors import HostError, UsageError
+from natgauge.procedures import procedures
+from natgauge.published.cells import NOTHING, read
+from natgauge.published.load import sources
+from natgauge.published.model import Parameter, Table
+
+#: Keys by their part of the plan; every other key is a setting of a metric.
+_PARTS: Final = {
+    "lab": ("cores",),
+    "traffic": ("source_ports", "destination_ports", "connections", "order"),
+    "device": ("table_size", "hash_size", "udp_timeout"),
+}
+_OF_CELL: Final = frozenset(key for keys in _PARTS.values() for key in keys)
+#: The metric whose printed experiments are deletions within one repetition.
+_TEAR_DOWN: Final = "tear-down-rate"
+#: Lab of a full plan: one core of the tester cannot make the millions of frames/s of the tables.
+_ISOLATED: Final = {"placement": "isolated", "sender_cores": "0-7"}
+#: Device cores in a small plan, and its repetitions or deletions.
+_SMALL_CORES: Final = 2
+_SMALL_REPETITIONS: Final = 3
+_FIRST_SOURCE_PORT: Final = 1024
+_MILLION: Final = 1_000_000
+#: Characters of a line of comment.
+_WIDTH: Final = 110
+
+
+def text(one: Table, *, small: bool) -> str:
+    """The plan of a table as TOML, with its commands in comments.
+
+    Args:
+        one: the table.
+        small: whether the plan is for a laptop.
+
+    Raises:
+        UsageError: natgauge cannot measure the table.
+        HostError: this host cannot measure the table.
+    """
+    refuse(one)
+    file = f"{one.name}{'-small' if small else ''}.toml"
+    size = "for two cores: the same series with smaller numbers" if small else "with the parameters of the publication"
+    against = "" if one.axis == "none" else f" --against {one.axis}"
+    told = [
+        f"{one.title}: {sources().documents[one.source].title}, {one.place}, {size}.",
+        *(f"Differs from the publication: {sentence}" for sentence in differences(one, small=small)),
+    ]
+    commands = [
+        f"{command(one, small=small)} > {file}",
+        f"natgauge plan check --cores {cores(one, small=small)} {file}",
+        f"sudo natgauge run {file}",
+        f"natgauge report --format draft{against} results/{Path(file).stem}",
+    ]
+    lines = [line for each in told for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
+    comments = [f"# {line}".rstrip() for line in (*lines, "", *(f"  {each}" for each in commands))]
+    return "\n".join([*comments, toml_text.dump(document(one, small=small))])
+
+
+def command(one: Table, *, small: bool) -> str:
+    """The command that prints the plan."""
+    return f"natgauge published --plan{' --small' if small else ''} {one.name}"
+
+
+def refuse(one: Table) -> None:
+    """Refuse a table that has no plan.
+
+    Raises:
+        UsageError: natgauge cannot measure the table.
+        HostError: this host cannot measure the table.
+    """
+    missing = one.plan.missing
+    if missing:
+        kind = UsageError if any(each.lacks == "natgauge" for each in missing) else HostError
+        raise kind(f"published: --plan {one.name}: {needs(one)}")
+
+
+def needs(one: Table) -> str:
+    """The requirements of a table that are not met, each with its row; empty for a table with a plan."""
+    return "; ".join(f'row "{each.row}" needs {each.needs}' for each in one.plan.missing)
+
+
+def differences(one: Table, *, small: bool) -> list[str]:
+    """Differences of a plan from the publication, one sentence each."""
+    if small:
+        return [*one.plan.differs]
+    apart = "Tester and device have separate cores of one machine; the publication has a machine for each."
+    return [*one.plan.differs, apart]
+
+
+def cores(one: Table, *, small: bool) -> int:
+    """Cores that the machine of a plan needs."""
+    if small:
+        return _SMALL_CORES
+    numbers = (_parameter(one, "cores", column) for column in range(one.width))
+    return 2 * max([1, *(number for number in numbers if number is not None)])
+
+
+def document(one: Table, *, small: bool) -> dict[str, Any]:
+    """The plan of a table that has one, as a TOML document."""
+    one = one.corrected(*one.slips)
+    columns = _kept(one, small=small)
+    cells = [_cell(one, column, small=small) for column in columns]
+    experiments = [_experiments(one, column, small=small) for column in columns]
+    measured = list(_measured(one, columns, small=small))
+    varying = [key for key in cells[0] if any(cell[key] != cells[0][key] for cell in cells)]
+    # Columns are points where more than one key of a cell changes, or where repetitions or settings change, too.
+    of_cell = [key for key in varying if key in _OF_CELL]
+    alike = len({*experiments}) == 1 and all(settings == each[0] for _, _, each in measured for settings in each)
+    pointed = bool(of_cell) and (len(of_cell) > 1 or not alike)
+    names = [_name(cell, of_cell) for cell in cells] if pointed else []
+    series = [] if pointed else varying if alike else of_cell
+    settings = [{key: cell[key] for key in varying if key not in _OF_CELL and key not in series} for cell in cells]
+    devices = list(dict.fromkeys(device for _, recipes, _ in measured for device in recipes))
+    plan: dict[str, Any] = {
+        "devices": devices,
+        "profile": "quick" if small else "rfc",
+        "repetitions": experiments[0],
+        "lab": {"placement": "shared"} if small else {**_ISOLATED},
+    }
+    for part, keys in _PARTS.items():
+        own = {key: cells[0][key] for key in keys if key in cells[0] and key not in varying}
+        plan[part] = {**plan.get(part, {}), **own}
+    plan["series"] = {key: [cell[key] for cell in cells] for key in series}
+    plan["point"] = [
+        {
+            "name": name,
+            **{key: cell[key] for key in of_cell},
+            **({} if times == experiments[0] else {"repetitions": times}),
+        }
+        for name, cell, times in zip(names, cells, experiments, strict=False)
+    ]
+    plan["measure"] = _merged(measured, devices, names, settings)
+    return {key: value for key, value in plan.items() if value not in ({}, [])}
+
+
+#: Metric, recipes, and the settings at each column.
+_Measured = tuple[str, tuple[str, ...], tuple[dict[str, Any], ...]]
+
+
+def _measured(one: Table, columns: Sequence[int], *, small: bool) -> Iterator[_Measured]:
+    """The measurements of a plan."""
+    for given in one.plan.measure:
+        settings = {key: value for key, value in given.items() if key not in {"metric", "devices"}}
+        if small:
+            settings.pop("error", None)
+        yield given["metric"], given["devices"], (settings,) * len(columns)
+    if one.plan.measure:
+        return
+    for name, quantity in one.quantities.items():
+        metric = quantity.metric
+        if metric not in procedures():
+            continue
+        settings = {**one.plan.settings.get(metric, {})}
+        if small:
+            settings |= one.plan.small.settings.get(metric, {})
+        settings = {key: value for key, value in settings.items() if value != NOTHING}
+        own = []
+        for column in columns:
+            error = None if small else _error(one, name, column)
+            added = {} if error is None else {"error": error}
+            experiments = _SMALL_REPETITIONS if small else _parameter(one, "experiments", column)
+            if metric == _TEAR_DOWN and experiments is not None:
+                added["sample"] = experiments
+            own.append({**settings, **added})
+        yield metric, sources().recipes[quantity.device], tuple(own)
+
+
+def _merged(
+    measured: Sequence[_Measured], devices: Sequence[str], names: Sequence[str], columns: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """One entry for columns with the same settings, and for devices with the same entries."""
+    found: dict[str, tuple[dict[str, Any], list[str]]] = {}
+    for metric, recipes, settings in measured:
+        entries: dict[str, dict[str, Any]] = {}
+        for column, (each, own) in enumerate(zip(settings, columns, strict=True)):
+            entry = {"metric": metric, **own, **each}
+            entries.setdefault(toml_text.dump(entry), {**entry, "points": []})["points"] += names[column : column + 1]
+        for key, entry in entries.items():
+            if len(entry["points"]) == len(names):
+                del entry["points"]
+            found.setdefault(f"{key}{entry.get('points')}", (entry, []))[1].extend(recipes)
+    return [
+        {**entry, "devices": recipes} if len(recipes) < len(devices) else entry for entry, recipes in found.values()
+    ]
+
+
+def _kept(one: Table, *, small: bool) -> list[int]:
+    """The columns of a plan, from 0."""
+    left_out = {
+        column for cells in one.plan.columns.values() for column, cell in enumerate(cells) if cell == NOTHING
+    }  # fmt: skip
+    if small and one.axis == "cores":
+        left_out |= {column for column in range(one.width) if (_parameter(one, "cores", column) or 0) > _SMALL_CORES}
+    return [column for column in range(one.width) if column not in left_out]
+
+
+def _cell(one: Table, column: int, *, small: bool) -> dict[str, Any]:
+    """The keys of a plan that one column decides."""
+    traffic, share = _traffic(one, column, small=small)
+    sizes = {key: _power_of_two(size * share) if small else size for key, size in _sizes(one, column).items()}
+    found = {
+        # A small plan without a series over cores takes one core, and natgauge chooses its time-outs.
+        "cores": None if small and one.axis != "cores" else _parameter(one, "cores", column),
+        **traffic,
+        **{key: _shown(size) for key, size in sizes.items()},
+        "udp_timeout": None if small else _parameter(one, "timeout", column),
+        **{key: cells[column] for key, cells in one.plan.columns.items()},
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _traffic(one: Table, column: int, *, small: bool) -> tuple[dict[str, Any], float]:
+    """Ranges of ports or a number of connections, and the share of the published connections."""
+    ports = (_parameter(one, "source-ports", column), _parameter(one, "destination-ports", column))
+    sources_, others = ports
+    if sources_ is None or others is None:
+        return {"connections": _parameter(one, "connections", column)}, 1.0
+    connections = sources_ * others
+    if small:
+        sources_ //= one.plan.small.divide.get("source-ports", 1)
+        others //= one.plan.small.divide.get("destination-ports", 1)
+    return {
+        "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + sources_ - 1}",
+        "destination_ports": f"1-{others}",
+    }, sources_ * others / connections
+
+
+def _sizes(one: Table, column: int) -> dict[str, int]:
+    """Sizes of the device's tables, as far as the publication gives them."""
+    table, buckets = _parameter(one, "table-size", column), _parameter(one, "hash-size", column)
+    times = one.plan.entries_per_bucket
+    if times is not None and table is not None:
+        buckets = table // times
+    elif times is not None and buckets is not None:
+        table = buckets * times
+    return {key: size for key, size in (("table_size", table), ("hash_size", buckets)) if size is not None}
+
+
+def _power_of_two(size: float) -> int:
+    """The size, or the next power of two."""
+    return 1 << math.ceil(math.log2(size))
+
+
+def _shown(size: int) -> int | str:
+    """A size, a power of two as in "2^23"."""
+    return f"2^{size.bit_length() - 1}" if size.bit_count() == 1 else size
+
+
+def _parameter(one: Table, name: Parameter, column: int) -> int | None:
+    """A parameter at a column; None where the publication gives none."""
+    row = one.row(name)
+    cell = one.plan.parameters.get(name, NOTHING) if row is None else row.cells[column]
+    return None if cell == NOTHING else _whole(cell)
+
+
+def _whole(cell: str) -> int:
+    printed = read(cell)
+    return 0 if printed is None else round(printed.value)
+
+
+def _error(one: Table, quantity: str, column: int) -> int | None:
+    """The error of a search, of each direction; None where none is printed.
+
+    The error of a throughput that adds both directions is printed for the sum. Where a table prints one error for all
+    its quantities, it is that of each search.
+    """
+    row = one.row("error", quantity)
+    if row is None:
+        first = next((each for each in one.rows if each.kind == "error"), None)
+        cell = one.plan.parameters.get("error", NOTHING) if first is None else first.cells[column]
+        return None if cell == NOTHING else _whole(cell)
+    directions = one.plan.columns.get("directions", ("both",) * one.width)[column]
+    added = one.quantities[quantity].directions is not None and directions == "both"
+    return _whole(row.cells[column]) // (2 if added else 1)
+
+
+def _experiments(one: Table, column: int, *, small: bool) -> int:
+    """Repetitions at a column; those of a tear-down rate are deletions within one repetition."""
+    if any(quantity.metric == _TEAR_DOWN for quantity in one.quantities.values()):
+        return 1
+    return _SMALL_REPETITIONS if small else _parameter(one, "experiments", column) or 1
+
+
+def _name(cell: Mapping[str, Any], varying: Sequence[str]) -> str:
+    """Name of a point: its values, with the connections in place of the ranges of ports."""
+    parts = [f"cores-{cell['cores']}"] if "cores" in varying else []
+    if {"source_ports", "destination_ports"} & {*varying}:
+        first, last = cell["source_ports"].split("-")
+        connections = (int(last) - int(first) + 1) * int(cell["destination_ports"].split("-")[1])
+        parts.append(f"{connections / 1e6:g}M" if connections >= _MILLION else f"{connections / 1e3:g}k")
+    return "-".join([*parts, *([cell["order"]] if "order" in varying else [])])
