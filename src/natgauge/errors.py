@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors a user can meet, each with the exit status the command line ends with.
+"""Errors that are shown to the user, each with the exit status of the command line.
 
-One line each: what, where, which value, which rule, what to do. Nothing is half done when one is raised.
+A message is one line: what, where, which value, which rule, what to do. All changes are undone when one is raised.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """What the command line can end with.
+    """An exit status of the command line.
 
     Attributes:
         number: the status.
@@ -42,13 +42,13 @@ class ExitStatus:
 
 #: Every exit status; the help, the man page and docs/compatibility.md are made of this table or tested against it.
 EXIT_STATUSES: Final = (
-    ExitStatus(0, "done, whatever the result says"),
-    ExitStatus(1, "something is worse", ("diff",)),
-    ExitStatus(1, "something could be better", ("host check",)),
-    ExitStatus(2, "the question is wrong"),
+    ExitStatus(0, "done, whatever the result"),
+    ExitStatus(1, "a result is worse", ("diff",)),
+    ExitStatus(1, "a setting could be better", ("host check",)),
+    ExitStatus(2, "wrong arguments or a wrong plan"),
     ExitStatus(3, "this host cannot do it"),
-    ExitStatus(4, "it broke on the way"),
-    ExitStatus(5, "something cannot be compared or decided", ("diff",)),
+    ExitStatus(4, "engine, lab or device failed"),
+    ExitStatus(5, "a result cannot be compared or decided", ("diff",)),
     ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
     ExitStatus(11, "undecided after --most-seconds", ("compare",)),
     ExitStatus(129, "ended by SIGHUP; everything is undone"),
@@ -105,7 +105,7 @@ class BrokenError(NatgaugeError):
 
 
 class NotEmptyError(BrokenError):
-    """The device answers, but holds connections that it was told to forget."""
+    """The device answers, but still has connections that it was requested to remove."""
 
 
 class FaultError(NatgaugeError):

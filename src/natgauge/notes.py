@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes on a figure as data: a word from a closed set for programs, a text for people.
+"""Notes on a result as data: a word from a closed set for programs, a text for people.
 
 Code compares words. The text may be reworded at any time, and nothing reads it.
 """
@@ -32,7 +32,7 @@ _DOUBTS: Final = frozenset(get_args(DoubtWord))
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that a reader must know of a figure.
+    """A remark on a result, or a reason to doubt it.
 
     Attributes:
         word: what the note is about.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words all storeys share, each defined once: families, sides, queries, orders, placements, costs, bounds."""
+"""Words that all packages share: families, sides, queries, orders, placements, costs, limits."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Final, Literal
 
-#: What one side of a device speaks.
+#: Address family of one side of a device.
 Family = Literal["ipv4", "ipv6"]
 FAMILIES: Final[tuple[Family, ...]] = ("ipv4", "ipv6")
 
 #: The tester's two ends (RFC 9693 section 3): the Initiator opens connections, the Responder answers.
 Side = Literal["initiator", "responder"]
 
-#: What a DNS query asks for (RFC 1035, RFC 3596).
+#: Record type of a DNS query (RFC 1035, RFC 3596).
 Query = Literal["a", "aaaa"]
-#: Octets of a query's frame with FCS: its name carries what tells queries apart, so it is as long as it is.
+#: Octets of a query's frame with FCS: its name contains the identification of the query.
 QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
 
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
@@ -25,21 +25,21 @@ Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
 #: How the Responder reads its state table in phase 2 (RFC 9693 section 4.10); "once": one frame per connection.
 ReadingOrder = Literal["pseudorandom", "increasing", "once"]
 
-#: Where the device's work is done: on the sender's core, on cores of its own, or on a machine of its own.
+#: Cores that run the device: the sender's core, its own cores, or another machine.
 Placement = Literal["shared", "isolated", "external"]
 
-#: Who answers queries where no real server does.
+#: The far side that answers queries if there is no real server.
 TESTER: Final = "tester"
 
-#: What a figure is limited by: the gateway, its connection tracking table, its outside ports, the tester, the machine,
+#: Limits of a result: the gateway, its connection tracking table, its outside ports, the tester, the machine,
 #: the time that the measurement was given, the real server behind the gateway.
 LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time", "server"]
 
-#: Which frames cost a device something: the first of a connection; those of a standing one from the Initiator, from the
-#: Responder, from either in turn.
+#: Frames whose cost is measured: the first of a connection; frames over an established connection from the Initiator,
+#: from the Responder, or from both in turn.
 Quantity = Literal["new", "up", "down", "both"]
 QUANTITIES: Final[tuple[Quantity, ...]] = ("new", "up", "down", "both")
-#: The same for people.
+#: Quantities in words.
 FRAME_OF: Final[Mapping[Quantity, str]] = {
     "new": "new connection",
     "up": "frame up",

@@ -55,7 +55,7 @@ def test_a_signal_names_the_way_on_and_nothing_is_repeated(
     benches.killed = Dies(5)
     monkeypatch.setattr(Killed, "__new__", lambda *_: _EndedBySignal(signal.SIGINT))
     assert run(["run", "small.toml", "--out", "here"]) == 130
-    assert "go on with: natgauge run small.toml --out here --resume" in capsys.readouterr().err
+    assert "continue with: natgauge run small.toml --out here --resume" in capsys.readouterr().err
     assert run(["run", "small.toml", "--out", "here"]) == 2
     assert "holds one already; go on with it by --resume" in capsys.readouterr().err
     benches.killed = Dies()

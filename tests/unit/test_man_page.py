@@ -51,7 +51,7 @@ def test_each_option_and_argument_of_each_command_is_told(path: str, command: cl
 
 def test_the_page_names_the_version_and_the_exit_statuses() -> None:
     assert PAGE.startswith('.TH NATGAUGE 1 "" "natgauge 1.2.3" ')
-    assert ".B 2\nthe question is wrong\n" in PAGE.partition(".SH EXIT STATUS\n")[2]
+    assert ".B 2\nwrong arguments or a wrong plan\n" in PAGE.partition(".SH EXIT STATUS\n")[2]
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ def test_a_report_lays_published_figures_beside_and_marks_them(
     ("arguments", "told"),
     [
         (["nat64-paper-table-4"], "is of connection-rate, the results are of throughput"),
-        (["nat64-paper-table-5", "--format", "csv"], "stands beside a text only"),
+        (["nat64-paper-table-5", "--format", "csv"], "requires the format text"),
         (["no-such"], 'published table "no-such": unknown'),
     ],
 )

@@ -209,7 +209,9 @@ def test_the_time_is_told_at_the_start_and_shown_on_the_way(measure: _WithTime) 
     with ProgressDisplay(Console(file=text, width=200)) as display:
         for event in measure.events:
             display.event(event)
-    assert text.getvalue().startswith("connection-rate: at most 60 s from now on, then what is known is told\n")
+    assert text.getvalue().startswith(
+        "connection-rate: at most 60 s from now on; it then ends with the results so far\n"
+    )
     assert text.getvalue().count("at most 60 s") == 1
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan may name: the options of `natgauge measure`, with "_" for "-", each in its own part of the plan.
+"""Keys of a plan: the options of `natgauge measure`, with "_" for "-", each in its own part of the plan.
 
-Nothing is described here a second time: names, kinds and words come from traffic, labs, devices and procedures.
+Names, types and help texts come from the descriptions of inputs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ELSEWHERE: Final = frozenset({"seed"})
 WHOLE: Final = {"profile": "profile", "repeat": "repetitions"}
 #: Keys of a point that are no options: what its cells are called, and a number of repetitions of their own.
 POINT: Final = ("name", "repetitions")
-#: What a measurement may have beside settings of its metric.
+#: Keys of a measurement in addition to the settings of its metric.
 MEASURE: Final = ("metric", "devices", "points")
 #: Knobs whose value a formula of N may give.
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
@@ -68,7 +68,7 @@ def of_series() -> Mapping[str, Input]:
 
 
 def of_point() -> Mapping[str, Input]:
-    """Every key that a point of several keys may have, beside `POINT`."""
+    """Return the keys that a point may have in addition to `POINT`."""
     return {name: key for name, key in of_series().items() if name in of_cell()}
 
 
@@ -93,7 +93,7 @@ def checked(key: Input, value: object) -> object:
     """
     number = isinstance(value, int) and not isinstance(value, bool)
     if key.name in CORES and isinstance(value, int) and number:
-        so_many(value)
+        last_cores(value)
         return value
     if key.name in FORMULAS and isinstance(value, str):
         evaluate(value, 1)
@@ -105,11 +105,11 @@ def checked(key: Input, value: object) -> object:
     return str(value) if isinstance(key.type, Text | CoreList) else value
 
 
-def so_many(number: int) -> str:
-    """The last cores, so many: the first ones are left to the tester where it has its own.
+def last_cores(number: int) -> str:
+    """Return the last `number` cores; the first cores are for the tester if it has its own.
 
     Raises:
-        UsageError: there are not so many.
+        UsageError: the machine has fewer cores.
     """
     there = usable_cpus()
     if not 1 <= number <= len(there):

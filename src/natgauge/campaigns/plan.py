@@ -77,7 +77,7 @@ class Plan(BaseModel):
 
 
 class _Head(BaseModel):
-    """What a point has beside the keys of its cells.
+    """Parts of a point in addition to the keys of its cells.
 
     Attributes:
         name: what its cells are called, in place of its keys.

@@ -14,20 +14,28 @@ if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus
 
 
-@cloup.command("run", short_help="Run a campaign, or go on with one.")
+@cloup.command("run", short_help="Run or resume a campaign.")
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder.  [default: results/<name of the plan>]"
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the campaign.  [default: results/<name of the plan>]",
 )
 @click.option("--resume", is_flag=True, help="Resume the campaign in that folder.")
 @click.option(
-    "--only", multiple=True, metavar="CELL", help="Run only this cell, or cells like 'nft*'; may be repeated."
+    "--only",
+    multiple=True,
+    metavar="CELL",
+    help="Run only this cell, or the cells that match a pattern such as 'nft*'; repeatable.",
 )
-@click.option("--retry-broken", is_flag=True, help="With --resume: measure again what was marked broken.")
+@click.option("--retry-broken", is_flag=True, help="With --resume: repeat the measurements that are marked broken.")
 @click.option(
-    "--on", metavar="WHERE", help="Workers: local:N = N on this machine, dask://HOST:PORT = those of a Dask scheduler."
+    "--on",
+    metavar="WHERE",
+    help="Workers: local:N (N on this machine), or dask://HOST:PORT (those of a Dask scheduler).",
 )
-@click.option("--host-name", is_flag=True, help="Write the host's name into the folder, which may be published.")
+@click.option("--host-name", is_flag=True, help="Store the host's name in the folder, which may be published.")
 def command(
     plan: Path,
     out: Path | None,
@@ -40,7 +48,7 @@ def command(
 ) -> int:
     """Measure all cells of PLAN, a TOML file (see `natgauge plan`).
 
-    After Ctrl-C, a crash or a power cut, the same command with --resume goes on with the trial that was running.
+    After Ctrl-C, a crash or a power cut, the same command with --resume continues with the trial that was running.
     `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its own cores (see
     `natgauge worker`); --resume then repeats the cell runs that were under way. The exit status is 4 if a measurement
     broke.
@@ -65,7 +73,7 @@ def command(
         # A signal: everything is undone, and nothing is lost.
         named = "" if out is None else f" --out {out}"
         named += "" if on is None else f" --on {on}"
-        click.echo(f"natgauge: go on with: natgauge run {plan}{named} --resume", err=True)
+        click.echo(f"natgauge: continue with: natgauge run {plan}{named} --resume", err=True)
         raise
     found = status(folder)
     click.echo(_ended(found))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge compare`: what gateways cost, compared with a baseline."""
+"""`natgauge compare`: costs of gateways, compared with a baseline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORMAT = cloup.Option(
     type=click.Choice(["text", "markdown"]),
     default="text",
     show_default=True,
-    help="For people, or for a comment on a change.",
+    help="Format of the result: text, or markdown for a comment on a change.",
 )
 _PLACE: Final = ("by", "placement", "core")
 
@@ -46,7 +46,7 @@ def _options() -> dict[str, list[click.Option]]:
 
 @cloup.command(
     "compare",
-    short_help="Compare what gateways cost, slice by slice.",
+    short_help="Compare the costs of gateways with a baseline.",
     params=grouped(_options()),
     epilog=epilog(
         "compare",
@@ -56,11 +56,12 @@ def _options() -> dict[str, list[click.Option]]:
 )
 @click.argument("gateways", nargs=-1, metavar="BASELINE GATEWAY...", type=GATEWAY)
 def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, **choices: Any) -> int:
-    """Compare gateways that are up at once, in slices of a fraction of a millisecond that alternate on one core.
+    """Compare the costs of gateways that run at the same time, each with the costs of BASELINE.
 
-    Those that work in processes of their own, or behind a wire, are compared by the highest rates they have in turn.
+    Gateways in the kernel are timed in short slices that alternate on one core. Gateways with processes, or behind a
+    wire, are compared by their highest rates, which are searched in turn.
 
-    A gateway is a name (see `natgauge duts`) or a recipe's path; settings may follow:
+    A gateway is a name (see `natgauge duts`) or the path of a recipe. Settings may follow it:
     nftables-nat44:connections=1000000
     """
     from natgauge.cli.progress import ProgressDisplay

@@ -19,7 +19,9 @@ _INVALID_REPEATS: Final = 4
 
 
 @cloup.command("demo", short_help="A first result, without hardware.")
-@click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
+@click.option(
+    "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder for results."
+)
 def command(results: Path) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
     from natgauge.cli.measure import show

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge diff`: two stored results, or two folders of them, held against each other."""
+"""`natgauge diff`: the differences between two stored results, or two folders of results."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from natgauge.cli.help import epilog
     multiple=True,
     metavar="NAME",
     help="A parameter (kernel, version ...), or a group of them (settings, traffic, place, device), that may differ; "
-    "may be given several times.",
+    "repeatable.",
 )
 @click.option(
     "--across",
     multiple=True,
     metavar="NAME",
-    help="A parameter that was varied on purpose (connections, device_cores ...): it, and what grows with it, may "
-    "differ; may be given several times.",
+    help="A parameter that was varied on purpose (connections, device_cores ...): it may differ, and so may the "
+    "parameters that grow with it; repeatable.",
 )
 @click.option(
     "--margin",
@@ -39,7 +39,7 @@ from natgauge.cli.help import epilog
     metavar="SHARE",
     default="0",
     show_default=True,
-    help="Changes up to this share, such as 5%, are no difference; results that did not take turns need one.",
+    help="Changes up to this share, such as 5%, count as no difference; results of separate runs need a margin.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.pass_context
@@ -53,14 +53,14 @@ def command(
     margin: float,
     as_json: bool,
 ) -> None:
-    """Hold run B against run A: per metric B's median over A's, and the interval that holds the true ratio with 95 %.
+    """Compare run B with run A: for each metric, the ratio of B's median to A's and its 95 % confidence interval.
 
-    A and B are results folders, folders that hold several, or campaigns. Results set up differently are not compared,
-    and the parameters that differ are named; --about and --across allow some. Results that did not take turns (as in
-    rounds of one campaign) are called better or worse only beyond a --margin: runs differ by more than repetitions.
+    A and B are results folders, folders that contain several, or campaigns. Results with different parameters are not
+    compared, and the differing parameters are listed; --about and --across allow some. Runs differ by more than
+    repetitions do, so results that did not alternate in one campaign are better or worse only beyond a --margin.
 
-    Two comparisons are compared, too: per gateway and quantity the ratio of both ratios to the baseline, which must be
-    the same gateway in both.
+    Comparisons can be compared, too: for each gateway and quantity, the ratio of both ratios to the baseline, which
+    must be the same gateway in both.
     """
     from natgauge.reports import both_kinds, find_results
 

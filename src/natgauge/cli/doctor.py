@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge doctor`: what this host can do, what is missing, and the command that mends it."""
+"""`natgauge doctor`: what this host can measure, what is missing, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PACKAGES: Final = "gateway packages"
 
 
 @cloup.command("doctor", short_help="Check whether this host can measure.")
-@click.option("-v", "--verbose", is_flag=True, help="Print what is in order, too.")
+@click.option("-v", "--verbose", is_flag=True, help="Print also the checks that passed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
-    """Print whether this host can measure, then a line for each thing that is missing or doubtful, with its mend.
+    """Print whether this host can measure, then a line for each problem, with its remedy.
 
-    Exit status 3 when something is missing without which nothing can be measured.
+    The exit status is 3 if a requirement of every measurement is missing.
     """
     from natgauge.tables import aligned
     from natgauge.tester.doctor import examine, worst_state

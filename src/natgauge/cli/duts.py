@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 @cloup.group(
     "duts", short_help="List the gateways that can be measured.", invoke_without_command=True, no_args_is_help=False
 )
-@click.option("-v", "--verbose", is_flag=True, help="Print whole titles, and what ran when we last ran each.")
+@click.option("-v", "--verbose", is_flag=True, help="Print full titles, and the versions at the last run of each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
-    """List the gateways that can be measured, one line each; `show` prints everything of one."""
+    """List the gateways that can be measured, one per line; `show` prints the whole recipe of a gateway."""
     if context.invoked_subcommand is not None:
         return
     from natgauge.duts.recipe import available, load
@@ -112,7 +112,7 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 @click.argument("name", type=GATEWAY)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(name: str, as_json: bool) -> None:
-    """Tell everything of one gateway's recipe; NAME may be the path of a recipe file."""
+    """Print the whole recipe of a gateway; NAME may be the path of a recipe file."""
     from natgauge.duts.recipe import is_own, load
     from natgauge.duts.recipe_model import VERBS
     from natgauge.duts.support import last_run, places_in_words, run_in_words

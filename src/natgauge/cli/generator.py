@@ -114,7 +114,11 @@ def results_option() -> cloup.Option:
     from pathlib import Path
 
     return cloup.Option(
-        ["--results"], type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder."
+        ["--results"],
+        type=click.Path(path_type=Path),
+        default=Path("results"),
+        show_default=True,
+        help="Folder for results.",
     )
 
 

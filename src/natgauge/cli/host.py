@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge host`: settings of the tester machine, looked at, set for measuring, put back."""
+"""`natgauge host`: check, tune and restore settings of the tester machine."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as 
 
 @cloup.group("host", short_help="Check and change settings of this machine.")
 def command() -> None:
-    """Look at settings of this machine that move figures, set them for measuring, put them back."""
+    """Check settings of this machine that affect results, set them for measuring, and restore them."""
 
 
 @command.command("check", epilog=epilog("host check"))
 @_ports
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(ports: str | None, *, as_json: bool) -> int:
-    """Tell what is set, what is better for measuring, and why; nothing is changed.
+    """Print each setting, the better value for measuring, and the reason; nothing is changed.
 
-    Without --ports every interface with a card is looked at.
+    Without --ports every interface of a network card is checked.
     """
     from natgauge.host.tuning import tuner
 
@@ -50,9 +50,10 @@ def check(ports: str | None, *, as_json: bool) -> int:
 @command.command("tune")
 @_ports
 def tune(ports: str | None) -> int:
-    """Set what can be better; what was found is written down first, for `natgauge host restore`.
+    """Set what can be better; the old values are stored first, for `natgauge host restore`.
 
-    Without --ports only settings of the whole machine. Exit status 3 where a driver or the kernel refused something.
+    Without --ports only settings of the whole machine are changed. The exit status is 3 if a driver or the kernel
+    refused a value.
     """
     from natgauge.host.tuning import tuner
 
@@ -60,11 +61,11 @@ def tune(ports: str | None) -> int:
 
 
 @command.command("restore")
-@click.option("--force", is_flag=True, help="Put back also what somebody else has changed meanwhile.")
+@click.option("--force", is_flag=True, help="Restore also settings that were changed by others after `tune`.")
 def restore(*, force: bool) -> int:
-    """Put back what `tune` found, also after a kill.
+    """Restore the settings that `tune` changed, also after a kill.
 
-    What somebody else has changed meanwhile is told and left alone; the exit status is 3 then.
+    Settings that others changed after `tune` are listed and left unchanged; the exit status is then 3.
     """
     from natgauge.host.tuning import tuner
 
@@ -85,7 +86,7 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
 
 
 def _refuse_labs_in_use() -> None:
-    """Cores would come and go under its hands, and its figures would be of two machines."""
+    """Refuse to change settings while a lab is in use, because its results would mix two configurations."""
     from natgauge.errors import HostError
     from natgauge.labs.common import cleanup
 

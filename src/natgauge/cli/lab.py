@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge lab`: places to measure in, kept up for work by hand, and what killed runs left."""
+"""`natgauge lab`: labs that are kept for work by hand, and remains of killed runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from natgauge.inputs.input import inputs_of
 from natgauge.labs import kinds
 
 
-@cloup.group("lab", short_help="Keep labs up, take them down, clean up.")
+@cloup.group("lab", short_help="Make, list and remove labs.")
 def command() -> None:
-    """Keep a lab up, take it down, list labs, clean up after killed runs."""
+    """Make a lab and keep it, remove it, list labs, and clean up after killed runs."""
 
 
 @command.command("up", params=[option(one) for one in inputs_of(kinds.kept().options, "place")])
@@ -25,13 +25,13 @@ def command() -> None:
     "--dut",
     type=GATEWAY,
     metavar="NAME",
-    help="Gateway whose families and cores the lab gets.  [default: IPv4 to IPv4]",
+    help="Gateway that determines the lab's address families and cores.  [default: IPv4 to IPv4]",
 )
-@click.option("--background", is_flag=True, help="Route native IPv6, too, for --foreground-share.")
+@click.option("--background", is_flag=True, help="Route native IPv6, too, as --foreground-share requires.")
 def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
-    """Make a lab of network namespaces and keep it; `natgauge lab down` takes it down.
+    """Make a lab of network namespaces and keep it; `natgauge lab down` removes it.
 
-    `natgauge measure ... --lab-name NAME` then measures in it, as often as you like.
+    `natgauge measure ... --lab-name NAME` then measures in it, any number of times.
     """
     from natgauge.bench.bench import keep_lab
 
@@ -45,7 +45,7 @@ def up(name: str, dut: str | None, background: bool, **choices: Any) -> None:
 
 @command.command("guest")
 def guest() -> None:
-    """Build the guest of `--lab vm` of Debian's packages, once: kernel, modules, Jool, tools (root; some minutes)."""
+    """Build the guest for `--lab vm` from Debian packages; needed once, requires root, takes some minutes."""
     from natgauge.labs.vm import image
 
     built = image.build(click.echo)
@@ -55,7 +55,7 @@ def guest() -> None:
 @command.command("down")
 @click.argument("name", default="default", type=LAB)
 def down(name: str) -> None:
-    """Undo everything of one lab."""
+    """Remove one lab and undo its changes."""
     from natgauge.labs.common import cleanup
 
     _tell(cleanup.take_down(name), f"lab {name} had nothing left to undo")
@@ -63,7 +63,7 @@ def down(name: str) -> None:
 
 @command.command("clean")
 def clean() -> None:
-    """Undo what killed runs left, and labs that were kept; labs in use are left alone."""
+    """Remove the remains of killed runs and all kept labs, except labs in use."""
     from natgauge.labs.common import cleanup
 
     _tell(cleanup.clean(), "nothing to clean")

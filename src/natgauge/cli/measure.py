@@ -61,7 +61,7 @@ def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
             required=True,
             type=GATEWAY,
             metavar="NAME",
-            help="Gateway (see natgauge duts), or a recipe's path.",
+            help="Gateway (see `natgauge duts`), or the path of a recipe.",
         )
     )
     for one in settings(procedure):
@@ -69,7 +69,7 @@ def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
     for one in common():
         found[_HEADINGS[one.group]].append(option(one))
     host_name = cloup.Option(
-        ["--host-name"], is_flag=True, help="Write the host's name into the results folder, which may be published."
+        ["--host-name"], is_flag=True, help="Store the host's name in the results folder, which may be published."
     )
     return {**found, "Output": [results_option(), host_name, json_option()]}
 
@@ -120,7 +120,7 @@ def _command_of(metric: str) -> click.Command:
 
 
 class _Metrics(cloup.Group):
-    """A subcommand for each metric, made when it is called for."""
+    """A group with a subcommand for each metric, which is created on demand."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Every metric."""
@@ -169,7 +169,7 @@ class _Metrics(cloup.Group):
 def command() -> None:
     """Measure METRIC of one gateway.
 
-    Progress goes to standard error, the result to standard output, the evidence of every trial to a results folder.
+    Progress is printed on standard error, the result on standard output. A results folder stores every trial.
     `natgauge measure METRIC --help` shows the settings of a metric.
     """
 

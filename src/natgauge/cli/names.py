@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of parameters that are names: any text, of which a shell completes what is known beforehand."""
+"""Parameter types for names, with shell completion of the known names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge plan`: plans of campaigns, checked and shown before anything is touched, and a first one to begin with."""
+"""`natgauge plan`: check and show plans of campaigns without measuring, and print a template."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ _cores_option = click.option(
     "--cores",
     type=click.IntRange(1, _MOST_CORES),
     metavar="N",
-    help="Of a plan for another machine: as if this one had N cores.",
+    help="Check the plan for a machine with N cores.",
 )
 
 
 @cloup.group("plan")
 def command() -> None:
-    """Check, show and begin plans of campaigns."""
+    """Check, show and create plans of campaigns."""
 
 
 @command.command("check")
 @click.argument("plan", type=_FILE)
 @_cores_option
 def check(plan: Path, cores: int | None) -> int:
-    """Say what is wrong with PLAN, one line per fault, or what it takes; nothing is touched."""
+    """Print every error in PLAN, one per line, or the time and memory that it requires; nothing is measured."""
     from natgauge.campaigns.plan import PlanError
     from natgauge.host.cpus import as_if
 
@@ -79,7 +79,7 @@ def check(plan: Path, cores: int | None) -> int:
 @click.argument("plan", type=_FILE)
 @_cores_option
 def show(plan: Path, cores: int | None) -> int:
-    """List the cells of PLAN, and what is measured in each, in order."""
+    """List the cells of PLAN and their measurements, in order."""
     from natgauge.campaigns.estimate import of_cell
     from natgauge.campaigns.plan import PlanError
     from natgauge.cli.progress import duration
@@ -110,13 +110,11 @@ def show(plan: Path, cores: int | None) -> int:
     multiple=True,
     type=GATEWAY,
     metavar="NAME",
-    help="A gateway to measure; may be given several times.",
+    help="A gateway to measure; repeatable.",
 )
-@click.option(
-    "--metric", "metrics", multiple=True, type=METRIC, metavar="NAME", help="A metric; may be given several times."
-)
+@click.option("--metric", "metrics", multiple=True, type=METRIC, metavar="NAME", help="A metric; repeatable.")
 def new(duts: Sequence[str], metrics: Sequence[str]) -> None:
-    """Print a plan to begin with."""
+    """Print a template of a plan."""
     from natgauge import procedures
     from natgauge.duts.recipe import load
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown while a measurement runs, on standard error: a live line on a terminal, plain lines elsewhere."""
+"""Progress of a measurement on standard error: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REFRESHES_PER_SECOND: Final = 8
 
 
 class ProgressDisplay:
-    """A `Watch` for people. Use it as a context manager around the measurement."""
+    """A `Watch` that prints progress. Use it as a context manager around the measurement."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
@@ -45,9 +45,9 @@ class ProgressDisplay:
             self._live.stop()
 
     def stage(self, text: str) -> None:
-        """Say which part of the work begins.
+        """Print the part of the work that begins.
 
-        Without a terminal that waits for the first trial: a question refused before it leaves one line alone.
+        Without a terminal it is printed with the first trial, so that a refused question prints only its error.
         """
         if self._live is not None:
             self._live.update(Text(text))
@@ -57,7 +57,7 @@ class ProgressDisplay:
             self._stages.append(text)
 
     def running(self, progress: Progress) -> None:
-        """Bring the live line up to date."""
+        """Update the live line."""
         phase = progress.phase.replace("phase", "phase ")
         self._show(
             f"{phase} {progress.seconds:.1f} s: sent {progress.made_frames:,} of {progress.intended_frames:,}, "
@@ -65,12 +65,14 @@ class ProgressDisplay:
         )
 
     def event(self, event: Event) -> None:
-        """A trial's start changes the live line, its end leaves a line."""
+        """Update the live line when a trial starts; print a line when it ends."""
         while self._stages:
             self._console.print(Text(self._stages.pop(0)))
         if self._now is None and event.most_seconds is not None:
             most = duration(event.most_seconds)
-            self._console.print(Text(f"{event.metric}: at most {most} from now on, then what is known is told"))
+            self._console.print(
+                Text(f"{event.metric}: at most {most} from now on; it then ends with the results so far")
+            )
         self._now = event
         if event.outcome is None:
             self._show("starting")
@@ -109,7 +111,7 @@ def _searched(bounds: Bounds) -> str:
 
 
 def describe(plan: TrialPlan) -> str:
-    """What a trial asks for, in a few words."""
+    """Describe a trial in a few words."""
     if plan.phase2 is None:
         return f"{plan.connections:,} connections at {plan.phase1_rate:,.0f}/s"
     rates = (plan.phase2.initiator_rate, plan.phase2.responder_rate)
@@ -126,7 +128,7 @@ def _figures(outcome: TrialOutcome) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Return a duration in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -12,16 +12,16 @@ import cloup
 from natgauge.cli.names import PUBLISHED
 
 
-@cloup.command("published", short_help="Tables that others have published.")
+@cloup.command("published", short_help="Show results that other authors have published.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=PUBLISHED)
-@click.option("--check", is_flag=True, help="Compute again whatever follows from other printed figures.")
+@click.option("--check", is_flag=True, help="Recompute the figures that follow from other printed figures.")
 @click.option("--plan", "as_plan", is_flag=True, help="Print a plan of the same measurements, for `natgauge run`.")
 @click.option(
     "--small", is_flag=True, help="With --plan: the same series with smaller numbers, for two cores and 20 minutes."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(names: tuple[str, ...], *, check: bool, as_plan: bool, small: bool, as_json: bool) -> None:
-    """List published tables; with NAMEs show them: measured by their authors, on their hardware.
+    """List published tables, or show those with NAME; their authors measured them, on their hardware.
 
     With --plan and one NAME, print a plan of the same measurements as TOML. The list says which tables have a plan; for
     the others, --plan names the row and what it needs. The exit status is then 3 if only this host lacks it, and 2 if

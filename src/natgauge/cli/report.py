@@ -27,33 +27,34 @@ _FORMS: Final[Mapping[str, str]] = {
 }
 
 
-@cloup.command("report", short_help="Tables, pages and data of results folders.")
+@cloup.command("report", short_help="Print tables of results, write pages and data frames.")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "form",
     type=click.Choice(list(_FORMS)),
-    help="A table for people (text, the default), one line per result (csv), 72 columns wide (draft), for a paper "
+    help="Format of the table: text (the default), one line per result (csv), 72 columns wide (draft), for a paper "
     "(latex), or for a job's summary (markdown).",
 )
 @click.option(
     "--against",
     type=click.Choice(["cores", "connections", "metrics"]),
-    help="A column for each number of cores, or of connections, and under it every metric of every device; or a column "
-    "for each metric, with the median of every device.",
+    help="Columns of the table: the numbers of cores or connections, with a row for each metric and device; or the "
+    "metrics, with the median of each device.",
 )
 @click.option(
     "--published",
     type=PUBLISHED,
     multiple=True,
     metavar="NAME",
-    help="Lay this published table beside it, measured on their hardware; `natgauge published` lists them.",
+    help="Print this published table, too, which its authors measured on their hardware; `natgauge published` lists "
+    "the tables.",
 )
 @click.option(
     "--html",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write one self-contained page with figures instead; a file of this name is replaced.",
+    help="Write a self-contained page with charts instead; an existing file is replaced.",
 )
 @click.option(
     "--parquet",
@@ -70,16 +71,16 @@ def command(
     html: Path | None,
     parquet: Path | None,
 ) -> None:
-    """Print the table of RFC 9693 section 6 for results folders, one column each, and a table for each comparison.
+    """Print the table of RFC 9693 section 6 for results folders, one column per result, and a table per comparison.
 
-    FOLDER is a results folder of a measurement or a comparison, a folder that holds several, or a campaign's.
+    FOLDER is a results folder of a measurement or a comparison, a folder with several of them, or a campaign's.
     """
     from natgauge.errors import UsageError
     from natgauge.reports import find_results
 
     if published and form not in (None, "text"):
         raise UsageError(
-            f"report: --published {published[0]}: stands beside a text only; leave out --format {form}, or take "
+            f"report: --published {published[0]}: requires the format text; leave out --format {form}, or use "
             f'"natgauge published {published[0]} --json"'
         )
     if against and form == "csv":
@@ -87,7 +88,7 @@ def command(
     found = find_results.find(folders)
     _refuse(found, form=form, against=against, published=published)
     for folder in found.unended:
-        click.echo(f"natgauge: {folder}: left out, for its measurement did not end", err=True)
+        click.echo(f"natgauge: {folder}: left out, because its measurement did not end", err=True)
     if html is not None:
         from natgauge.reports.html import page
 
@@ -115,8 +116,8 @@ def _refuse(
     """Refuse what comparisons have no table for.
 
     Raises:
-        UsageError: CSV of both kinds, whose columns differ; or a comparison alone is to be turned, or shown beside a
-            published table.
+        UsageError: CSV of both kinds, whose columns differ; or --against or --published is used
+            with comparisons alone.
     """
     from natgauge.errors import UsageError
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge selftest`: what the tester itself can do, on a cable of its own."""
+"""`natgauge selftest`: limits of the tester itself, measured over a virtual cable."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ if TYPE_CHECKING:
     from natgauge.tester.selftest import SelfTest
 
 
-@cloup.command("selftest", short_help="Measure the tester on a cable of its own.")
-@click.option("--frames-at-90", type=int, metavar="N", help="Frames of each loss check at 90 % of the highest rate.")
+@cloup.command("selftest", short_help="Measure the tester itself over a virtual cable.")
 @click.option(
-    "--cores", type=CORES, metavar="CORES", help="The tester's sending cores, e.g. 0 or 0,1.  [default: the first]"
+    "--frames-at-90", type=int, metavar="N", help="Number of frames in each loss check at 90 % of the highest rate."
 )
-@click.option("--quick", is_flag=True, help="Only the least frame size of each family.")
+@click.option(
+    "--cores",
+    type=CORES,
+    metavar="CORES",
+    help="Sending cores of the tester, e.g. 0 or 0,1.  [default: the first core]",
+)
+@click.option("--quick", is_flag=True, help="Test only the smallest frame size of each family.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(frames_at_90: int | None, cores: tuple[int, ...] | None, quick: bool, as_json: bool) -> None:
-    """Measure the tester on a cable of its own: highest rate, loss at 90 % of it, clock, pacing."""
+    """Measure the tester itself over a virtual cable: highest rate, loss at 90 % of that rate, clock and pacing."""
     from natgauge.tester.selftest import run_selftest
 
     test = run_selftest(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(folder: Path, as_json: bool) -> None:
-    """Tell how far the campaign in DIR is, from its journal; it may be running."""
+    """Print the progress of the campaign in DIR, which may be running."""
     from natgauge.campaigns.status import status
 
     found = status(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge worker`: measure on this machine, or on some of its cores, for campaigns that are run elsewhere."""
+"""`natgauge worker`: measure on this machine, or on some of its cores, for campaigns on other machines."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import cloup
 from natgauge.cli.generator import CORES
 
 
-@cloup.command("worker", short_help="Measure for campaigns that are run elsewhere.")
+@cloup.command("worker", short_help="Measure for campaigns on other machines.")
 @click.argument("scheduler", metavar="dask://HOST:PORT")
 @click.option("--cores", type=CORES, metavar="CORES", help="Cores for this worker alone, e.g. 2-3.  [default: all]")
-@click.option("--lab", "labs", multiple=True, metavar="NAME", help="A lab it has; may be repeated.  [default: default]")
+@click.option(
+    "--lab", "labs", multiple=True, metavar="NAME", help="Name of a lab of this worker; repeatable.  [default: default]"
+)
 @click.option("--name", help="Unique name, written to the journal.  [default: digits and the cores]")
 def command(scheduler: str, cores: tuple[int, ...] | None, labs: Sequence[str], name: str | None) -> None:
     """Measure cells for a Dask scheduler until that scheduler ends. Start one with `dask scheduler`.
 
-    `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs with these names. Whoever can reach the
-    scheduler can run anything on this machine as root: see docs/campaigns.md for how to restrict access.
+    `natgauge run PLAN --on dask://HOST:PORT` then measures here, in labs with these names. Any client of the
+    scheduler can run any program on this machine as root: see docs/campaigns.md for how to restrict access.
     """
     from natgauge.bench.bench import check_host
     from natgauge.campaigns import spread

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything a user may choose, described once: command line, plans, Python, results and docs are made of it."""
+"""Descriptions of all inputs; command line, plans, Python keywords, results and docs are generated from them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description of an input: a field of a dataclass whose metadata says all that is known of it."""
+"""The description of an input, which is stored in the metadata of a dataclass's field."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEY: Final = "input"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Input:
-    """One thing that a user may choose.
+    """An input that a user may choose.
 
     Attributes:
         name: of the Python keyword and of the plan's key; the command line's option has "-" for "_".

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question: a metric of a gateway, in a lab, with its traffic. Command line, plans and Python ask the same."""
+"""A question: a metric of a gateway in a lab, with its traffic; command line, plans and Python all build one."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices timed next to each other in slices that alternate: what is asked, ratios of their work, void rounds."""
+"""Paired timing of devices in alternating slices: plan of a round, ratios of work, void rounds."""

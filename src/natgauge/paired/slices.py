@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What frames cost a device, in slices of a fraction of a millisecond that alternate with others: question, answer."""
+"""Rounds of short slices that alternate between devices: the plan of a round and its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from natgauge.errors import UsageError
 from natgauge.notes import Note
 from natgauge.words import QUANTITIES, Quantity
 
-#: Frames of one slice, as few as tell anything and as many as still end soon.
+#: Fewest and most frames of a slice: enough to be timed, and few enough to end soon.
 LEAST_FRAMES: Final = 64
 MOST_FRAMES: Final = 65_536
 #: Short, so that few slices have a tick of the kernel or a frozen core in them.
@@ -70,7 +70,7 @@ class HotSpot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostRound:
-    """What a round told.
+    """The result of a round.
 
     Attributes:
         blocks: in the order of time; none where a frame was lost or wrong.
@@ -99,7 +99,7 @@ _STANDING_BLOCKS: Final = 240
 
 
 def interruption_notes(interrupted: int, slices: int) -> list[Note]:
-    """A note on slices in which the core was taken away for more than 1 ms; none where they are few."""
+    """Return a note on slices with an interruption of more than 1 ms, if there are many."""
     if interrupted <= _MANY_INTERRUPTED * slices:
         return []
     share = interrupted / slices
@@ -121,17 +121,17 @@ def read_quantities(text: str) -> tuple[Quantity, ...]:
 
 
 def connections_of_block(frames: int) -> int:
-    """What a block of new connections opens through each device, with slices of so many frames."""
+    """Return the connections that a block opens through each device, with slices of `frames` frames."""
     return 2 * (LEAD_FRAMES + frames)
 
 
 def least_opened(frames: int) -> int:
-    """Connections with which the blocks of new ones are enough to tell something of them."""
+    """Return the fewest connections with which a round has enough blocks of new connections."""
     return _LEAST_OPENING_BLOCKS * connections_of_block(frames)
 
 
 def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: int) -> dict[Quantity, int]:
-    """Of each quantity in a round; the connections limit those of new ones.
+    """Return the number of blocks of each quantity in a round; the connections limit those of new connections.
 
     Args:
         quantities: that are wanted.

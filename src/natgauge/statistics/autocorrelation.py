@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-#: Of fewer values an autocorrelation says nothing; the first interval of 95 % needs as many.
+#: Fewest values for an autocorrelation; the first interval of 95 % needs the same number.
 LEAST_AUTOCORRELATED: Final = 6
 #: Standard deviations that 95 % of a normal distribution lie below; that of the estimate is 1 / sqrt(n).
 _ONE_SIDED_95: Final = 1.645

@@ -52,7 +52,7 @@ def median_estimate(values: Sequence[float], alpha: float) -> MedianEstimate | N
     """The median and its confidence interval.
 
     Args:
-        values: at least as many as an interval takes, e.g. 6 for `alpha` 0.05.
+        values: at least the number that an interval needs, e.g. 6 for `alpha` 0.05.
         alpha: probability that the interval misses the median, at most.
 
     Returns:

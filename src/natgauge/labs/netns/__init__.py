@@ -156,7 +156,7 @@ def _words(value: Any) -> str:
 
 
 KIND = Kind(
-    summary="made here of network namespaces",
+    summary="network namespaces on this host",
     options=NetnsOptions,
     plan=plan,
     quick=True,

@@ -175,4 +175,4 @@ def _port(side: str, interface: str | None, gateway: str | None, netns: str | No
     return Port(interface, netns, None, str(address))
 
 
-KIND = Kind(summary="two existing ports, the device is not ours", options=WireOptions, plan=plan)
+KIND = Kind(summary="two existing ports; natgauge does not control the device", options=WireOptions, plan=plan)
