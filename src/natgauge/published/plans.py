@@ -55,7 +55,7 @@ def text(one: Table, *, small: bool) -> str:
     file = f"{one.name}{'-small' if small else ''}.toml"
     size = "for two cores: the same series with smaller numbers" if small else "with the parameters of the publication"
     against = "" if one.axis == "none" else f" --against {one.axis}"
-    told = [
+    sentences = [
         f"{one.title}: {sources().documents[one.source].title}, {one.place}, {size}.",
         *(f"Differs from the publication: {sentence}" for sentence in differences(one, small=small)),
     ]
@@ -65,7 +65,7 @@ def text(one: Table, *, small: bool) -> str:
         f"sudo natgauge run {file}",
         f"natgauge report --format draft{against} results/{Path(file).stem}",
     ]
-    lines = [line for each in told for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
+    lines = [line for each in sentences for line in textwrap.wrap(each, _WIDTH, break_on_hyphens=False)]
     comments = [f"# {line}".rstrip() for line in (*lines, "", *(f"  {each}" for each in commands))]
     return "\n".join([*comments, toml_text.dump(document(one, small=small))])
 
@@ -95,10 +95,12 @@ def needs(one: Table) -> str:
 
 def differences(one: Table, *, small: bool) -> list[str]:
     """Differences of a plan from the publication, one sentence each."""
-    if small:
-        return [*one.plan.differs]
-    apart = "Tester and device have separate cores of one machine; the publication has a machine for each."
-    return [*one.plan.differs, apart]
+    place = (
+        "The device runs on the tester's core (shared placement)"
+        if small
+        else "Tester and device have separate cores of one machine"
+    )
+    return [*one.plan.differs, f"{place}; the publication has a machine for each."]
 
 
 def cores(one: Table, *, small: bool) -> int:
@@ -200,9 +202,7 @@ def _merged(
 
 def _kept(one: Table, *, small: bool) -> list[int]:
     """The columns of a plan, from 0."""
-    left_out = {
-        column for cells in one.plan.columns.values() for column, cell in enumerate(cells) if cell == NOTHING
-    }  # fmt: skip
+    left_out = {column for cells in one.plan.columns.values() for column, cell in enumerate(cells) if cell == NOTHING}
     if small and one.axis == "cores":
         left_out |= {column for column in range(one.width) if (_parameter(one, "cores", column) or 0) > _SMALL_CORES}
     return [column for column in range(one.width) if column not in left_out]
@@ -225,18 +225,17 @@ def _cell(one: Table, column: int, *, small: bool) -> dict[str, Any]:
 
 def _traffic(one: Table, column: int, *, small: bool) -> tuple[dict[str, Any], float]:
     """Ranges of ports or a number of connections, and the share of the published connections."""
-    ports = (_parameter(one, "source-ports", column), _parameter(one, "destination-ports", column))
-    sources_, others = ports
-    if sources_ is None or others is None:
+    inner, outer = _parameter(one, "source-ports", column), _parameter(one, "destination-ports", column)
+    if inner is None or outer is None:
         return {"connections": _parameter(one, "connections", column)}, 1.0
-    connections = sources_ * others
+    connections = inner * outer
     if small:
-        sources_ //= one.plan.small.divide.get("source-ports", 1)
-        others //= one.plan.small.divide.get("destination-ports", 1)
+        inner //= one.plan.small.divide.get("source-ports", 1)
+        outer //= one.plan.small.divide.get("destination-ports", 1)
     return {
-        "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + sources_ - 1}",
-        "destination_ports": f"1-{others}",
-    }, sources_ * others / connections
+        "source_ports": f"{_FIRST_SOURCE_PORT}-{_FIRST_SOURCE_PORT + inner - 1}",
+        "destination_ports": f"1-{outer}",
+    }, inner * outer / connections
 
 
 def _sizes(one: Table, column: int) -> dict[str, int]:
