@@ -7,11 +7,13 @@ import json
 import math
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from tests.labs.moments import Moments
 
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import read
@@ -104,6 +106,17 @@ def mutants(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield replaced(table, place, odd)
 
 
+def mutant_of_several(table: dict[str, Any], chance: Random) -> dict[str, Any]:
+    """The document with two to five of its values removed or replaced by odd ones."""
+    mutant: dict[str, Any] = table
+    for _ in range(chance.randint(2, 5)):
+        if not (known := list(places(mutant))):
+            break
+        place = chance.choice(known)
+        mutant = removed(mutant, place) if chance.random() < 0.2 else replaced(mutant, place, chance.choice(ODD))
+    return mutant
+
+
 def parsed(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
@@ -114,10 +127,10 @@ def assert_in_one_line(error: NatgaugeError, text: str) -> None:
     assert message.strip()
 
 
-def try_all(table: dict[str, Any], file: Path, read_file: Any) -> int:
+def try_all(mutated: Iterable[dict[str, Any]], file: Path, read_file: Any) -> int:
     """Read every mutant from `file`; the number of those that were refused."""
     refused = 0
-    for mutant in mutants(table):
+    for mutant in mutated:
         text = document(mutant)
         file.write_text(text, encoding="utf-8")
         try:
@@ -139,7 +152,7 @@ def test_the_writer_of_this_test_writes_what_it_read() -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_with_one_odd_value_is_read_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
     table = parsed(FOLDER / f"{name}.toml")
-    assert try_all(table, tmp_path / f"{name}.toml", load) > 50
+    assert try_all(mutants(table), tmp_path / f"{name}.toml", load) > 50
 
 
 @pytest.mark.parametrize(
@@ -152,17 +165,37 @@ def test_a_part_or_fragment_with_one_odd_value_is_read_or_refused_in_one_line(
     shutil.copy(FOLDER / outer.name, outer)
     file = tmp_path / f"{inner}.toml"
     file.parent.mkdir()
-    assert try_all(parsed(FOLDER / f"{inner}.toml"), file, lambda _: load(outer)) > 50
+    assert try_all(mutants(parsed(FOLDER / f"{inner}.toml")), file, lambda _: load(outer)) > 50
 
 
 def test_a_server_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     path = next(iter(far_side.available().values()))
-    assert try_all(parsed(path), tmp_path / path.name, lambda file: far_side.load(str(file))) > 50
+    assert try_all(mutants(parsed(path)), tmp_path / path.name, lambda file: far_side.load(str(file))) > 50
 
 
 def test_a_plan_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     with as_if(2):
-        assert try_all(PLAN, tmp_path / "plan.toml", lambda file: points(read(file))) > 50
+        assert try_all(mutants(PLAN), tmp_path / "plan.toml", lambda file: points(read(file))) > 50
+
+
+@pytest.mark.soak
+@pytest.mark.slow("reads 10,000 files")
+def test_ten_thousand_plans_and_recipes_with_several_odd_values_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    moments = Moments.of_this_run()
+    plan = tmp_path / "plan.toml"
+    refused = {}
+    try:
+        with as_if(2):
+            many = (mutant_of_several(PLAN, moments) for _ in range(5000))
+            refused["plan"] = try_all(many, plan, lambda file: points(read(file)))
+        for name in RECIPES:
+            table = parsed(FOLDER / f"{name}.toml")
+            many = (mutant_of_several(table, moments) for _ in range(5000 // len(RECIPES)))
+            refused[name] = try_all(many, tmp_path / f"{name}.toml", load)
+    except Exception as error:
+        error.add_note(f"the same files again: {moments.told}")
+        raise
+    assert min(refused.values()) > 500, moments.told
 
 
 @pytest.mark.parametrize(
