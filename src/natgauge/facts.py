@@ -22,7 +22,7 @@ STOLEN_BOUND_SECONDS = 0.010
 
 @dataclass(frozen=True, slots=True)
 class CpuStalls:
-    """What one CPU of the sender or the device missed during the trial; seconds, all >= 0."""
+    """Time that one CPU of the sender or the device lost during the trial; seconds, all >= 0."""
 
     cpu: int
     role: Role
@@ -44,14 +44,14 @@ class CpuStalls:
 
 @dataclass(frozen=True, slots=True)
 class PortFacts:
-    """What went wrong at one of the tester's own ports; frames, all >= 0.
+    """Frames lost at one of the tester's own ports; all >= 0.
 
     Attributes:
-        refused: the port did not take.
-        redirect_errors: did not get as far as the port.
-        rx_dropped: were dropped before a receiver saw them.
-        tx_dropped: were dropped behind the sender.
-        queue_full: found the queue before the device full, where that is the port's own (taps).
+        refused: frames that the port did not accept.
+        redirect_errors: frames that did not reach the port.
+        rx_dropped: frames dropped before a receiver saw them.
+        tx_dropped: frames dropped after the sender.
+        queue_full: frames that met a full queue before the device, where that queue is the port's own (taps).
     """
 
     refused: int = 0
@@ -63,20 +63,20 @@ class PortFacts:
 
 @dataclass(frozen=True, slots=True)
 class TrialEvidence:
-    """All that a verdict is made of.
+    """All facts that decide a verdict.
 
     Attributes:
-        placement: where the device's work is done.
+        placement: place of the device's work.
         connections: N, the connections phase 1 had to establish; 0 = there was no phase 1.
         stored: connections the Responder learned in phase 1.
         phase1: counts of phase 1.
         phase2: counts of each active direction of phase 2.
         preparation: phase 1 only prepares phase 2, so its own lag does not matter.
         each_once: every frame of phase 1 opens a connection of its own; False for enumeration with replacement.
-        table_count_before: the device's own count before phase 1; None where it cannot tell.
+        table_count_before: the device's own count before phase 1; None where the device does not report it.
         table_count_after: the same after phase 1.
         table_limit: the most connections the device is set to hold; None where unknown.
-        strays: connections that parts of the device hold which must hold none, by their names.
+        strays: connections in parts of the device that must hold none, by name of the part.
         cpus: stalls of the senders' and the device's CPUs.
         ports: the tester's own ports by name.
         dropped_before: frames dropped at the device's places of the lab before the trial, by the place's name; the
@@ -85,11 +85,11 @@ class TrialEvidence:
         lag_share: share of a phase's nominal length by which its sending may be behind at the end.
         loss_tolerance: share of the offered frames that may be lost; 0 <= share < 1.
         device_alive: whether the device still answers its controls; None where it has none.
-        device_error: what it said instead of answering; empty when it did.
-        forwards: whether single frames came back after the trial; None = that was not tried, or `unprobed` says why.
-        unprobed: what kept the tester from sending single frames after the trial, in words; empty = nothing did.
-        restarted: the device was restarted during phase 2, so its own count says nothing of phase 1, and what phase 2
-            lost is what the trial is for.
+        device_error: error of the device's controls; empty where the device answered.
+        forwards: whether single frames came back after the trial; None = not tried, or `unprobed` gives the reason.
+        unprobed: error that kept the tester from sending single frames after the trial; empty = none.
+        restarted: the device was restarted during phase 2, so its own count does not describe phase 1, and the loss of
+            phase 2 is what the trial measures.
         server_dropped: queries that a real server behind the device did not read in time.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which results may be held against each other: those that differ in nothing that moves the figure."""
+"""Find the parameters on which two results differ and that move the figure; results without any are comparable."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Difference:
     """One parameter that two results do not share; None = a result has no such value.
 
     Attributes:
-        name: of the parameter; "metric" or "unit" where not even these agree.
-        label: as people say it, with its unit.
+        name: name of the parameter; "metric" or "unit" where the results differ in these.
+        label: name for people, with its unit.
         first: value of the first result.
-        second: value of the second one.
+        second: value of the second result.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Difference:
     second: JsonValue
 
     def __str__(self) -> str:
-        """As in "trial seconds 2 against 60"; of tables only what differs."""
+        """Return, for example, "trial seconds 2 against 60"; for tables only the entries that differ."""
         first, second = self.first, self.second
         if isinstance(first, dict) and isinstance(second, dict):
             names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
@@ -38,12 +38,12 @@ class Difference:
 
 
 def comparable(first: Result, second: Result, *, except_for: Collection[str] = ()) -> list[Difference]:
-    """What keeps two results from being held against each other; empty when nothing does.
+    """Return the differences that forbid a comparison of two results; empty where they are comparable.
 
     Args:
-        first: one result.
-        second: another one.
-        except_for: names of parameters, or of whole groups, that the comparison is about.
+        first: the first result.
+        second: the second result.
+        except_for: names of parameters, or of whole groups, that may differ.
     """
     found = [
         Difference(name, name, mine, its)
@@ -59,10 +59,10 @@ def different_parameters(
     """Return the parameters that move a figure of this metric and that two results do not share.
 
     Args:
-        first: parameters of one result.
-        second: those of another one.
-        metric: of both.
-        except_for: names of parameters, or of whole groups, that the comparison is about.
+        first: parameters of the first result.
+        second: parameters of the second result.
+        metric: metric of both results.
+        except_for: names of parameters, or of whole groups, that may differ.
     """
     found = []
     mine, its = first.flat(), second.flat()

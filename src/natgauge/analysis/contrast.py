@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much two results differ: the ratio of their medians, with Moses' confidence interval over all pairs.
+"""Difference of two results: the ratio of their medians, with Moses' confidence interval over all pairs.
 
-A repetition that a search ended with is known within its error only, and one that the tester limited is a lower bound
-only; each pair's ratio is taken as the range that this leaves.
+The value of a repetition that ended with a search is known only within the search error. A repetition that the tester
+limited is only a lower bound. The ratio of each pair is the range that these leave.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Contrast:
 
     @property
     def same(self) -> float:
-        """What it is where nothing differs."""
+        """Value of the contrast where the results are equal: ratio 1, difference 0."""
         return 1.0 if self.kind == "ratio" else 0.0
 
     @property
     def sure(self) -> bool:
-        """Whether there are repetitions enough for the interval to mean what it should."""
+        """Whether there are enough repetitions for the interval to reach the confidence level."""
         return self.interval.coverage >= CONFIDENCE
 
     @property
@@ -55,7 +55,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Where a repetition's true value lies."""
+    """Range that contains a repetition's true value."""
 
     lower: float
     upper: float
@@ -73,20 +73,21 @@ def contrast(first: Result, second: Result) -> Contrast:
 
 
 def least_repetitions() -> int:
-    """How many repetitions both results need at least for an interval that is sure."""
+    """Return the number of repetitions that both results need for an interval at the confidence level."""
     return next(number for number in range(1, 100) if shift_coverage(number, number, 1) >= CONFIDENCE)
 
 
 def better(metric: str) -> Better | None:
-    """Which values of a metric are better; None where neither is, or nobody here knows the metric."""
+    """Return which values of a metric are better; None where neither is, or the metric is unknown."""
     known = procedures.procedures().get(metric)
     return None if known is None else known.better
 
 
 def _span(repetition: Repetition, result: Result) -> _Span:
-    """The value a search ends with is the lower bound; what the device did not limit is one, too, without an upper one.
+    """Return the range of a repetition. The value of a search is its lower bound.
 
-    Times are the other way round: those that the host made longer may be shorter, and the tester limits none.
+    A repetition that the device did not limit has no upper bound. For times the directions are reversed: a time that
+    the host lengthened has no lower bound. The tester limits no times.
     """
     if better(result.metric) == "lower":
         return _Span(0.0 if repetition.limited_by == "host" else repetition.value, repetition.value)
@@ -98,10 +99,10 @@ def _span(repetition: Repetition, result: Result) -> _Span:
 
 
 def bounds(result: Result) -> tuple[float, float]:
-    """Where the device's true median lies as far as limits tell: twice the median where the device itself limited.
+    """Return the range of the device's true median; both ends are the median where the device itself was the limit.
 
-    What a search leaves between its last two loads is its error, and no limit. What tester, host or server limited is a
-    bound; a search whose time was over has two, or only the lower one.
+    The distance between the last two loads of a search is its error, not a limit. A limit of the tester, host or server
+    makes the median a lower bound. A search that ran out of time has two bounds, or only the lower one.
     """
     spans = [_limited(repetition, result) for repetition in result.repetitions]
     lower = min(result.median, statistics.median(span.lower for span in spans))

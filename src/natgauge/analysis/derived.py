@@ -25,13 +25,13 @@ def relative_scale_up(performance: float, cores: float, one_core: float) -> floa
 
 
 def percent_of_forwarding(performance: float, forwarding: float) -> float:
-    """What a gateway leaves of the rate at which the same machine merely forwards, in percent.
+    """Return the rate of a gateway as a percentage of the rate at which the same machine only forwards.
 
     Source: row "throughput ratio (%)" of figure 2 of draft-lencse-v6ops-transition-scalability-05.
 
     Args:
-        performance: of the gateway, a rate.
-        forwarding: of plain forwarding, > 0, in the same unit.
+        performance: rate of the gateway.
+        forwarding: rate of plain forwarding, > 0, in the same unit.
     """
     return 100 * performance / forwarding
 
@@ -107,12 +107,12 @@ def tear_down_rate(connections: float, seconds: float) -> float:
 
 
 def new_connection_share(connections: float, tuples: float) -> float:
-    """How many percent of four tuples drawn at random are still new when some have been opened.
+    """Return the percentage of unused four tuples after `connections` of `tuples` have been opened.
 
     Source: row "ending new connection ratio (%)" of table 23 of 10.1016/j.comcom.2023.08.009.
 
     Args:
-        connections: opened so far.
-        tuples: four tuples there are, > 0.
+        connections: number of connections opened.
+        tuples: number of four tuples, > 0.
     """
     return 100 * (1 - connections / tuples)

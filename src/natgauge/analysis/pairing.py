@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which result of one run belongs to which of another: the same metric, set up most alike."""
+"""Pair the results of two runs: the same metric, with the most similar parameters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Pair:
     """Two results of one metric.
 
     Attributes:
-        first: of the first run.
-        second: of the second one.
-        differences: that keep them from being held against each other.
+        first: result of the first run.
+        second: result of the second run.
+        differences: differences that forbid a comparison.
         about: differences that the comparison is about.
     """
 
@@ -29,7 +29,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """What became of two runs: pairs in the order of the first run, and results that have no partner."""
+    """Pairs of two runs in the order of the first run, and the results without a partner."""
 
     pairs: tuple[Pair, ...]
     only_first: tuple[Result, ...]
@@ -37,11 +37,11 @@ class Paired:
 
 
 def pair(first: Sequence[Result], second: Sequence[Result], *, about: Collection[str] = ()) -> Paired:
-    """Give each result the partner it differs least from; each has one at most.
+    """Give each result the partner that differs least from it; each result has at most one partner.
 
     Args:
-        first: results of one run.
-        second: those of another one.
+        first: results of the first run.
+        second: results of the second run.
         about: names of parameters, or of whole groups, that may differ.
     """
     every: list[tuple[int, int, int, int, Pair]] = []
@@ -49,7 +49,8 @@ def pair(first: Sequence[Result], second: Sequence[Result], *, about: Collection
         for place, its in enumerate(second):
             if mine.metric == its.metric:
                 made = _pair(mine, its, about)
-                # Those alike in all but what the comparison is about go first, the most alike before all others.
+                # Pairs that differ only in what the comparison is about come first, the most similar pair before all
+                # others.
                 every.append((len(made.differences), len(made.about), abs(at - place), at, made))
     chosen: dict[int, Pair] = {}
     taken: set[int] = set()

@@ -140,12 +140,12 @@ def _differences(first: GatewayRecord, second: GatewayRecord, about: Collection[
 
 
 def _without_device(about: Collection[str]) -> set[str]:
-    """What may differ for the baseline: nothing of the device itself."""
+    """Return the parameters that may differ for the baseline: none of the device itself."""
     return {name for name in about if name != _DEVICE and describe(name).group != _DEVICE}
 
 
 def _of_baseline(found: Sequence[Difference]) -> list[Difference]:
-    """Differences of the device, named as those of the baseline."""
+    """Return differences of the device under the names that they have for the baseline."""
     return [
         replace(one, label=f"baseline's {one.label}") if describe(one.name).group == _DEVICE else one for one in found
     ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results beside each other: what follows from one of them against another of its measurement series, or why not.
+"""Figures derived from one result and another one of its measurement series, or the reason why there is none.
 
-A measurement series is results of one metric of one device that are alike but for what grows along an axis.
+A measurement series contains results of one metric and one device that differ only in the parameters of one axis.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from natgauge.analysis.comparing import Difference, comparable
 from natgauge.records.doubts import FUNCTIONAL
 from natgauge.records.measurement import Result
 
-#: What a scale-up is about; a device on the senders' cores has as many as they have.
+#: Parameters that a scale-up varies. A device on the senders' cores has the same number of cores as the senders.
 _CORES: Final = frozenset({"device_cores", "cores"})
 #: What the share of forwarding is about: all that belongs to the device.
 _DEVICE: Final = frozenset({"device"})
@@ -41,7 +41,7 @@ class Axis:
     about: frozenset[str]
 
     def about_of(self, result: Result) -> frozenset[str]:
-        """What may differ between this result and others of its measurement series."""
+        """Return the parameters that may differ between this result and others of its measurement series."""
         shared = self.parameter == "device_cores" and result.placement == "shared"
         return self.about | ({"sender_cores"} if shared else frozenset())
 
@@ -49,7 +49,7 @@ class Axis:
 CORES: Final = Axis("cores", "device_cores", _CORES)
 #: A larger table asks for a larger limit, more buckets, and a longer time until it is full (RFC 9693 section 5.1).
 SESSIONS: Final = Axis("sessions", "connections", _RANGES | {"connections", "table_size", "hash_size", "udp_timeout"})
-#: Clients share as many connections as before.
+#: Clients share the same number of connections as before.
 HOSTS: Final = Axis("hosts", "source_address_count", _RANGES)
 AXES: Final = (CORES, SESSIONS, HOSTS)
 #: What else differs between two steps of an axis: in `shared` placement the senders have the device's cores, and more
@@ -64,10 +64,10 @@ _LOADS: Final = (SESSIONS, HOSTS)
 
 
 def varied_with(name: str) -> frozenset[str]:
-    """What may differ between two results that differ in this parameter on purpose: it, and what grows with it.
+    """Return the parameters that may differ between results that vary `name` on purpose.
 
     Args:
-        name: of a parameter; one along which no measurement series grows stands for itself alone.
+        name: name of a parameter. Parameters that grow with it along an axis are included.
     """
     grown = next((axis.about for axis in AXES if axis.parameter == name), frozenset())
     return frozenset({name}) | grown | _ALSO_VARIED.get(name, frozenset())
@@ -85,10 +85,10 @@ class Comparison:
         value: None where there is no result to compare with, or where limits allow no statement.
         bound: whether the true value is equal to `value` (""), at most or at least it, where something other than the
             device limited one of the results.
-        doubt: reason why there is no value although a result of the right kind exists; empty otherwise.
-        beside: index, from 0, of the result with that reason; None = the result itself.
+        doubt: reason for a missing value although a result of the right kind exists; empty otherwise.
+        beside: index, from 0, of the result that has this reason; None = the result itself.
         note: remark on the value for the reader.
-        reference: the result compared with.
+        reference: result that this result is compared with.
     """
 
     value: float | None = None
@@ -101,12 +101,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class DerivedRow:
-    """One derived figure of each result.
+    """A derived figure of each result.
 
     Attributes:
-        name: as tables say it.
-        unit: of its values; empty for ratios.
-        digits: behind the point, as published tables print it.
+        name: name in tables.
+        unit: unit of the values; empty for ratios.
+        digits: digits after the decimal point, as in published tables.
         comparisons: one per result.
     """
 
@@ -117,13 +117,13 @@ class DerivedRow:
 
 
 def derived_rows(results: Sequence[Result]) -> list[DerivedRow]:
-    """Everything that follows from results held against each other, from unrounded medians.
+    """Return all figures that follow from comparisons of the results, computed from unrounded medians.
 
     Args:
-        results: of any metrics and devices; each is held only against what it is comparable with.
+        results: results of any metrics and devices; each is compared only with comparable ones.
 
     Returns:
-        Every row, also those that say nothing for any result.
+        All rows, including rows without a value for any result.
     """
 
     def row(name: str, unit: str, digits: int, compare: Callable[[Result, Sequence[Result]], Comparison]) -> DerivedRow:
@@ -158,9 +158,10 @@ def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
 
 
 def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
-    """How many times the median one step earlier on the axis.
+    """Return the ratio of the median to the median one step earlier on the axis.
 
-    Where that step was measured otherwise there is no value: a step before it would pass for the previous one.
+    There is no value where that step was measured with other parameters: the value of an even earlier step would be
+    mistaken for it.
     """
     earlier = _earlier(result, results, axis)
     if not earlier:
@@ -176,9 +177,9 @@ def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Compar
 
 
 def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
-    """How much worse than at the first step of the axis, in percent of that one (RFC 8219 section 10.2.1).
+    """Return how much worse the result is than the first step of the axis, in percent (RFC 8219 section 10.2.1).
 
-    The section begins with one network flow; where the measurement series begins with more, the note says so.
+    RFC 8219 begins with one network flow. A note reports a measurement series that begins with more.
     """
     better, earlier = contrast.better(result.metric), _earlier(result, results, axis)
     if better is None or not earlier:
@@ -214,7 +215,7 @@ def _position(result: Result, axis: Axis) -> float:
 
 
 def _earlier(result: Result, results: Sequence[Result], axis: Axis) -> list[Result]:
-    """Results of this metric and device that stand before this one on the axis, and at the same place on others."""
+    """Return results of this metric and device at lower positions on this axis and equal positions on other axes."""
     here = _position(result, axis)
     fixed = [other for other in AXES if other.parameter not in axis.about_of(result)]
     return [

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two results sample what differs from run to run, or only what differs within a run.
+"""Whether two results contain the variation between runs, or only the variation within a run.
 
-The interval of a contrast supposes independent repetitions. Repetitions of one run are not independent: those in one
-lab share its place in memory, and those of one sitting share its minutes, over which hosts drift. Where two results
-take turns in labs of their own, neither a lab nor a minute favours one of them.
+The interval of a contrast assumes independent repetitions. Repetitions of one run are not independent: repetitions in
+one lab share its place in memory, and repetitions of one sitting share a period of time, during which hosts drift.
+Where two results alternate in labs of their own, neither a lab nor a period of time favours one of the results.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Sitting = Literal["", "one lab each", "one sitting each"]
 
 
 def sitting_of(first: Result, second: Result) -> Sitting:
-    """How the repetitions of two results were measured.
+    """Return how the repetitions of two results were distributed over labs and time.
 
     Returns:
-        "one lab each" where the repetitions of a result share one lab, or nobody recorded whether they do; "one
-        sitting each" where they had labs of their own, but the two results did not take turns; "" where they did.
+        "one lab each" where the repetitions of a result share one lab, or no record says so; "one sitting each" where
+        the repetitions had labs of their own, but the two results did not alternate; "" where the results alternated.
     """
     if any(_labs(one) < len(one.repetitions) for one in (first, second)):
         return "one lab each"
@@ -44,7 +44,7 @@ def _labs(result: Result) -> int:
 
 
 def _begun(result: Result) -> list[float]:
-    """Seconds since the epoch at which each repetition began; none where nobody recorded them."""
+    """Return the seconds since the epoch at which each repetition began; empty where they were not recorded."""
     begun = result.parameter("begun")
     found = [one for one in begun if isinstance(one, int | float)] if isinstance(begun, list) else []
     return [float(one) for one in found] if len(found) == len(result.repetitions) else []

@@ -36,7 +36,7 @@ class Sources(BaseModel):
 
 
 def names() -> list[str]:
-    """Return the names of all tables; those of a document in the order of their numbers."""
+    """Return the names of all tables; tables of one document in the order of their numbers."""
     return sorted((path.stem for path in (_HERE / "tables").glob("*.toml")), key=_numbered)
 
 

@@ -93,10 +93,10 @@ class PublishedRow(_Model):
     """One printed row.
 
     Attributes:
-        label: as printed; where a table prints it twice, with what tells the two apart.
-        kind: what it holds ("is" in the file).
-        quantity: what its figures are of, where it has any.
-        cells: as printed, "-" for none and "2^23" for a power.
+        label: as printed; a label that a table prints twice has an addition that distinguishes the two.
+        kind: content of the row ("is" in the file).
+        quantity: name of the quantity of its figures, where there is one.
+        cells: as printed, "-" for an empty cell and "2^23" for a power.
     """
 
     label: Text
@@ -115,7 +115,7 @@ class PublishedRow(_Model):
 
     @property
     def is_in_unit(self) -> bool:
-        """Whether the cells are figures in the unit of their quantity: neither ratios nor the error of a search."""
+        """Whether the cells are figures in the unit of their quantity, neither ratios nor search errors."""
         return self.kind in _IN_UNIT
 
     def numbers(self) -> tuple[Printed | None, ...]:
@@ -206,18 +206,18 @@ class Table(_Model):
 
     Attributes:
         name: its file's name without ".toml".
-        source: the document, a name of `sources.toml`.
-        place: number of the table or figure in it.
-        title: what it shows.
-        machine: a name of `sources.toml`.
+        source: name of the document in `sources.toml`.
+        place: number of the table or figure in the document.
+        title: subject of the table.
+        machine: name of the machine in `sources.toml`.
         axis: parameter that grows from column to column.
         conditions: further published conditions.
-        also_in: where the same figures are printed again.
-        drawn: columns, from 1, whose four tuples were drawn at random, so that some came twice.
+        also_in: other places that print the same figures.
+        drawn: columns, from 1, whose four tuples were drawn at random, so that some occurred twice.
         rows: as printed.
-        quantities: what the figures are of, by name.
-        slips: what is printed wrong.
-        plan: additions to the rows for a plan of the same measurements, or why there is none.
+        quantities: quantities of the figures, by name.
+        slips: printing errors.
+        plan: additions to the rows for a plan of the same measurements, or the reason why there is no such plan.
     """
 
     name: Text
@@ -281,7 +281,7 @@ class Table(_Model):
 
     @property
     def width(self) -> int:
-        """Columns of figures."""
+        """Number of columns of figures."""
         return len(self.rows[0].cells)
 
     def row(self, kind: Kind, quantity: str | None = None) -> PublishedRow | None:

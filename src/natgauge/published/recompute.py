@@ -20,12 +20,12 @@ from natgauge.published.model import Derived, Figure, Kind, PublishedRow, Table
 #: differs as printed, and not once the known slips of the table are put right; "differs": nobody knows why.
 Agreement = Literal["same", "rounding", "slip", "differs"]
 
-#: Names of quantity that stand for something in a formula.
+#: Names of quantities that have a meaning in a formula.
 _FORWARDING: Final = "forwarding"
 _FILLED: Final = "filled"
 _EMPTY: Final = "empty"
 _NET: Final = "net"
-#: What lies between the extremes, and on which side of it those lie.
+#: Figures between the extremes; then the extremes, each with the direction towards these figures.
 _MIDDLES: Final[tuple[Figure, ...]] = ("median", "mean")
 _EXTREMES: Final[tuple[tuple[Figure, int], ...]] = (("minimum", 1), ("maximum", -1))
 #: Share of a number by which floating point may miss it.
@@ -34,16 +34,16 @@ _FLOAT: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One printed figure computed again.
+    """A printed figure and its recomputed value.
 
     Attributes:
         table: name of the table.
         row: label of the figure's row.
-        column: from 1.
-        rule: what it was held against.
-        printed: as it stands there.
-        recomputed: what our formula makes of the other printed figures, in the printed unit.
-        agreement: of the two.
+        column: column number, from 1.
+        rule: name of the rule that gives the recomputed value.
+        printed: the figure as printed.
+        recomputed: value of our formula for the other printed figures, in the printed unit.
+        agreement: agreement of the two figures.
     """
 
     table: str
@@ -56,7 +56,7 @@ class Check:
 
     @property
     def is_derived(self) -> bool:
-        """Whether it was computed, not only held between its extremes."""
+        """Whether a formula gave the figure, not only the range between its extremes."""
         return self.rule in _FORMULAS
 
 
@@ -83,7 +83,7 @@ def checks(table: Table) -> list[Check]:
 
 
 def judged(table: Table) -> list[Check]:
-    """The same with the known slips of the table taken into account."""
+    """Return the checks of a table, with its known printing errors taken into account."""
     right = checks(table.corrected(*table.slips))
     return [
         replace(corrected, printed=printed.printed, agreement="slip")
@@ -170,7 +170,7 @@ def _is_drawn(table: Table, column: int) -> bool:
 
 
 def _connections(table: Table, column: int) -> Printed | None:
-    """As many as there are four tuples; headings round them."""
+    """Return the number of connections: the number of four tuples, which column headings round."""
     tuples = None if _is_drawn(table, column) else _tuples(table, column)
     return tuples or _setting(table, column, "connections")
 
@@ -228,7 +228,7 @@ def _tear_down_rate(table: Table, quantity: str | None, column: int) -> _Formula
 
 def _new_connection_share(table: Table, _quantity: str | None, column: int) -> _Formula | None:
     tuples = _tuples(table, column)
-    # Enumerated four tuples are all new; those drawn at random are as new as the share that nobody had yet.
+    # Enumerated four tuples are all new; of four tuples drawn at random, only the share not drawn before is new.
     opened = _connections(table, column) if _is_drawn(table, column) else Printed(0)
     return _formula(derived.new_connection_share, opened, tuples)
 

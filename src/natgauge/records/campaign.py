@@ -43,17 +43,17 @@ class CampaignCell(RecordPart):
 
 
 class CampaignRecord(Record):
-    """What was planned when a campaign began.
+    """Plan of a campaign at its beginning.
 
     Attributes:
         schema_name: name and version of this schema; the field `schema` in JSON.
         natgauge: version that began the campaign; only that version continues it.
-        name: of the campaign.
-        plan: as it was read.
-        sha256: of the plan.
-        seed: of all pseudorandom choices.
+        name: name of the campaign.
+        plan: the plan as read.
+        sha256: SHA-256 of the plan.
+        seed: seed of all pseudorandom choices.
         recipes: SHA-256 of each device's recipe, by the name of the device.
-        cells: in the order of the plan.
+        cells: cells in the order of the plan.
     """
 
     schema_version: ClassVar = CAMPAIGN_SCHEMA

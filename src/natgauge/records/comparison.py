@@ -31,7 +31,7 @@ class SearchLimit(RecordPart):
 
     Attributes:
         gateway: label of the gateway.
-        quantity: which frames the rate is of.
+        quantity: kind of frames that the rate applies to.
         limited_by: "the tester", "the host", "the server", "the link", "rare loss" or "the time".
         searches: number of searches that ended like this.
         of: number of all searches.
@@ -59,21 +59,21 @@ class RatioEstimate(RecordPart):
 
     Attributes:
         gateway: label of the gateway.
-        quantity: which frames the cost is of.
+        quantity: kind of frames that the cost applies to.
         ratio: median over blocks of the gateway's cost / the baseline's; None = there are too few blocks, or one end of
             the interval is not known.
         low: lower end of the confidence interval; 0 = not known, None = there is no interval.
         high: upper end of the confidence interval; None = not known, or there is no interval.
         half_width: half the width of the interval, as a share of the larger of both costs; None = not known.
         level: coverage of the interval, over all interim analyses together.
-        verdict: what the interval means.
+        verdict: conclusion from the interval.
         text: the verdict as a sentence, without its full stop.
         above: whether the gateway surely costs more (True) or surely does not cost more (False) than `fail_above`
             allows; None = not known, or not asked.
         nanoseconds: work of the gateway for a frame, median over blocks, without the tester's own.
         ratio_to_forwarding: cost of the gateway / that of plain forwarding, median over blocks; None by rates.
         blocks: number of ratios that the median is of.
-        limits: searches that limit what is known of this ratio; empty by slices.
+        limits: searches that limit the range of this ratio; empty by slices.
     """
 
     gateway: str
@@ -124,10 +124,10 @@ class GatewayRecord(RecordPart):
     """A gateway of a comparison.
 
     Attributes:
-        label: the gateway as it was named, with its own settings.
-        role: what it is in the comparison.
+        label: the gateway as the user named it, with its own settings.
+        role: role of the gateway in the comparison.
         devices: number of devices; more than 1 where the gateway is a chain.
-        parameters: all that was set for it.
+        parameters: all parameters of the gateway.
         rates: median of its highest rates by quantity, frames/s of each direction; None = not known; empty by slices.
         doubts: reasons to trust those rates less, by quantity.
     """

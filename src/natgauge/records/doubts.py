@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader must know before a figure is trusted, found from the facts of the measurement."""
+"""Doubts: what a reader must know before using a figure, derived from the facts of the measurement."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from natgauge.records.parameters import Parameters, describe, differing, shown
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.words import TESTER
 
-#: Repetitions are told whose lowest and highest value lie farther apart than this share of their median.
+#: A doubt reports repetitions whose lowest and highest value differ by more than this share of their median.
 WIDE: Final = 0.05
 #: What is stamped on results of an emulated device.
 FUNCTIONAL: Final = "functional, not performance"
-#: Notes of which there may be many: one doubt stands for all of them.
+#: Notes that can occur many times: one doubt summarizes all of them.
 _SUMMED: Final[frozenset[NoteWord]] = frozenset({"contradictions"})
-#: Above this share of excused trials among those that would have decided, what is left decides nothing.
+#: Largest share of excused trials among the deciding trials; above it, the remaining trials decide nothing.
 EXCUSED_TOO_OFTEN: Final = 1 / 3
 #: A rate above this share of the highest one that was tried may be the tester's.
 NEAR_TOP: Final = 0.8
@@ -32,7 +32,7 @@ NEAR_TOP: Final = 0.8
 LEAST_RECEIVER_SHARE: Final = 0.01
 #: Metrics of what the device does while no frame comes.
 _WITHOUT_FRAMES: Final = frozenset({"tear-down-rate", "expiry"})
-#: Metrics whose value is a rate of frames that are answered, so that as many again come back.
+#: Metrics whose value is a rate of answered frames: the same number of answers comes back.
 _ANSWERED_RATES: Final = frozenset({"resolution-rate"})
 #: Doubts of a throughput that was measured first and that another doubt of the result has already: it is always
 #: searched once, and the metric that takes shares of it has a note of its own about the tolerated lag.
@@ -162,7 +162,7 @@ def _autocorrelated(measured: MeasurementResult) -> Iterator[Note]:
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:
-    """Whether two searches found values farther apart than both errors together: not one limit, but several or none."""
+    """Whether two searches found values farther apart than both errors together: the device has no single limit."""
     found = sorted(
         (measurement.value, measurement.error) for measurement in measurements if measurement.error is not None
     )
@@ -203,7 +203,7 @@ def _collapsed(measured: MeasurementResult) -> Iterator[Note]:
 
 
 def _queues(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
-    """What waits in queues at the end of a short trial is still forwarded, up to the time limit of a frame."""
+    """Yield a doubt about frames that wait in queues at the end of a short trial and still count as forwarded."""
     limit = parameters.get("frame_timeout_seconds")
     waits = queues.waits(parameters.get("placement"), parameters.get("own_processes"))
     wait = limit if isinstance(limit, int | float) and waits else None
@@ -224,7 +224,7 @@ def _turns(parameters: Parameters) -> Iterator[Note]:
 
 
 def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
-    """What answers is part of what is measured; without the device it shows how large a part."""
+    """Yield a doubt about a real server: it is part of what is measured."""
     name = parameters.get("far_side", TESTER)
     if name == TESTER:
         return
@@ -240,7 +240,7 @@ def _server(measured: MeasurementResult, parameters: Parameters) -> Iterator[Not
 
 
 def _beside(parameters: Parameters) -> Iterator[Note]:
-    """Cores are told apart, what lies behind them is not."""
+    """Yield a doubt about gateways that ran in parallel: they have separate cores, but share caches and memory."""
     beside = parameters.get("beside")
     number = max((one for one in differing(beside) or [beside] if isinstance(one, int)), default=0)
     if number:
@@ -321,6 +321,6 @@ def _receiver(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
 
 
 def _frames_per_second(measured: MeasurementResult) -> float:
-    """Of all directions together."""
+    """Return the median rate of all directions together, frames/s."""
     median = measured.summary.median
     return measured.figures.get("frames_per_second_total", median * (2 if measured.metric in _ANSWERED_RATES else 1))

@@ -26,13 +26,13 @@ class Repetition(RecordPart):
     """One repetition.
 
     Attributes:
-        value: in the result's unit.
-        upper: the lowest value found too high; None where nothing was.
-        error: distance between the two; None without an upper bound.
-        limited_by: what limited this repetition.
-        trials: how many trials ended with each verdict.
+        value: value in the result's unit.
+        upper: lowest value that the search found too high; None where there is none.
+        error: `upper` - `value`; None without an upper bound.
+        limited_by: cause that limited this repetition.
+        trials: number of trials by verdict.
         figures: further figures by name, units in the names.
-        notes: of this repetition.
+        notes: notes of this repetition.
         series: rows of a table or graph, one per load or step; units in the names.
     """
 
@@ -104,12 +104,12 @@ class Result(Record):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Of all repetitions."""
+        """Values of all repetitions."""
         return tuple(repetition.value for repetition in self.repetitions)
 
     @property
     def functional(self) -> bool:
-        """Whether it shows that the device works, not how fast it is."""
+        """Whether the result shows only that the device works, not how fast it is."""
         return any(doubt.word == "functional" for doubt in self.doubts)
 
     @property
@@ -119,12 +119,12 @@ class Result(Record):
 
     @property
     def placement(self) -> str:
-        """Where the device's work was done."""
+        """Place of the device's work."""
         return str(self.parameters.place.get("placement", "-"))
 
     @property
     def device_cores(self) -> int:
-        """How many cores the device had; 0 = not known to us."""
+        """Number of cores of the device; 0 = not known."""
         value = self.number("device_cores")
         return 0 if value is None else int(value)
 

@@ -24,12 +24,12 @@ class Description:
     """One parameter.
 
     Attributes:
-        name: as it is stored.
-        label: as tables and comparisons say it.
-        unit: of its value; empty where it has none.
-        group: where it is stored.
-        moves: whether another value may make another figure.
-        but: metrics for which it is the other way round.
+        name: name in records.
+        label: name in tables and comparisons.
+        unit: unit of the value; empty where there is none.
+        group: group that contains the parameter.
+        moves: whether a different value can change the figure.
+        but: metrics for which the opposite of `moves` is true.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Description:
         return self.label if said else f"{self.label} ({self.unit})"
 
     def moves_figure_of(self, metric: str) -> bool:
-        """Whether two results of this metric are alike only where they share its value."""
+        """Whether results of this metric are comparable only with equal values of this parameter."""
         return self.moves != (metric in self.but)
 
 
@@ -65,7 +65,7 @@ def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Descript
     return Description(name, label, unit, group, moves=False)
 
 
-#: Parameters that nobody chooses: what follows from the inputs, what was found, and what was measured.
+#: Parameters that the user does not choose: values derived from inputs, found on the host, or measured.
 _FACTS: Final = (
     Description(
         "connection_rate_timeout_seconds", "frame time limit of the connection rate", "s",
@@ -99,7 +99,7 @@ _FACTS: Final = (
     Description("device_cpu", "CPU of the device's machine", group="place"),
     Description("device_processors", "processors of the device's machine", group="place"),
     Description("emulated", "emulated device", group="place"),
-    # Which cores is told; how many counts, for the idlest one is another every time.
+    # The list of cores is reported; only their number moves a figure, because the idlest core changes from run to run.
     Description("sender_cores", "sender cores", group="place"),
     Description("device_cores", "device cores", group="place"),
     Description(
@@ -108,12 +108,12 @@ _FACTS: Final = (
     Description(
         "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", but=_BELOW_TESTER
     ),
-    # Where the tester's own rates are not known: those of a cable of veths.
+    # Where the highest rates of the ports themselves are not known: the rates of a veth cable.
     _shown_only("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
     _shown_only("search_top_phase2_rate", "highest rate tried in phase 2", "place", "frames/s"),
     # Measured, not set: what the tester itself took of the device's cores.
     _shown_only("receiver_ns", "tester's receiver on the device's cores", "place", "ns a frame"),
-    # Whose name stands among the settings.
+    # The server's name is among the settings.
     Description("server_version", "server's version", group="place"),
     _shown_only("server_alone", "the server alone, without a device", "place", "queries/s"),
     # Each on cores of its own, but memory and the last cache are shared.
@@ -189,11 +189,12 @@ def differing(value: JsonValue) -> Sequence[JsonValue]:
 def joined(every: Sequence[Parameters], metric: str) -> Parameters:
     """Parameters of a result from those of its repetitions.
 
-    What moves the figure and differs is kept as `several`; of what decides nothing the first repetition tells.
+    A parameter that moves the figure and differs is stored as `several`. Other parameters have the first repetition's
+    value.
 
     Args:
-        every: one per repetition, at least one.
-        metric: of the result.
+        every: parameters of each repetition, at least one.
+        metric: metric of the result.
     """
     first, flat = every[0], [one.flat() for one in every]
     groups: dict[str, dict[str, JsonValue]] = {group: dict(getattr(first, group)) for group in GROUPS}
@@ -205,13 +206,13 @@ def joined(every: Sequence[Parameters], metric: str) -> Parameters:
 
 
 class Parameters(BaseModel):
-    """All that was set when a figure was measured, by group; each name stands in one group only.
+    """All parameters of a measurement by group; each name is in exactly one group.
 
     Attributes:
-        settings: the procedure's own.
+        settings: settings of the procedure.
         traffic: frames and four tuples.
         place: lab, cores, the tester and its machine.
-        device: what was measured.
+        device: properties of the measured device.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -239,7 +240,7 @@ class Parameters(BaseModel):
         return cls(**found)
 
     def with_settings(self, run: Mapping[str, JsonValue]) -> Self:
-        """The same parameters with the settings that a procedure ran with.
+        """Return these parameters with the settings that a procedure ran with.
 
         Args:
             run: settings by name; they replace those of the same name.

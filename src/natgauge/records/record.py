@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every record is: typed, of a named schema version, and refused in one line where a document is none."""
+"""Base of all records: typed, with a schema name and version; other documents are refused with a one-line error."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a measurement's evidence is kept: one folder, plain JSON, every line complete when it is written.
+"""Storage of a measurement's evidence: one folder of plain JSON files, in which every written line is complete.
 
-`plan.json` what was asked for, `recipe.json` how the gateway was played, `environment.json` on what, `trials.jsonl`
-every trial (the invalid ones too) as it ended, `measurements.jsonl` one line per repetition, `summary.json` what was
-printed. Each names its schema version.
+`plan.json` contains the request, `recipe.json` the gateway's recipe, `environment.json` the host, `trials.jsonl` every
+trial (INVALID trials included) as it ended, `measurements.jsonl` one line per repetition, `summary.json` the printed
+result. Each document names its schema version.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TRACEBACK = "traceback.txt"
 RESULTS = Path("results")
 #: Below a campaign's folder, one results folder for each measurement of each cell.
 CAMPAIGN_RESULTS = "results"
-#: Beside them: the plan as it was read.
+#: In the folder of a campaign: the plan as read.
 CAMPAIGN = "campaign.json"
 
 _MAXIMUM_NAMES = 1000
@@ -57,11 +57,11 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class Memory:
-    """Keeps trials in memory, for those who want no folder.
+    """Keeps trials in memory, for callers without a folder.
 
     Attributes:
-        trials: in the order they ended.
-        rounds: of slices, likewise.
+        trials: in the order in which they ended.
+        rounds: rounds of slices, in the order in which they ended.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Memory:
         self.rounds: list[Mapping[str, object]] = []
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Keep one trial."""
+        """Append a trial."""
         self.trials.append(trial)
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
@@ -117,7 +117,7 @@ class Store:
         self._write(PLAN, {"schema": PLAN_SCHEMA, **plan})
 
     def write_recipe(self, recipe: Mapping[str, object], digest: str) -> None:
-        """Keep the gateway's recipe as it is played, fragments included, and its SHA-256."""
+        """Write the gateway's complete recipe, fragments included, and its SHA-256."""
         self._write("recipe.json", {"schema": RECIPE_SCHEMA, "sha256": digest, "recipe": recipe})
 
     def write_environment(self, environment: Mapping[str, object]) -> None:
@@ -134,7 +134,7 @@ class Store:
         self._append(TRIALS, {"schema": TRIAL_SCHEMA, "trial": self.trials, **trial})
 
     def add_measurement(self, measurement: Mapping[str, object]) -> None:
-        """Append one repetition's answer."""
+        """Append the record of a repetition."""
         self._append("measurements.jsonl", {"schema": MEASUREMENT_SCHEMA, **measurement})
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
@@ -148,10 +148,10 @@ class Store:
 
     @contextmanager
     def evidence(self) -> Iterator[None]:
-        """Around a measurement that breaks off: no folder stays that looks as if, and a fault leaves its traceback.
+        """Surround a measurement: on an error, remove a folder without trials; write the traceback of a fault.
 
         Raises:
-            FaultError: whatever nobody foresaw.
+            FaultError: any exception that is not an expected error.
         """
         try:
             yield
@@ -165,12 +165,12 @@ class Store:
             raise
 
     def discard_unused(self) -> None:
-        """As `discard` where nothing was measured: leave no folder that looks as if."""
+        """Discard the folder if it contains no trial and no round."""
         if self.trials == self.rounds == 0:
             self.discard()
 
     def discard(self) -> None:
-        """Take the folder away again, and those above it that were made for it, unless something else is in them."""
+        """Remove the folder, and the folders above it that were made for it, unless these contain something else."""
         shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):
             for path in self._made:
@@ -223,7 +223,7 @@ def plain(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What is made of others, and the few that JSON does not know."""
+    """Return a value that JSON can hold, for dataclasses and the other types that JSON does not know."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Enum):
@@ -249,7 +249,7 @@ def read_lines(path: Path, schema: str) -> Iterator[dict[str, Any]]:
 
 
 def result_name(cell: str, measurement: str) -> str:
-    """Of the folder among a campaign's results that has what came of a measurement of a cell."""
+    """Return the name of the folder, among a campaign's results, of a measurement of a cell."""
     return f"{cell}-{measurement}"
 
 
