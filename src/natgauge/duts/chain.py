@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One or more gateways between Initiator and Responder, played as one device: one holds the state, the others none."""
+"""One or more gateways between Initiator and Responder, run as one device. One holds the state, the others none."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class Chain:
 
     @property
     def empties(self) -> bool:
-        """Whether it has connections to forget."""
+        """Whether the device has connections to forget."""
         return self.holder.empties
 
     @property
     def counts(self) -> bool:
-        """Whether it tells how many it has."""
+        """Whether the device reports its number of connections."""
         return self.holder.counts
 
     def empty(self) -> None:
@@ -93,27 +93,27 @@ class Chain:
         return self.holder.empty_timed()
 
     def count(self) -> int | None:
-        """Connections in the table that holds them; None where the device cannot tell.
+        """Return the number of connections in the table that holds them; None where the device cannot report it.
 
         Raises:
-            BrokenError: the device does not tell.
+            BrokenError: the device does not answer.
         """
         return self.holder.count()
 
     def strays(self) -> dict[str, int]:
-        """Connections held by gateways that must hold none, by the device's name; only where there are any.
+        """Return the connections in gateways that must hold none, by the device's name; only where there are any.
 
         Raises:
-            BrokenError: a device does not tell.
+            BrokenError: a device does not answer.
         """
         others = [gateway for gateway in self.gateways if gateway is not self.holder]
         return {gateway.device.name: count for gateway in others if (count := gateway.count())}
 
     def faults(self) -> dict[str, int]:
-        """Frames refused so far, by the gateways' own names of causes; of several, after the device's name.
+        """Return the frames refused so far, by the gateway's own names of causes, with the device's name in a chain.
 
         Raises:
-            BrokenError: a device does not tell.
+            BrokenError: a device does not answer.
         """
         if len(self.gateways) == 1:
             return self.holder.faults()
@@ -124,10 +124,10 @@ class Chain:
         }
 
     def confirm_standing(self) -> None:
-        """See that every gateway still stands.
+        """Check that every gateway is still ready.
 
         Raises:
-            BrokenError: one does not.
+            BrokenError: a gateway is not ready.
         """
         for gateway in self.gateways:
             gateway.confirm_standing()
@@ -150,10 +150,10 @@ class Chain:
         self.holder.restart_under_load()
 
     def settings(self) -> DeviceSettings:
-        """What runs and how it is set, of the gateway that holds the state; the versions are those of all gateways.
+        """Return programs and settings of the gateway that holds the state, with the versions of all gateways.
 
         Raises:
-            BrokenError: a device does not tell.
+            BrokenError: a device does not answer.
         """
         return replace(self.holder.settings(), version=self._versions())
 
@@ -166,10 +166,10 @@ class Chain:
         return tuple(dict.fromkeys(line for lines in of_recipe.values() for line in lines))
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The settings of all gateways as JSON can hold them; of a single one, simply its own.
+        """Return the settings of all gateways as plain values; for a single gateway, its own settings.
 
         Raises:
-            BrokenError: a device does not tell.
+            BrokenError: a device does not answer.
         """
         own = self.holder.settings().as_dict()
         if len(self.gateways) == 1:

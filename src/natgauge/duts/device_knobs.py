@@ -22,20 +22,21 @@ class RunSnippet(Protocol):
     def __call__(
         self, verb: str, snippet: str, *, variables: Mapping[str, str] | None = None, how: How = "must"
     ) -> CommandResult:
-        """As `natgauge.duts.gateway.Gateway` does."""
+        """Run a snippet; see `natgauge.duts.gateway.Gateway`."""
         ...
 
 
 class DeviceKnobs:
-    """Those of one gateway."""
+    """The knobs of one gateway."""
 
     def __init__(self, recipe: Playable, run: RunSnippet, number: Callable[[str, str], int]) -> None:
-        """Nothing is read yet.
+        """Store the arguments; nothing is read yet.
 
         Args:
-            recipe: the gateway's.
+            recipe: recipe of the gateway.
             run: runs a snippet.
-            number: the whole number that a snippet printed; breaks the gateway where it is none.
+            number: returns the whole number that a snippet printed; breaks the gateway where the text is not a whole
+                number.
         """
         self._knobs = {name: knob for name, knob in recipe.knobs.named().items() if knob.scope == "device"}
         self._run = run
@@ -43,16 +44,16 @@ class DeviceKnobs:
         self._before: dict[str, int] = {}
 
     def unset(self) -> dict[str, int]:
-        """Those that can be set: a fresh one's value does not matter, so the least is taken."""
+        """Return the minimum of each knob that can be set, for a lab whose knobs have no value yet."""
         return {name: knob.minimum for name, knob in self._knobs.items() if knob.settable}
 
     def set(self, values: Mapping[str, int], wished: Mapping[str, int], found: dict[str, int]) -> None:
-        """Set them.
+        """Set the knobs that can be set.
 
         Args:
-            values: by name; others stay.
-            wished: what the user asked for; a file that has more than what nobody asked for stays.
-            found: gets what was there, where it has no such name yet.
+            values: value by knob; other knobs keep their values.
+            wished: values that the user chose. A file with more than a value that the user did not choose keeps it.
+            found: receives the previous value of each knob, unless it has one already.
         """
         for name, knob in self._knobs.items():
             if name not in values:
@@ -61,23 +62,23 @@ class DeviceKnobs:
             found.setdefault(name, self._value(name, knob))
             for path in knob.paths:
                 before = self._before.setdefault(path, self._file(path))
-                # What is larger already stays, unless something else was asked for.
+                # A larger value that is there already is kept, unless the user chose the value.
                 self._put(f'echo "$NG_VALUE" > {path}', values[name] if name in wished else max(values[name], before))
             if knob.write:
                 self._put(knob.write, values[name])
 
     def restore(self) -> None:
-        """A namespace forgets its settings when it goes, another device does not."""
+        """Put back the files. A namespace loses its settings when it is deleted, but another device does not."""
         for path, value in self._before.items():
             self._put(f'echo "$NG_VALUE" > {path}', value, "undo")
         self._before.clear()
 
     def read(self) -> dict[str, int]:
-        """Their values, by name."""
+        """Return the value of each knob by name."""
         return {name: self._value(name, knob) for name, knob in self._knobs.items()}
 
     def files(self) -> dict[str, int]:
-        """Values of those that are files, by the files' names."""
+        """Return the values of knobs that are files, by file name."""
         return {Path(path).name: self._file(path) for knob in self._knobs.values() for path in knob.paths}
 
     def _value(self, name: str, knob: Knob) -> int:

@@ -13,12 +13,12 @@ class DeviceSettings:
     """Programs and settings of a device, which RFC 9693 section 6 wants reported with every result.
 
     Attributes:
-        gateway: the recipe's name.
-        version: lines of the verb `version`.
-        connections: of the plan.
-        knobs: value by knob, as read back from the device; only what it has.
-        files: value by file name of those knobs that are files.
-        found: value by knob as it was before natgauge set it.
+        gateway: name of the recipe.
+        version: lines printed by the verb `version`.
+        connections: number of connections of the plan.
+        knobs: value by knob, read back from the device; only knobs that the device has.
+        files: value by file name, for knobs that are files.
+        found: value by knob before natgauge set it.
     """
 
     gateway: str
@@ -30,7 +30,7 @@ class DeviceSettings:
 
     @property
     def connections_per_bucket(self) -> float | None:
-        """Load of the hash table when all connections stand; None when there is none."""
+        """Load of the hash table when all connections exist; None when there is no hash table."""
         buckets = self.knobs.get("hash_size")
         return self.connections / buckets if buckets else None
 

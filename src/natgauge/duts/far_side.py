@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real servers that answer the tester's DNS queries behind a gateway: one TOML file each in `servers/`, and their zone.
 
-A server is played like a gateway's process (`natgauge.duts.gateway`), and its file is written like a recipe.
+A server is run like a gateway's process (`natgauge.duts.gateway`), and its file has the form of a recipe.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Server(RecipeTable):
     Attributes:
         name: its file's name without ".toml".
         title: one line for people.
-        extends: fragments it is built on, first to last.
-        environment: variables that its snippets see in addition to those of the lab.
-        needs: what must be installed.
-        process: its programs, in the order they are started.
-        verbs: how it is played; it has neither `empty` nor `count`.
-        origin: the file it was read from.
+        extends: fragments that the file extends, first to last.
+        environment: variables of its snippets in addition to those of the lab.
+        needs: required programs.
+        process: its programs, in start order.
+        verbs: snippets that start, check and stop it; there is neither `empty` nor `count`.
+        origin: file that contained it.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
@@ -53,7 +53,7 @@ class Server(RecipeTable):
 
     @property
     def stateful(self) -> bool:
-        """It keeps no connections."""
+        """False: a server keeps no connections."""
         return False
 
     @property
@@ -68,16 +68,16 @@ class Server(RecipeTable):
 
     @property
     def limits(self) -> GatewayLimits:
-        """None."""
+        """A server has no limits."""
         return GatewayLimits()
 
     @property
     def knobs(self) -> Knobs:
-        """None."""
+        """A server has no knobs."""
         return Knobs()
 
     def with_variables(self, variables: Mapping[str, str]) -> Self:
-        """The same, whose snippets see these variables, too."""
+        """Return a copy whose snippets have these variables in addition."""
         return self.model_copy(update={"environment": {**self.environment, **variables}})
 
 

@@ -36,17 +36,17 @@ class Gateway:
     failed may be tried again.
 
     Attributes:
-        recipe: what is played.
-        device: where.
+        recipe: recipe of the gateway.
+        device: place where the gateway runs.
     """
 
     def __init__(self, recipe: Playable, device: Device, wishes: DeviceOptions | None = None) -> None:
-        """Name the gateway; nothing is touched.
+        """Store the arguments; nothing is changed on the device.
 
         Args:
-            recipe: what is played.
-            device: where.
-            wishes: values of knobs the user asks for.
+            recipe: recipe of the gateway.
+            device: place where the gateway runs.
+            wishes: knob values that the user chose.
         """
         self.recipe = recipe
         self.device = device
@@ -90,12 +90,12 @@ class Gateway:
         self._refuse_unfit(present)
 
     def start(self) -> None:
-        """Set the gateway up, wait until it stands, set its knobs and empty it.
+        """Set the gateway up, wait until it is ready, set its knobs and empty it.
 
         Raises:
-            BrokenError: it does not come up, with the last it said.
+            BrokenError: it does not become ready; the text has its last output.
             HostError: a global setting cannot be made.
-            RuntimeError: it was not prepared.
+            RuntimeError: `prepare` was not called.
         """
         if self._plan is None:
             raise RuntimeError("prepare the gateway before it is started")
@@ -107,7 +107,7 @@ class Gateway:
         self.empty()
 
     def fit(self, plan: PlanFacts) -> None:
-        """Set a gateway that stands for another plan; what an earlier plan had raised counts for nothing.
+        """Set a running gateway for another plan; values raised for an earlier plan do not count.
 
         Raises:
             BrokenError: the device does not answer.
@@ -124,10 +124,10 @@ class Gateway:
         self._set_device()
 
     def confirm_standing(self) -> None:
-        """See that the gateway still stands as it should, e.g. after a trial in which nothing came through.
+        """Check that the gateway is still ready, for example after a trial in which no frame came through.
 
         Raises:
-            BrokenError: it does not, or does not answer.
+            BrokenError: it is not ready, or does not answer.
         """
         stands, said = self._stands()
         if not stands:
@@ -155,12 +155,12 @@ class Gateway:
 
     @property
     def empties(self) -> bool:
-        """Whether it has connections to forget, and a way to."""
+        """Whether the gateway has connections to forget, and a verb for it."""
         return bool(self.recipe.verbs.pieces("empty"))
 
     @property
     def counts(self) -> bool:
-        """Whether it tells its own number of connections."""
+        """Whether the gateway reports its own number of connections."""
         return bool(self.recipe.verbs.pieces("count"))
 
     def empty_timed(self) -> float:
@@ -208,10 +208,10 @@ class Gateway:
         self._settle()
 
     def count(self) -> int | None:
-        """The gateway's own number of connections; None when it keeps none.
+        """Return the gateway's own number of connections; None when it keeps none.
 
         Raises:
-            BrokenError: the device does not tell.
+            BrokenError: the device does not answer.
         """
         pieces = self.recipe.verbs.pieces("count")
         if not pieces:
@@ -219,23 +219,24 @@ class Gateway:
         return self._number("count", self._run("count", pieces[0], how="ask").stdout)
 
     def faults(self) -> dict[str, int]:
-        """Frames the gateway refused since it was made, by its own names of causes; empty when it cannot tell.
+        """Return the frames that the gateway has refused since its start, by its names of causes; empty if unknown.
 
-        Linux: "drop" no room in the table, "early_drop" connections thrown out for new ones, "insert_failed" no free
-        outside port, or two cores entered the same connection.
+        Linux: "drop" = no room in the table, "early_drop" = connections removed in favour of new ones, "insert_failed"
+            = no
+        free outside port, or two cores entered the same connection.
 
         Raises:
-            BrokenError: the device does not tell.
+            BrokenError: the device does not answer.
         """
         pieces = self.recipe.verbs.pieces("faults")
         lines = [line for piece in pieces for line in self._run("faults", piece, how="ask").stdout.splitlines()]
         return {line.split()[0]: self._number("faults", line.split()[-1]) for line in lines if line.strip()}
 
     def version(self) -> tuple[str, ...]:
-        """What runs on the device, one program a line.
+        """Return the versions of the programs on the device, one program per line.
 
         Raises:
-            BrokenError: the device does not tell.
+            BrokenError: the device does not answer.
         """
         if self._version is None:
             text = "\n".join(self._run("version", piece).stdout for piece in self.recipe.verbs.pieces("version"))
@@ -243,10 +244,10 @@ class Gateway:
         return self._version
 
     def settings(self) -> DeviceSettings:
-        """What runs and how it is set, read back from the device.
+        """Return programs and settings, read back from the device.
 
         Raises:
-            BrokenError: the device does not tell.
+            BrokenError: the device does not answer.
             RuntimeError: the gateway was not prepared.
         """
         if self._plan is None:
@@ -280,7 +281,7 @@ class Gateway:
     # What follows is how it is done.
 
     def _pieces(self, verb: Literal["start", "stop"]) -> tuple[str, ...]:
-        """What is played for it, with its processes: started last, and the first to go."""
+        """Return the snippets of a verb. Processes are started last and stopped first."""
         pieces, processes = self.recipe.verbs.pieces(verb), self.recipe.process
         if verb == "start":
             return (*pieces, *(process.start for process in processes))
@@ -289,13 +290,13 @@ class Gateway:
     def _settle(self) -> None:
         seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
         if self.recipe.process:
-            # A process answers nothing before it stands; the kernel can be set at once.
+            # A process answers no command before it is ready; the kernel can be set at once.
             self._wait("does not stand", self._stands, seconds)
         self._set_device()
         self._wait("does not stand", self._stands, seconds)
 
     def _left(self) -> int | None:
-        """Connections that it still counts after it was emptied, once those are gone that it has forgotten."""
+        """Return the connections that the emptied gateway still counts, after waiting at most `count_lag` seconds."""
         deadline = time.monotonic() + self.recipe.limits.count_lag
         while (left := self.count()) and time.monotonic() < deadline:
             time.sleep(_RETRY_SECONDS)
@@ -348,7 +349,7 @@ class Gateway:
         return {**files, **self._knobs.files()}
 
     def _ended(self) -> str:
-        """How one of its processes ended, in words; empty while they run."""
+        """Return how one of the gateway's processes ended, in words; empty while all run."""
         for process in self.recipe.process:
             with suppress(BrokenError):
                 output = self.device.run(process.look, environment=self._environment(), timeout=_LOOK_SECONDS).stdout
@@ -420,13 +421,13 @@ class Gateway:
             self._fail(f"{verb} printed {text.strip()[:60]!r}, which is no whole number")
 
     def _break(self, what: str) -> NoReturn:
-        """What failed leaves the gateway in a state that nobody knows."""
+        """Mark the gateway as broken, because a failed step leaves it in an unknown state; raise the error."""
         message = self._explained(what, self._ended())
         self._broken = self._broken or message
         raise BrokenError(message)
 
     def _fail(self, what: str) -> NoReturn:
-        """What failed changed nothing and may be tried again, unless a process of the gateway has ended."""
+        """Raise the error of a step that changed nothing and may be tried again, unless a process has ended."""
         ended = self._ended()
         message = self._explained(what, ended)
         if ended:

@@ -31,19 +31,20 @@ SPARE_SECONDS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What the gateway must know of a plan.
+    """Properties of a plan that decide the gateway's limits and time-outs.
 
     Attributes:
-        connections: N, those of phase 1, >= 1.
+        connections: N, number of connections in phase 1, >= 1.
         source_addresses: Initiator addresses, >= 1.
         remote_endpoints: Responder addresses times destination ports, >= 1.
         phase1_seconds: longest phase 1 of any trial, N / lowest rate, > 0.
         after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
             waiting for late frames; 0 when there is no phase 2.
         outside_addresses: addresses the gateway translates to, >= 1.
-        fills_table: the table's own limit is what is looked for, so it is neither raised nor refused as too small.
-        sharing: gateways that run at once, each with `connections` connections, whose entries share the buckets of one
-            table.
+        fills_table: the measurement looks for the table's own limit, so that limit is neither raised nor refused as too
+            small.
+        sharing: number of gateways that run in parallel, each with `connections` connections, whose entries share the
+            buckets of one table.
         port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
     """
 
@@ -59,7 +60,7 @@ class PlanFacts:
 
     @property
     def needed_seconds(self) -> float:
-        """How long an entry must live: through phase 1, and phase 2 when there is one (RFC 9693 section 4.4)."""
+        """Seconds for which an entry must live: phase 1, and phase 2 when there is one (RFC 9693 section 4.4)."""
         return self.phase1_seconds + self.after_seconds
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a device has what its recipe needs, before anything of it is played."""
+"""Check that a device has what its recipe requires, before the recipe changes anything."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def refuse_missing(recipe: Playable, device: Device, present: Callable[[str], bo
     """Refuse a device that lacks a program.
 
     Args:
-        recipe: what is to be played.
-        device: where.
-        present: whether a program is there.
+        recipe: recipe to run.
+        device: place where it runs.
+        present: whether a program exists there.
 
     Raises:
-        HostError: one is missing; the message has what installs it.
+        HostError: a program is missing; the message has the command that installs it.
     """
     for need in recipe.needs:
         for program in need.programs:
@@ -45,15 +45,15 @@ def refuse_missing(recipe: Playable, device: Device, present: Callable[[str], bo
 
 
 def refuse_modules(recipe: Playable, device: Device, works: Callable[[str], bool]) -> None:
-    """Refuse a device whose kernel lacks something.
+    """Refuse a device whose kernel lacks a feature.
 
     Args:
-        recipe: what is to be played.
-        device: where.
+        recipe: recipe to run.
+        device: place where it runs.
         works: whether a snippet succeeds there.
 
     Raises:
-        HostError: something is missing; the message has what mends it.
+        HostError: a feature is missing; the message has the command that adds it.
     """
     for module in recipe.modules:
         if not works(module.check or f"modprobe {module.name}"):

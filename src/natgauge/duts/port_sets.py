@@ -17,13 +17,13 @@ _PORT_BITS: Final = 16
 
 
 class PortSets(RecipeTable):
-    """How addresses and ports are shared out. Subscriber 0 has the first address's first set, and so on.
+    """How subscribers share addresses and ports. Subscriber 0 has the first set of the first address, and so on.
 
     Attributes:
-        network: the shared addresses, without its first and last one.
-        psid_length: bits of a port that name its set, "k", 0 to 16.
-        psid_offset: bits of a port before them, "a", 0 to 15.
-        most_subscribers: the most the devices serve; None = the number of sets.
+        network: the shared addresses, without the first and last address of the network.
+        psid_length: bits of a port that identify its set, "k", 0 to 16.
+        psid_offset: bits of a port before these, "a", 0 to 15.
+        most_subscribers: most subscribers that the devices serve; None = the number of sets.
     """
 
     network: str
@@ -47,12 +47,12 @@ class PortSets(RecipeTable):
 
     @property
     def addresses(self) -> ipaddress.IPv4Network:
-        """The shared addresses."""
+        """The shared network of outside addresses."""
         return ipaddress.IPv4Network(self.network)
 
     @property
     def ports(self) -> int:
-        """How many ports a set has."""
+        """Number of ports of a set."""
         ranges = (1 << self.psid_offset) - (1 if self.psid_offset else 0)
         return ranges << (_PORT_BITS - self.psid_offset - self.psid_length)
 
@@ -63,12 +63,12 @@ class PortSets(RecipeTable):
 
     @property
     def per_address(self) -> int:
-        """How many subscribers share an address."""
+        """Number of subscribers that share an address."""
         return (1 << self.psid_length) - self.first
 
     @property
     def most(self) -> int:
-        """How many subscribers there may be."""
+        """Largest possible number of subscribers."""
         sets = (self.addresses.num_addresses - 2) * self.per_address
         return sets if self.most_subscribers is None else min(sets, self.most_subscribers)
 
@@ -83,7 +83,7 @@ class PortSets(RecipeTable):
         return port >> (_PORT_BITS - self.psid_offset - self.psid_length) & ((1 << self.psid_length) - 1)
 
     def environment(self, subscribers: int) -> Mapping[str, str]:
-        """What snippets see of it."""
+        """Return the variables that describe the port sets to snippets."""
         return {
             "NG_SUBSCRIBERS": str(subscribers),
             "NG_SHARED_NETWORK4": self.network,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway's own processes: started, watched and ended by shell text that runs wherever a device runs its snippets.
+"""A gateway's own processes: shell text starts, watches and ends them on the machine that runs the device's snippets.
 
-Each has a shell above it that stays until it ends and writes down how. So an end is known at once and for certain, also
-on another machine and after the number of the process has gone to somebody else.
+The parent of each process is a shell that exits with the process and writes down how it ended. So natgauge learns of an
+end at once and reliably, also on another machine and after the system has reused the process number.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MARK: Final = "natgauge-end "
 
 
 class Process(RecipeTable):
-    """A program that runs as long as its gateway stands.
+    """A program that runs for as long as its gateway.
 
     Attributes:
-        name: of its files in the device's private directory: NAME.pid, NAME.log.
-        command: starts it in the foreground; shell text whose last command takes the shell's place.
-        ready_seconds: it may take until the gateway stands (the verb `check`).
-        stop_seconds: it may take to end when it is asked to (SIGTERM), before it is killed.
-        noise: lines of its log that tell nothing of why it ended, an extended regular expression (a stack's frames).
+        name: name of its files in the device's private directory: NAME.pid, NAME.log.
+        command: shell text that starts it in the foreground; the last command replaces the shell.
+        ready_seconds: longest time until the gateway is ready (the verb `check`).
+        stop_seconds: longest time from SIGTERM to its end; then it is killed.
+        noise: lines of its log that do not explain its end, an extended regular expression (frames of a stack).
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
@@ -93,7 +93,7 @@ rm -f {self.name}.pid {self.name}.end {self.name}.log
 """
 
     def ended(self, text: str) -> str | None:
-        """How it ended, in words, of what `look` printed; None while it runs."""
+        """Return how the process ended, in words, from the output of `look`; None while it runs."""
         lines = text.splitlines()
         if not lines or not lines[0].startswith(_MARK.strip()):
             return None
@@ -105,7 +105,7 @@ rm -f {self.name}.pid {self.name}.end {self.name}.log
 
 
 def _how(status: str, core: str) -> str:
-    """The end of a process in words: a shell tells a signal as 128 and its number."""
+    """Return the end of a process in words: a shell reports a signal as 128 + its number."""
     if not re.fullmatch(r"\d+", status):
         return "is gone, and nobody saw how"
     number = int(status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be played on a device: a gateway's recipe, or a server's."""
+"""Interface of all that a device can run: the recipe of a gateway or of a server."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ class Playable(Protocol):
 
     @property
     def system(self) -> System:
-        """What its device must run."""
+        """Operating system that its device must run."""
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables that its snippets see in addition to those of the lab."""
+        """Variables of its snippets in addition to those of the lab."""
 
     @property
     def needs(self) -> tuple[RequiredPrograms, ...]:
-        """What must be installed on the device."""
+        """Programs that must be installed on the device."""
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """What its machine's kernel must have."""
+        """Features that the kernel of its machine must have."""
 
     @property
     def limits(self) -> GatewayLimits:
-        """What no knob changes."""
+        """Limits that no knob changes."""
 
     @property
     def process(self) -> tuple[Process, ...]:
-        """Programs that run as long as it stands."""
+        """Programs that run for as long as the gateway or server."""
 
     @property
     def verbs(self) -> Verbs:
-        """How it is played."""
+        """Snippets that start, check and stop it."""
 
     @property
     def knobs(self) -> Knobs:
-        """What can be set."""
+        """Settings that can be changed."""

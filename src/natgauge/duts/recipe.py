@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes: what a gateway is and how it is played, read from TOML (docs/gateways.md)."""
+"""Recipes: properties of a gateway and the commands that run it, read from TOML (docs/gateways.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIABLE: Final = "NATGAUGE_DUTS"
 _PARTS: Final = "parts"
 #: What a chain's recipe has of its devices.
 _OF_DEVICES: Final = frozenset({"extends", "environment", "needs", "modules", "limits", "process", "verbs", "knobs"})
-#: Where files lie does not decide how they are played.
+#: The location of the files does not change what a recipe does.
 _ORIGINS: Final[Any] = {"origin": True, "chain": {"__all__": {"recipe": {"origin"}}}}
 
 Kind = Literal[
@@ -55,25 +55,25 @@ class Recipe(RecipeTable):
     Attributes:
         name: its file's name without ".toml".
         title: one line for people.
-        kind: what it does to addresses.
-        initiator_family: of the frames on the Initiator's side.
-        responder_family: of the frames on the Responder's side.
+        kind: kind of address translation.
+        initiator_family: address family of the frames on the Initiator's side.
+        responder_family: address family of the frames on the Responder's side.
         stateful: whether it keeps connections.
         source: what happens to the Initiator's source address and port; "mapped": each address becomes its own one,
             and the port stays (RFC 7757, RFC 6296).
-        system: what its device must run.
-        extends: fragments it is built on, first to last.
-        environment: variables that its snippets see in addition to those of the lab.
-        needs: what must be installed on the device.
-        modules: what its machine's kernel must have.
-        limits: what no knob changes.
-        process: programs that run as long as it stands, in the order they are started.
-        verbs: how it is played.
-        knobs: what can be set.
-        chain: its devices from the Initiator to the Responder, where it is several; verbs, knobs and limits are then
-            those of the one that holds the state.
+        system: operating system that its device must run.
+        extends: fragments that the recipe extends, first to last.
+        environment: variables of its snippets in addition to those of the lab.
+        needs: programs that must be installed on the device.
+        modules: features that the kernel of its machine must have.
+        limits: limits that no knob changes.
+        process: programs that run for as long as the gateway, in start order.
+        verbs: snippets that start, check and stop it.
+        knobs: settings that can be changed.
+        chain: its devices from the Initiator to the Responder, where there are several; verbs, knobs and limits are
+            then those of the device that holds the state.
         port_sets: how its subscribers share addresses; each of the Initiator's addresses is a subscriber.
-        origin: the file it was read from.
+        origin: file that contained it.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
@@ -136,7 +136,7 @@ class Recipe(RecipeTable):
 
     @property
     def own_processes(self) -> bool:
-        """Whether it works in processes of its own, which a knob pins, and not in the kernel alone."""
+        """Whether the gateway works in processes of its own, which a knob pins, and not in the kernel alone."""
         knobs = [played.knobs.cores for played in self.of_devices(1)]
         return any(cores is not None and cores.scope == "device" for cores in knobs)
 
@@ -147,7 +147,7 @@ class Recipe(RecipeTable):
 
     @property
     def holder(self) -> int:
-        """Which device of the chain holds the state."""
+        """Index, from 0, of the device of the chain that holds the state."""
         return next((index for index, part in enumerate(self.chain) if part.recipe.stateful), 0)
 
     def of_devices(self, count: int) -> tuple[Recipe, ...]:
@@ -159,8 +159,8 @@ class ChainDevice(RecipeTable):
     """One device of a chain.
 
     Attributes:
-        device: its name there.
-        recipe: how it is played.
+        device: its name in the chain.
+        recipe: recipe of the device.
     """
 
     device: Annotated[str, Field(pattern=r"^[a-z0-9]{1,16}$")]
@@ -168,7 +168,7 @@ class ChainDevice(RecipeTable):
 
 
 class _Entry(RecipeTable):
-    """One device of a chain as it is written: a recipe, and what is laid over it."""
+    """One device of a chain as written in the file: the name of a recipe, and values that replace the recipe's."""
 
     device: str
     recipe: str
@@ -177,20 +177,20 @@ class _Entry(RecipeTable):
 
 
 def digest(recipe: Recipe) -> str:
-    """SHA-256 of the recipe as it is played, fragments included, wherever it was read from; hexadecimal."""
+    """Return the SHA-256 of the complete recipe, fragments included, as hexadecimal; the location does not matter."""
     return hashlib.sha256(recipe.model_dump_json(exclude=_ORIGINS).encode()).hexdigest()
 
 
 def as_played(recipe: Recipe) -> dict[str, Any]:
-    """All that decides how it is played, as JSON can hold it."""
+    """Return everything that decides what the recipe does, as plain values."""
     return recipe.model_dump(mode="json", exclude=_ORIGINS)
 
 
 def available() -> dict[str, tuple[Path, ...]]:
-    """Every recipe that can be named: those of ./duts, of the folders of $NATGAUGE_DUTS, and natgauge's own.
+    """Return every recipe that can be named: those in ./duts, in the folders of $NATGAUGE_DUTS, and natgauge's own.
 
     Returns:
-        Files by name, sorted by name. A name with several files stands for none of them: `load` refuses it.
+        Files by name, sorted by name. `load` refuses a name with several files.
     """
     found: dict[str, list[Path]] = {}
     for folder in _folders():
@@ -217,7 +217,7 @@ def load(name_or_path: str | Path) -> Recipe:
         raise UsageError(f'gateway "{text}": unknown; {did_you_mean(text, recipes)}; "natgauge duts" lists them')
     files = recipes[text]
     if len(files) > 1:
-        # Its snippets run as root: which ones must not depend on the folder that one happens to stand in.
+        # Snippets run as root, so the current folder must not decide which ones run.
         named = " and ".join(map(str, files))
         raise UsageError(f'gateway "{text}": {named} have the same name; give the path of one of them')
     return _read(files[0])
@@ -247,7 +247,7 @@ def _validated(table: Mapping[str, Any], path: Path) -> Recipe:
 
 
 def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """A chain is played device by device; what is asked of it as a whole is asked of the one that holds the state."""
+    """Fill a chain's own tables from the device that holds the state; each device has a recipe of its own."""
     if own := sorted(_OF_DEVICES & table.keys()):
         raise UsageError(f"{path}: {own[0]}: a chain has this of its devices; leave it out, or give it in [[chain]]")
     if not isinstance(table["chain"], list):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recipe is made of: needs, limits, knobs and verbs (docs/gateways.md)."""
+"""Parts of a recipe: required programs, limits, knobs and verbs (docs/gateways.md)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ VERBS: Final = ("check", "version", "start", "empty", "count", "faults", "stop")
 #: Verbs whose pieces run in the reverse order: what was made last goes first.
 REVERSED: Final = ("stop",)
 
-#: Stands for the package of the programs that come with natgauge itself.
+#: Name for the package of the programs that come with natgauge itself.
 OWN_PACKAGE: Final = "natgauge"
-#: Stands for the package of programs that every installation of the device's system has.
+#: Name for the package of programs that every installation of the device's system has.
 BASE_PACKAGE: Final = "base"
 
 #: What a device's machine runs, as `uname -s` calls it.
@@ -30,7 +30,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class RecipeTable(BaseModel):
-    """What every part of a recipe shares: nothing unknown, nothing converted, nothing changed later."""
+    """Base of every part of a recipe: no unknown keys, no conversions, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -73,7 +73,7 @@ class Module(RecipeTable):
 
 
 def installing(packages: Iterable[str]) -> str:
-    """The command that installs packages, natgauge's own programs among them: those are in its wheel, not in Debian."""
+    """Return the command that installs packages. natgauge's own programs come from its wheel, not from Debian."""
     wanted = sorted(set(packages))
     debian = [package for package in wanted if package != OWN_PACKAGE]
     commands = [f"apt-get install {' '.join(debian)}"] if debian else []
@@ -83,16 +83,16 @@ def installing(packages: Iterable[str]) -> str:
 
 
 class GatewayLimits(RecipeTable):
-    """What no knob changes.
+    """Limits that no knob changes.
 
     Attributes:
-        source_addresses: the most Initiator addresses the gateway can serve; None = no such limit.
-        mapping: how outside ports are given out (RFC 4787 section 4.1): per connection's remote endpoint, or one for
+        source_addresses: most Initiator addresses that the gateway can serve; None = no such limit.
+        mapping: allocation of outside ports (RFC 4787 section 4.1): one per connection's remote endpoint, or one for
             all remote endpoints; None = the gateway does not translate ports.
-        pool_ports: first and last port it gives out on one outside address.
+        pool_ports: first and last port that the gateway allocates on one outside address.
         octets_per_connection: memory of one entry; None = unknown.
         octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
-        count_lag: seconds for which it may go on counting connections that it has forgotten already.
+        count_lag: seconds for which the gateway may still count connections that it has forgotten.
     """
 
     source_addresses: Number | None = None
@@ -112,18 +112,18 @@ class GatewayLimits(RecipeTable):
 
 
 class Knob(RecipeTable):
-    """One thing that can be set.
+    """One setting of a gateway.
 
     Attributes:
-        scope: "device" is set in the device's own place; "machine" is global, written from outside of the device and
-            restored; "lab" is decided when the lab is made.
-        paths: files that hold the value, each as one decimal number; all are written, the smallest one counts.
+        scope: "device" is set inside the device; "machine" is global, written from outside the device and restored
+            afterwards; "lab" is decided when the lab is made.
+        paths: files that hold the value, each as one decimal number; all are written, the smallest value counts.
         read: snippet that prints the value, instead of `paths`.
         write: snippet that sets it to $NG_VALUE.
         module: kernel module whose loading makes `paths` appear.
-        unit: of the value.
-        minimum: least value accepted.
-        maximum: largest value accepted; None = no limit of the gateway's.
+        unit: unit of the value.
+        minimum: smallest accepted value.
+        maximum: largest accepted value; None = the gateway has no limit.
     """
 
     scope: Literal["device", "machine", "lab"]
@@ -171,22 +171,22 @@ class Knobs(RecipeTable):
     cores: Knob | None = None
 
     def named(self) -> dict[str, Knob]:
-        """Those there are, by name."""
+        """Return the knobs that the gateway has, by name."""
         every = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: knob for name, knob in every.items() if knob is not None}
 
 
 class Verbs(RecipeTable):
-    """Shell snippets (POSIX, run with `sh -eu`); each verb is made of the pieces its fragments and recipe give.
+    """Shell snippets (POSIX, run with `sh -eu`); each verb joins the snippets of its fragments and its recipe.
 
     Attributes:
-        check: succeeds when the gateway stands as it should.
-        version: prints what runs, one program a line.
-        start: sets the gateway up; nothing of an earlier start disturbs it.
+        check: succeeds when the gateway is ready.
+        version: prints the versions of the programs, one program per line.
+        start: sets the gateway up; remains of an earlier start do not disturb it.
         empty: forgets all connections.
         count: prints the number of connections, without walking the table.
         faults: prints lines "name number": frames refused so far, by cause.
-        stop: leaves nothing of the gateway; succeeds also when there is nothing.
+        stop: removes everything of the gateway; succeeds also when there is nothing.
     """
 
     check: Annotated[Pieces, Field(min_length=1)]

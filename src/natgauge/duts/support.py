@@ -42,7 +42,7 @@ class Run:
     version: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the fields as plain values for JSON."""
         return asdict(self)
 
 
