@@ -101,7 +101,7 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
     )
 
     def __post_init__(self) -> None:
-        """Refuse what says nothing."""
+        """Refuse settings that cannot give a result."""
         super().__post_init__()
         if self.placement == "shared":
             raise UsageError(
@@ -127,7 +127,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         self.late = 0.0
 
     def _throughput(self) -> float | None:
-        """In frames/s of each direction; None where the time did not suffice for a bound."""
+        """Return the throughput, frames/s of each direction; None where the time did not suffice for a bound."""
         try:
             return throughput_of(self, self.settings, THROUGHPUT_TIME_SHARE)
         except TimeUpError as error:
@@ -244,7 +244,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         return replace(outcome, verdict=Verdict.INVALID, limited_by=cause, failed_phase=None, reason=reason)
 
     def _lost_anyway(self, outcome: TrialOutcome) -> bool:
-        """Whether more was lost than the device would have forwarded while it waited for a late sender."""
+        """Whether more frames were lost than the device would have forwarded while it waited for a late sender."""
         rate = self.rate if self.throughput is None else self.throughput
         return any(counts.lost > rate * counts.worst_lag_seconds for counts in outcome.phase2.values() if counts.lost)
 

@@ -33,10 +33,10 @@ UNIT = "connections/s"
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionRateSettings(SearchSettings):
-    """Settings of the connection rate; all those of a search."""
+    """Settings of the connection rate: the settings of a search."""
 
     def as_run(self) -> ConnectionRateSettings:
-        """The same, with a time limit for each frame where queues stand before the device."""
+        """Return these settings, with a time limit for each frame where there are queues before the device."""
         return queues.limited(self)
 
 

@@ -62,12 +62,12 @@ class CostSettings(TrialSettings):
     """Settings of the cost.
 
     Attributes:
-        quantities: which frames, of new, up, down and both; the value is that of the last one in this order. None = all
-            of them, but new only where the connections fill a block of them.
-        rounds: of one repetition; 3 to 1000, because a confidence interval takes three.
+        quantities: kinds of frames to measure: new, up, down, both. The value is the cost of the last kind in this
+            order. None = all of them, but new only where the connections fill a block of them.
+        rounds: number of rounds of one repetition; 3 to 1000, because a confidence interval needs three.
         slice_frames: frames of one slice, 64 to 65536.
-        hot_spots: whether a further round of each quantity, in which nothing is timed, is to tell in which functions of
-            the kernel the device's work is done; it needs perf.
+        hot_spots: whether a further, untimed round of each quantity samples in which functions of the kernel the
+            device's work is done; this needs perf.
     """
 
     quantities: str | None = field(
@@ -110,7 +110,7 @@ class CostSettings(TrialSettings):
         self.blocks()
 
     def needs(self) -> frozenset[Ability]:
-        """Slices."""
+        """Return the required abilities: slices, in addition to those of all trials."""
         return super().needs() | {Ability.COSTS}
 
     def asked(self) -> tuple[Quantity, ...]:
@@ -120,10 +120,10 @@ class CostSettings(TrialSettings):
         return read_quantities(self.quantities)
 
     def blocks(self) -> dict[Quantity, int]:
-        """Of each quantity in a round.
+        """Return the number of blocks of each quantity in a round.
 
         Raises:
-            UsageError: there are too few connections for new ones.
+            UsageError: there are too few connections for a block of new ones.
         """
         return blocks_of_round(self.asked(), self.connections, self.slice_frames)
 
@@ -209,7 +209,7 @@ class _Cost(Repetitions[CostSettings]):
         return [*found, *interruption_notes(self._interrupted, self._slices), *self._hot_spots]
 
     def _spots_of(self, quantity: Quantity) -> Note:
-        """Of a round that is only sampled: samples cost time, so no figure comes of it."""
+        """Return the hot spots of a round that is only sampled: sampling takes time, so it gives no other figure."""
         settings = self.settings
         self._asked_rounds += 1
         # Where connections do not limit it, far more than a round has: a thousandth of the work is to be seen.
@@ -293,14 +293,14 @@ class QuantityCost:
         return cls(quantity, found, own, forwarding, tester)
 
     def figures(self) -> dict[str, float]:
-        """By name, the quantity's first."""
+        """Return the figures by name; each name begins with the quantity."""
         share = self.share
         named = {RATIO: share.value, LOW: share.lower, HIGH: share.upper, OWN: self.device_ns}
         named |= {FORWARDING: self.forwarding_ns, TESTER: self.tester_ns}
         return {f"{self.quantity}_{name}": value for name, value in named.items()}
 
     def row(self) -> Row:
-        """Of the series."""
+        """Return the row of the series."""
         return {
             "frames": self.quantity,
             "x_forwarding": round(self.share.value, 4),

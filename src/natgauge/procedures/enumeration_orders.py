@@ -60,12 +60,12 @@ class EnumerationOrdersSettings(Phase1Settings, SearchSettings):
 
     @property
     def measures_connection_rate(self) -> bool:
-        """With each order."""
+        """True: each order has a connection rate."""
         return True
 
     @property
     def space(self) -> int:
-        """S."""
+        """S, the number of four tuples to choose from."""
         return self.four_tuples or self.connections
 
 

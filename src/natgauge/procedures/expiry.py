@@ -62,7 +62,7 @@ class ExpirySettings(Phase1Settings):
 
     @property
     def waits_for_expiry(self) -> bool:
-        """Always."""
+        """True: the measurement waits until connections expire."""
         return True
 
     def needs(self) -> frozenset[Ability]:
@@ -71,7 +71,7 @@ class ExpirySettings(Phase1Settings):
 
 
 class _Expiry(HeldConnections[ExpirySettings]):
-    """The rate in connections/s."""
+    """Runs a repetition; the value is the rate of expiry in connections/s."""
 
     def once(self, _known: float | None) -> Measurement:
         settings, rate = self.settings, self.preparation.rate
@@ -100,7 +100,7 @@ class _Expiry(HeldConnections[ExpirySettings]):
 
 
 def crossing(seen: Sequence[CountAt], level: float) -> float | None:
-    """When the count fell to this level, in seconds, on the line between two readings; None = it did not."""
+    """Return the time in s at which the count fell to `level`, interpolated between readings; None = it did not."""
     before = None
     for one in seen:
         if one.count <= level:

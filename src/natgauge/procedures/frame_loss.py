@@ -71,7 +71,7 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
 
     @property
     def measures_loss(self) -> bool:
-        """It does."""
+        """True: loss is the measured quantity."""
         return True
 
     @property

@@ -19,7 +19,7 @@ METRIC = "ipdv"
 
 @dataclass(frozen=True, kw_only=True)
 class IpdvSettings(DelaySettings):
-    """Settings of the inter packet delay variation; all those of a measurement of delays."""
+    """Settings of the inter packet delay variation: the settings of all measurements of delays."""
 
     def needs(self) -> frozenset[Ability]:
         """Differences can only be measured if frames arrive."""

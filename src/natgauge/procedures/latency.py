@@ -7,9 +7,9 @@ Two ways:
   it is a percentile.
 * `rfc8219`: to the letter, a stream of at least 120 s of which 500 or more frames after the first 60 s are timed.
 
-At the throughput rate a device stands on a knife's edge, so lower loads are measured too. A delay runs from the sending
-of a frame to its arrival, as for devices that store and forward (RFC 1242 section 3.8). The tester's own delay is
-reported, not subtracted.
+At the throughput rate the smallest disturbance overloads the device, so lower loads are measured too. A delay runs
+from the sending of a frame to its arrival, as for devices that store and forward (RFC 1242 section 3.8). The tester's
+own delay is reported, not subtracted.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ METRIC = "pdv"
 
 @dataclass(frozen=True, kw_only=True)
 class PdvSettings(DelaySettings):
-    """Settings of the packet delay variation; all those of a measurement of delays."""
+    """Settings of the packet delay variation: the settings of all measurements of delays."""
 
 
 def read(delays: Delays) -> dict[str, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reset time (RFC 6201, named by RFC 8219 section 7.7): how long a restarted device forwards nothing.
+"""Reset time (RFC 6201, required by RFC 8219 section 7.7): how long a restarted device forwards no frames.
 
 Both sides send at half of the throughput; meanwhile the device is restarted by its own software. Its connections are
 gone then: the Initiator's frames come through as soon as it forwards again, the Responder's only when their connection
@@ -63,7 +63,7 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse what is contradictory."""
+        """Refuse contradictory settings."""
         super().__post_init__()
         if self.before_seconds >= self.trial_seconds:
             raise UsageError(
@@ -139,10 +139,10 @@ class _Reset:
 
 
 def _silence(who: str, counts: Counts, reset: _Reset) -> tuple[float, float]:
-    """When the longest silence began and ended, in seconds of phase 2.
+    """Return when the longest silence began and ended, in seconds of phase 2.
 
     Raises:
-        BrokenError: frames did not come back, or the silence has nothing to do with the reset.
+        BrokenError: frames did not come back, or the reset did not cause the silence.
     """
     if counts.longest_silence is None:
         raise BrokenError(f"{METRIC}: nothing came from the {who}")

@@ -82,11 +82,11 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
 
     @property
     def phase2_seconds(self) -> float:
-        """As asked for."""
+        """Seconds of queries, as the user chose."""
         return self.trial_seconds
 
     def notes(self) -> list[Note]:
-        """What a passing trial was, and that trials are shorter than the RFC wants."""
+        """Return notes on the criterion of a passing trial, and on trials shorter than the RFC requires."""
         limit = "" if self.frame_timeout_seconds is None else f" within {self.frame_timeout_seconds:g} s"
         who = self.far_side if self.handed_on else "the tester itself"
         text = f"queries of type {self.query.upper()}, answered right{limit} by {who}"

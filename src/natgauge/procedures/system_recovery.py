@@ -63,14 +63,14 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
     )
 
     def __post_init__(self) -> None:
-        """Refuse what says nothing."""
+        """Refuse settings that cannot give a result."""
         super().__post_init__()
         if self.placement == "shared":
             raise UsageError("placement: shared loses nothing under overload, so nothing recovers; choose isolated")
 
     @property
     def phase2_seconds(self) -> float:
-        """Overload and watching."""
+        """Seconds of overload and recovery together."""
         return self.trial_seconds + self.after_seconds
 
     def needs(self) -> frozenset[Ability]:

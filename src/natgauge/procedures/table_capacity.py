@@ -58,7 +58,7 @@ Method = Literal["quick", "full"]
 FIRST_SHARE = 1 / 64
 #: A share of the last safe rate that surely is no overload.
 COMFORTABLE_SHARE = 0.7
-#: Trials that search a rate are no shorter than this share of the time that frames may wait: shorter ones tell nothing.
+#: Shortest trial of a search, as a share of the time that frames may wait: shorter trials cannot measure a rate.
 SHORTEST_SHARE = 0.25
 #: In `shared` placement nothing waits, but the sender may be 0.2 ms late, and a batch.
 SHARED_WAIT_SECONDS = 0.001
@@ -104,7 +104,7 @@ class TableCapacitySettings(validation.ValidationSettings):
     )
 
     def as_run(self) -> TableCapacitySettings:
-        """The same, with a time limit for each frame where queues stand before the device."""
+        """Return these settings, with a time limit for each frame where there are queues before the device."""
         return queues.limited(self)
 
     def __post_init__(self) -> None:
@@ -120,12 +120,12 @@ class TableCapacitySettings(validation.ValidationSettings):
 
     @property
     def fills_table(self) -> bool:
-        """It does."""
+        """True: the measurement fills the table."""
         return True
 
     @property
     def first(self) -> int:
-        """C0."""
+        """C0, the first number of connections."""
         return self.safe_connections or max(1, int(self.connections * FIRST_SHARE))
 
 
@@ -139,7 +139,7 @@ class _Rate:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One number of connections that was decided, and the trial that decided it."""
+    """Decision on one number of connections, and the trial that decided it."""
 
     stage: str
     connections: int
@@ -177,7 +177,7 @@ class _TableCapacity(Repetitions[TableCapacitySettings]):
 
 
 class _Capacity:
-    """One repetition."""
+    """Runs one repetition."""
 
     def __init__(self, runner: TrialRunner, settings: TableCapacitySettings) -> None:
         self._top_rate = top_rate(runner.measurer)
@@ -192,7 +192,7 @@ class _Capacity:
         self._limit = "tester"
 
     def once(self) -> Measurement:
-        """Search, and tell every step."""
+        """Search, and report every step."""
         figures = {"first_rate": self._first()}
         self._exponential()
         figures |= {"exponential_safe": float(self._safe), "exponential_safe_rate": self._rate.rate}
@@ -262,7 +262,7 @@ class _Capacity:
             self._decide("binary", self._between(self._safe, self._unsafe), self._settings.gamma)
 
     def _between(self, safe: int, unsafe: int) -> int:
-        """What to try next: the middle, and where the number is quick to find what a full table kept, and one more."""
+        """Return the next number to try: the middle, or, if quick, the number that a full table kept, then one more."""
         kept = self._trials.full_at if self._settings.method == "quick" else None
         likely = () if kept is None else (kept, kept + 1)
         return next((count for count in likely if safe < count < unsafe), (safe + unsafe) // 2)
@@ -271,7 +271,7 @@ class _Capacity:
 
     @property
     def _wait(self) -> float:
-        """How long the device may take for frames that still count as forwarded in time, in seconds."""
+        """Longest time, in seconds, for which the device may hold frames that still count as forwarded."""
         return self._settings.frame_timeout_seconds or SHARED_WAIT_SECONDS
 
     def _top(self, count: int) -> float:
@@ -281,7 +281,7 @@ class _Capacity:
         return min(self._top_rate, count / (SHORTEST_SHARE * self._wait))
 
     def _settled(self, count: int) -> bool:
-        """Whether the searched rate is the device's within the error, and not that of queues before it."""
+        """Whether the searched rate is the device's own within the error, and not caused by queues before it."""
         return count > 0 and self._rate.least >= (1 - self._settings.rate_error) * self._rate.rate
 
     def _take(self, stage: str, count: int, rate: float) -> None:
@@ -294,7 +294,7 @@ class _Capacity:
     # One number of connections
 
     def _decide(self, stage: str, count: int, share: float) -> bool:
-        """Whether that number of connections is safe; if not, it is the lowest unsafe number, or undecided."""
+        """Decide whether `count` connections are safe; otherwise note them as lowest unsafe number or undecided."""
         needed = share * self._rate.least
         self._trials.bounds = self._bounds()
         found, why = 0.0, ""
@@ -320,10 +320,11 @@ class _Capacity:
         return bool(found)
 
     def _quick(self, count: int, needed: float) -> float:
-        """A rate, no lower than needed, at which that number is kept; 0 if it is not.
+        """Return a rate, at least `needed`, at which `count` connections are kept; 0 if there is none.
 
-        A comfortable rate is tried first, as it is over sooner: to pass it proves more than is needed. To fail it
-        proves nothing, unless the table was full; one so much slower that it tells the table from the rate does.
+        A comfortable rate is tried first, because its trial is shorter. A pass proves more than is needed. A fail
+        proves nothing unless the table was full, so a much slower rate then separates a full table from a rate that is
+        too high.
         """
         comfortable = COMFORTABLE_SHARE * self._rate.least
         for rate in (comfortable, comfortable / SLOWER):
@@ -335,7 +336,7 @@ class _Capacity:
         return needed if self._trials.passes(count, needed) else 0.0
 
     def _is_full(self, count: int) -> bool:
-        """Whether the last trial failed because the table was full, as far as it and those before it tell."""
+        """Whether the last trial failed because the table was full, as far as this and earlier trials show."""
         trials = self._trials
         return trials.last.limited_by == "table" or trials.surely_full(count) or trials.slowness_kept_no_more(count)
 

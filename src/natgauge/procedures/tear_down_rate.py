@@ -53,12 +53,12 @@ class TearDownRateSettings(Phase1Settings):
     )
 
     def needs(self) -> frozenset[Ability]:
-        """The time of emptying."""
+        """Return the required abilities: the time of emptying, in addition to those of all trials."""
         return super().needs() | {Ability.EMPTY_TIMED}
 
 
 class _TearDownRate(HeldConnections[TearDownRateSettings]):
-    """The rate in connections/s."""
+    """Runs a repetition; the value is the tear down rate in connections/s."""
 
     def once(self, _known: float | None) -> Measurement:
         settings, measurer = self.settings, self.runner.measurer

@@ -51,7 +51,7 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse what is contradictory."""
+        """Refuse contradictory settings."""
         super().__post_init__()
         if self.search == "binary":
             if self.goals != "rfc2544":
@@ -62,7 +62,7 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
             raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr")
 
     def as_run(self) -> ThroughputSettings:
-        """The same, with a time limit for each frame where queues stand before the device."""
+        """Return these settings, with a time limit for each frame where there are queues before the device."""
         return queues.limited(self, self.trial_seconds, self.error)
 
     def parameters(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
         self._expected = self._from_slices()
 
     def _from_slices(self) -> float | None:
-        """What slices tell to expect, frames/s of each direction; None where they do not have such frames."""
+        """Return the rate expected from slices, frames/s of each direction; None where slices lack these frames."""
         settings = self.settings
         if settings.stateless or settings.foreground_share < 1:
             return None

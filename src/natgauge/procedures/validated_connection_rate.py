@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validated connection rate (RFC 9693 section 4.6): highest rate at which connections really are established.
+"""Validated connection rate (RFC 9693 section 4.6): highest rate at which connections are actually established.
 
 As the connection rate, but after phase 1 the Responder sends one frame through every connection that it learned. In the
 standard r = alpha * R. Where the throughput from the Responder is known, r stays at a safe share of it, because
@@ -37,10 +37,10 @@ _LIMITS: dict[Cause, str] = {"table full": "table", "R too high": "device", "unk
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
-    """Settings of the validated connection rate; all those of a search and of a validation."""
+    """Settings of the validated connection rate: the settings of a search and of a validation."""
 
     def as_run(self) -> ValidatedConnectionRateSettings:
-        """The same, with a time limit for each frame where queues stand before the device."""
+        """Return these settings, with a time limit for each frame where there are queues before the device."""
         return queues.limited(self)
 
 

@@ -23,17 +23,17 @@ class Event:
     """A trial starts (`outcome` is None) or has ended.
 
     Attributes:
-        metric: whose trial it is; a measurement may need another one first.
+        metric: metric of the trial; a measurement may need another metric first.
         repetition: 1 to `repetitions`.
-        repetitions: of the whole measurement.
+        repetitions: number of repetitions of the whole measurement.
         trial: number of the trial, counted from 1 through all repetitions.
-        plan: what is tried.
-        load: the rate the search is about, frames/s (per direction where there are two).
-        bounds: of the search before (or, with an outcome, still before) this trial is counted.
-        outcome: None at the start.
-        seconds_left: estimate for all that is still to do; None while there is nothing to estimate from.
-        most_seconds: that the measurement may take, those of others that it needs included; None = no end.
-        most_seconds_left: of these.
+        plan: plan of the trial.
+        load: load of the search, frames/s (per direction where there are two).
+        bounds: bounds of the search before this trial counts, also in the event of its end.
+        outcome: None at the start of the trial.
+        seconds_left: estimate for the rest of the measurement; None while no estimate is possible.
+        most_seconds: time limit of the measurement, including the measurements that it needs; None = no limit.
+        most_seconds_left: rest of this time limit.
     """
 
     metric: str

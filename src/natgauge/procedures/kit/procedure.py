@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a metric is, and the frame of its measurement: refuse, start, repeat, note, make the result."""
+"""Definition of a metric, and the steps of its measurement: refuse, start, repeat, note, make the result."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Procedure(Generic[SettingsT]):
     traffic: Mapping[str, object] = field(default_factory=dict)
 
     def inputs(self) -> tuple[Input, ...]:
-        """Every setting, in order."""
+        """Return all settings in order."""
         return inputs_of(self.settings)
 
     def own_inputs(self) -> tuple[Input, ...]:
-        """The settings that the user gives as the metric's own, those of its own class first."""
+        """Return the settings that the user gives as the metric's own; settings of its own class come first."""
         known = {one.name: one for one in self.inputs() if one.name not in DECIDED_ELSEWHERE}
         return tuple(known[name] for name in own_first(self.settings) if name in known)
 
@@ -97,10 +97,10 @@ class Procedure(Generic[SettingsT]):
         )
 
     def taken(self, asked: Mapping[str, object]) -> dict[str, Any]:
-        """The metric's own settings, each as a value of its type.
+        """Return the metric's own settings, each as a value of its type.
 
         Args:
-            asked: by name; values of the type, or what stands for them in plans and Python, such as "1%".
+            asked: by name; values of the type, or texts and numbers from plans and Python, such as "1%".
 
         Raises:
             UsageError: the metric has no such setting, or its value is refused.
@@ -125,7 +125,7 @@ class Procedure(Generic[SettingsT]):
         return {"most_seconds": usual["most_seconds"] * share} if share > 1 else {}
 
     def with_profile(self, given: Mapping[str, object]) -> dict[str, Any]:
-        """The given settings, and those of their profile for all that was not given.
+        """Return the given settings, with values of their profile for all other settings.
 
         Raises:
             UsageError: there is no such profile.
@@ -158,21 +158,21 @@ class Procedure(Generic[SettingsT]):
         clock: Callable[[], float] = time.monotonic,
         begins: Callable[[int], None] = unheard,
     ) -> MeasurementResult:
-        """Measure as often as the settings say.
+        """Measure the number of repetitions that the settings require.
 
         Args:
             measurer: performs the trials.
-            settings: of this metric.
+            settings: settings of this metric.
             observe: receives an event for every trial.
-            budget: the time that is left, of a measurement that needs this one first; None = as the settings say.
-            clock: seconds, monotonic; by it the time of the settings runs out.
-            begins: is called before each repetition with its number, from 1. What it does counts as time of the
-                measurement. An error that it raises ends the measurement; after the first repetition those that are
-                done are the answer.
+            budget: remaining time of a measurement that needs this metric first; None = the limit in the settings.
+            clock: monotonic clock in seconds; it measures the time limit of the settings.
+            begins: is called before each repetition with its number, from 1. Its duration counts as time of the
+                measurement. An error that it raises ends the measurement; after the first repetition, the finished
+                repetitions are the result.
 
         Raises:
             UsageError: the measurer cannot do what the settings need.
-            BrokenError: nothing can be said of the device, or not in the time that the settings allow.
+            BrokenError: no statement about the device is possible, or not in the time that the settings allow.
             NatgaugeError: a trial could not be run at all.
         """
         self.refuse_unable(measurer.abilities, settings)
@@ -194,20 +194,20 @@ class Procedure(Generic[SettingsT]):
     def once(
         self, measurer: Measurer, settings: SettingsT, known: float | None, observe: Observer = ignore
     ) -> Measurement:
-        """One repetition and no more, for those who measure several devices in turn.
+        """Measure a single repetition, for callers that measure several devices in turn.
 
         Args:
             measurer: performs the trials.
-            settings: of this metric.
-            known: what an earlier one answered; None = there was none.
+            settings: settings of this metric.
+            known: value of an earlier repetition; None = there was none.
             observe: receives an event for every trial.
 
         Returns:
-            The repetition. Its notes are all those that the result of `measure` has for a single repetition.
+            The repetition. It has all notes that the result of `measure` has for a single repetition.
 
         Raises:
             NatgaugeError: as `measure`.
-            TimeUpError: the time was over before a first bound.
+            TimeUpError: the time ended before a first bound.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: named sets of defaults. What the user gives goes before them; the profile's name is part of every result.
+"""Profiles: named sets of defaults. The user's own values take precedence; every result contains the profile's name.
 
-* `default`: what the procedures' settings say themselves.
+* `default`: the defaults of the procedures' settings.
 * `quick`: seconds, for continuous integration; wide bounds, one repetition.
-* `standard`: minutes; repeated until the median is known well enough.
-* `rfc`: the durations, the repetitions and the errors that the RFCs want, to the letter.
+* `standard`: minutes; repetitions continue until the confidence interval of the median is narrow enough.
+* `rfc`: exactly the durations, repetitions and errors that the RFCs require.
 
-The first three have an end, after which a measurement tells what it has; `rfc` takes as long as it takes.
+The first three have a time limit, after which a measurement reports what it has. `rfc` has no time limit.
 
-Here stands what holds for any metric that has a setting of the name; what a metric wants otherwise is in its own file.
+This module contains values for any metric that has a setting of the name; exceptions are in the metric's own module.
 """
 
 from __future__ import annotations

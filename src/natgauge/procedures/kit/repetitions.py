@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measurement under way: what a metric gives of its own, and how often that is repeated."""
+"""A running measurement: the part specific to a metric, and the number of repetitions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 
 
 class Repetitions(ABC, Generic[SettingsT]):
-    """A metric's own part of a measurement. What must be known before the first repetition is found when it is made.
+    """A metric's own part of a measurement. The constructor measures what the first repetition requires.
 
     Attributes:
-        runner: hands trials on.
+        runner: passes trials to the measurer.
         settings: as run.
     """
 
@@ -41,25 +41,25 @@ class Repetitions(ABC, Generic[SettingsT]):
         """Measure once.
 
         Args:
-            known: the answer of the repetition before, or None where there is none.
+            known: value of the previous repetition, or None where there is none.
 
         Raises:
-            BrokenError: nothing can be said of the device.
+            BrokenError: no statement about the device is possible.
             NatgaugeError: a trial could not be run at all.
         """
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:  # noqa: ARG002 - for those that have some
-        """What a reader must know of this metric; asked for after the last repetition."""
+        """Return facts about this metric that a reader must know; called after the last repetition."""
         return ()
 
     def phase1_notes(self) -> Sequence[Note]:
-        """How connections were established before what is measured; asked for after the last repetition."""
+        """Return notes on how connections were established; called after the last repetition."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Instead of repetitions: the answer is known before the first one, and no repetition would change it."""
+    """Replaces repetitions where the result is known before the first one, and no repetition would change it."""
 
     measurement: Measurement
     notes: Sequence[Note]
@@ -119,7 +119,7 @@ def _left_out(done: int, most: int, why: str) -> Note:
 
 
 def well_known(values: Sequence[float]) -> bool:
-    """Whether the median of the population is known to `NARROW` with 95 %, which takes six values at least."""
+    """Whether the median's confidence interval (95 %, at least six values) is as narrow as `NARROW` requires."""
     interval = median_interval(values)
     if interval is None or interval.coverage < CONFIDENCE:
         return False
@@ -127,7 +127,7 @@ def well_known(values: Sequence[float]) -> bool:
 
 
 def counted(singles: Sequence[MeasurementResult]) -> list[int]:
-    """Which of them count, by their place from 0: those that time did not cut off, or else the first one."""
+    """Return the indices of the repetitions that count: those that time did not end, or else the first one."""
     return [at for at, one in enumerate(singles) if one.limited_by != TIME] or [0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hands trials to the measurer, tells an observer of each, and estimates the time left."""
+"""Passes trials to the measurer, reports each to an observer, and estimates the remaining time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 
 
 def unheard(_number: int) -> None:
-    """Nobody wants to know that a repetition begins."""
+    """Ignore the beginning of a repetition."""
 
 
 def as_measured(outcome: TrialOutcome) -> TrialOutcome:
@@ -25,18 +25,18 @@ def as_measured(outcome: TrialOutcome) -> TrialOutcome:
 
 @dataclass(slots=True)
 class TrialRunner:
-    """Hands trials to the measurer and events to the observer.
+    """Passes trials to the measurer and events to the observer.
 
     Attributes:
         measurer: performs the trials.
-        metric: named in the events.
-        repetitions: planned.
+        metric: name of the metric in the events.
+        repetitions: planned number of repetitions.
         observe: called before and after each trial.
-        attempts: the trials of this repetition, and before the first one those that prepare it.
-        clock: seconds, monotonic; only for the estimate of the time left.
-        budget: the time that all trials together may take.
+        attempts: trials of this repetition; before the first repetition, trials that prepare it.
+        clock: monotonic clock in seconds; used only to estimate the remaining time.
+        budget: time limit of all trials together.
         begins: called before each repetition with its number, from 1.
-        first: results that were measured first, and that the rates of this measurement rest on.
+        first: results that were measured first and that the rates of this measurement depend on.
     """
 
     measurer: Measurer
@@ -101,7 +101,7 @@ class TrialRunner:
 
     @property
     def trials_text(self) -> str:
-        """How many trials there were and how the last one ended; empty before the first one."""
+        """Return the number of trials and the end of the last one; empty before the first trial."""
         if not self.attempts:
             return ""
         last = self.attempts[-1].outcome

@@ -26,14 +26,14 @@ from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Order, Placement, Query
 #: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
 Repeat = int | Literal["auto"]
 
-#: Settings that traffic and lab decide; nobody gives them as a metric's own.
+#: Settings that traffic and lab decide; the user does not give them as a metric's own.
 DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "own_processes", "order", "four_tuples"})
 MOST_REPETITIONS = 1000
 #: `repeat` "auto" ends after this number at the latest: RFC 8219 section 7.2 wants 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
 #: Longest time of a measurement, unless its profile has another.
 MOST_SECONDS = 600.0
-#: Nobody waits longer for a device to settle.
+#: Longest accepted time for a device to settle.
 LONGEST_SETTLE_SECONDS = 600.0
 #: A per-frame limit longer than this is no limit: the receivers close before.
 LONGEST_TIMEOUT_SECONDS = 60.0
@@ -169,7 +169,7 @@ class TrialSettings:
         return MOST_AUTO_REPETITIONS if isinstance(self.repeat, str) else self.repeat
 
     def needs(self) -> frozenset[Ability]:
-        """What the measurer must be able to do, beyond plain trials."""
+        """Return the abilities that the measurer must have, beyond plain trials."""
         return frozenset()
 
     @property
@@ -189,12 +189,12 @@ class TrialSettings:
 
     @property
     def query(self) -> Query | None:
-        """What the Initiator's frames ask for; None = they are no DNS queries."""
+        """Content of the Initiator's DNS queries; None = its frames are no DNS queries."""
         return None
 
     @property
     def far_side(self) -> str:
-        """Who answers DNS queries: "tester", or the name of a real server."""
+        """Responder to DNS queries: "tester", or the name of a real server."""
         return TESTER
 
     @property
@@ -212,7 +212,7 @@ class TrialSettings:
         return self
 
     def notes(self) -> list[Note]:
-        """What a reader must know of these settings, whatever was measured."""
+        """Return facts about these settings that a reader must know, whatever was measured."""
         return []
 
     @property
@@ -233,7 +233,7 @@ class TrialSettings:
         )
 
     def parameters(self) -> dict[str, Any]:
-        """All settings as plain values, as they stand in a result."""
+        """Return all settings as plain values, as in a result."""
         values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         # The device is reported with it, where it is so.
         del values["own_processes"]

@@ -26,7 +26,7 @@ class TimeUpError(Exception):
     """The time is used up, or too little is left for the next trial; the text says which, with figures.
 
     Attributes:
-        bounds: where the search stands whose trial was not begun.
+        bounds: bounds of the search at the trial that was not begun.
     """
 
     bounds: Bounds = Bounds()
@@ -46,7 +46,7 @@ class TimeBudget:
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin."""
+        """Start the clock."""
         self._began = self.clock()
 
     @property
@@ -78,7 +78,7 @@ class TimeBudget:
 
 
 def nominal_seconds(plan: TrialPlan) -> float:
-    """How long the device settles and a trial sends, in seconds."""
+    """Return the seconds for which the device settles and a trial sends."""
     before = plan.settle_seconds + (0.0 if plan.stateless else plan.connections / plan.phase1_rate)
     if plan.phase2 is None:
         return before
@@ -102,14 +102,14 @@ def left_out(what: str, why: object) -> Note:
 
 
 def nothing_passed(upper: float | None, unit: str, error: TimeUpError) -> TimeUpError:
-    """What to raise where no load has passed: 0 would be a figure, and nobody has seen it."""
+    """Return the error for a search without a passing load: a value of 0 would be a false result."""
     if upper is None:
         return error
     return TimeUpError(f"no load has passed yet, {upper:,.0f} {unit}".rstrip() + f" failed: {error}")
 
 
 def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:
-    """What trials come to whose search was ended by the time: the highest passing load below every failing one.
+    """Return the result of a search that the time ended: the highest passing load below every failing load.
 
     Raises:
         TimeUpError: no load passed; the text names the loads that failed.
@@ -125,10 +125,10 @@ def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measu
 
 
 def stopped(attempts: Sequence[Attempt], error: TimeUpError) -> Measurement:
-    """What trials come to of a metric with a search of its own: its bounds when the time was over.
+    """Return the result of a metric with a search of its own: its bounds when the time was over.
 
     Raises:
-        TimeUpError: nothing had passed yet; the text names what failed.
+        TimeUpError: no load passed; the text names the failures.
     """
     return _within(error.bounds.lower, error.bounds.upper, "", attempts, error)
 

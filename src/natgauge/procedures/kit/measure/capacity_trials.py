@@ -45,7 +45,7 @@ class UndecidedError(Exception):
 
 
 class Fault(NamedTuple):
-    """Why connections are not kept: what limits, as in a trial's outcome, and the figures that tell."""
+    """Reason for connections that were not kept: the limit, as in a trial's outcome, and its figures."""
 
     limited_by: Literal["table", "device"]
     figures: str
@@ -64,13 +64,13 @@ class _Proved(NamedTuple):
 
 
 class CapacityTrials:
-    """Trials that open connections and ask each once.
+    """Trials that open connections and send one query over each.
 
     Attributes:
         attempts: every trial so far.
-        notes: what a reader must know.
-        bounds: what is known of the capacity, for the observer.
-        full_at: connections that a full table kept last; None = none was full yet.
+        notes: facts that a reader must know.
+        bounds: bounds of the capacity so far, for the observer.
+        full_at: connections that the table kept when it was last full; None = it was never full.
     """
 
     def __init__(self, runner: TrialRunner, settings: validation.ValidationSettings) -> None:
@@ -85,7 +85,7 @@ class CapacityTrials:
 
     @property
     def last(self) -> TrialOutcome:
-        """Of the last trial; there must have been one."""
+        """Outcome of the last trial; there must be one."""
         return self.attempts[-1].outcome
 
     def surely_full(self, count: int) -> bool:
@@ -99,16 +99,16 @@ class CapacityTrials:
         return self.last.limited_by == "table" and _kept(self.last, count) < (1 - 2 * SAME_SHARE) * count
 
     def slowness_kept_no_more(self, count: int) -> bool:
-        """Whether the last trial, though much slower than an earlier one of the same number, kept no more of them."""
+        """Whether the last trial kept no more connections than a much faster earlier trial with the same number."""
         before = self._kept_faster(count, self.attempts[-1].load)
         return before is not None and _as_few(before, _kept(self.last, count), count)
 
     def passes(self, count: int, rate: float) -> bool:
-        """Whether all are established at this rate and answer afterwards; the asking slows down where it is at fault.
+        """Whether all connections are established at this rate and answer afterwards; queries slow down if they fail.
 
         Raises:
             CollapsedError: the device is gone; it was restarted.
-            UndecidedError: no trial speaks of the device.
+            UndecidedError: no trial gave a statement about the device.
             BrokenError: the device is gone and cannot be restarted.
         """
         plan = validation.plan(self._settings, count, rate, self._validation.rate(rate))
@@ -170,7 +170,7 @@ class CapacityTrials:
         raise UndecidedError(reason, "device")
 
     def _kept_faster(self, count: int, rate: float) -> int | None:
-        """How many of the same number an earlier trial kept whose rate was higher by as much as proves something."""
+        """Return the number kept by an earlier trial whose rate was higher by a factor large enough to compare."""
         for attempt in reversed(self.attempts):
             outcome = attempt.outcome
             if outcome.phase1.intended != count:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is reported.
 
-A core that stands still delays all frames that are due meanwhile, and these delays are the host's. Each figure that
-they can move is reported for all frames and, with the ending `_without_stalls`, for those that are left without as many
-of the slowest as were due then: the device's own lies between the two. However few those frames are, they push the
-device's own slow frames down the ranks. So a trial in which the two differ by more than the width of a bucket is
-INVALID and repeated. Where all repeats are alike, the trial with the fewest frames in stalls counts, with a doubt.
+A core that stops delays all frames that are due in that time. These delays belong to the host. Each affected figure is
+reported for all frames and, with the suffix `_without_stalls`, without the slowest frames: the number removed is the
+number of frames due during stalls. The device's own figure lies between the two. Even a few such frames move the
+device's own slow frames to lower ranks. So a trial in which the two figures differ by more than the width of a bucket
+is INVALID and is repeated. If all repeats are affected, the trial with the fewest frames in stalls counts, with a
+doubt.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 
     @property
     def times_frames(self) -> bool:
-        """Always."""
+        """True: every trial times frames."""
         return True
 
     def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:
@@ -80,12 +81,12 @@ DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
 
 
 class Moved(NamedTuple):
-    """A figure of one direction that frames in stalls moved.
+    """A figure of one direction that frames in stalls changed.
 
     Attributes:
-        name: of the figure, as results have it.
-        value: of all frames, in us.
-        without: of what is left without as many of the slowest frames as were due in stalls; None = not known.
+        name: name of the figure in results.
+        value: the figure for all frames, in us.
+        without: the figure without the slowest frames, as many as were due in stalls; None = not known.
     """
 
     name: str
@@ -103,15 +104,15 @@ class _Stalled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How a metric reads delays.
+    """Definition of a delay metric.
 
     Attributes:
-        metric: its name.
-        headline: name of the figure that is the value, without direction.
-        read: one direction's delays.
-        percentiles: names of the figures that are reported without frames in stalls, too, and that decide whether a
+        metric: name of the metric.
+        headline: name, without direction, of the figure that is the value.
+        read: returns the figures of one direction's delays.
+        percentiles: names of the figures that are also reported without frames in stalls, and that decide whether a
             trial is repeated.
-        others: names of further figures that are reported without frames in stalls, too, but repeat no trial.
+        others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.
     """
 
     metric: str
@@ -121,7 +122,7 @@ class Timing:
     others: tuple[str, ...] = ()
 
     def figures(self, delays: Delays) -> dict[str, float]:
-        """What is read of all frames, and of those that are left without as many as were due in stalls."""
+        """Return the figures for all frames, and without the slowest frames, as many as were due in stalls."""
         found = dict(self.read(delays))
         due = delays.due_in_stalls
         left = None if due is None else without_slowest(delays, due)
@@ -160,7 +161,7 @@ def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _T
 
 
 class _TimedTrials(HeldConnections[DelaySettingsT]):
-    """Delays at each load."""
+    """Measures delays at each load."""
 
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
@@ -209,7 +210,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         ]
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
-        """As others; INVALID where frames that were due in stalls moved a percentile."""
+        """Run a trial; it is INVALID where frames that were due in stalls moved a percentile."""
         outcome = super().trial(load, plan, bounds)
         judged = self.judged(outcome)
         if judged is not outcome:
@@ -217,18 +218,18 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return judged
 
     def judged(self, outcome: TrialOutcome) -> TrialOutcome:
-        """INVALID where frames that were due in stalls moved a percentile."""
+        """Return the outcome, as INVALID where frames that were due in stalls moved a percentile."""
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or not self.timing.moved(outcome):
             return outcome
         reason = f"{_percent(_stalled_share(outcome))} of the timed frames were due while a core stood still"
         return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
 
     def is_enough(self, outcome: TrialOutcome) -> bool:
-        """As others; and after `MOST_STALLED` repeats of trials whose percentiles stalls moved."""
+        """Whether no repeat is needed; true also after `MOST_STALLED` repeats because of stalls."""
         return super().is_enough(outcome) or len(self._stalled) > min(MOST_STALLED, self.settings.invalid_repeats)
 
     def best_of_invalid(self) -> TrialOutcome | None:
-        """Of the trials at this load whose percentiles stalls moved, the one with the fewest frames in stalls."""
+        """Return the trial with the fewest frames in stalls, of those at this load whose percentiles stalls moved."""
         if not self._stalled:
             return None
         least = min(self._stalled, key=operator.attrgetter("share"))
@@ -254,7 +255,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return [Note("frames in stalls", text)]
 
     def _together_note(self) -> list[Note]:
-        """What a device that works in the sender's context cannot be blamed for."""
+        """Return a note on the part of delays that is not the device's own, for a device in the sender's context."""
         loads = [share for share in shares("loads", self.settings.loads) if share > ALONE_SHARE]
         if self.settings.placement != "shared" or not loads:
             return []
@@ -308,7 +309,7 @@ def _without_stalls(name: str) -> str:
 
 
 def _how_far(moved: Moved) -> float:
-    """By how much frames in stalls may have moved a figure, as a share of the larger one; infinite if not known."""
+    """Return the change by frames in stalls, as a share of the larger figure; infinite if not known."""
     if moved.without is None:
         return math.inf
     return abs(moved.value - moved.without) / max(abs(moved.value), abs(moved.without))

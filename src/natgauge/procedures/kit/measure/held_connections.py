@@ -30,12 +30,12 @@ Phase1T = TypeVar("Phase1T", bound=Phase1Settings)
 
 
 class HeldConnections(Repetitions[Phase1T]):
-    """A measurement of connections that stand; a safe phase 1 is found when it is made.
+    """A measurement over established connections; the constructor finds a safe phase 1.
 
     Attributes:
-        preparation: of phase 1.
-        first_notes: of what else was measured first.
-        repetition_notes: of the repetition that runs.
+        preparation: preparation of phase 1.
+        first_notes: notes of metrics that were measured first.
+        repetition_notes: notes of the current repetition.
     """
 
     def __init__(self, runner: TrialRunner, settings: Phase1T, preparation: Preparation | None = None) -> None:
@@ -54,7 +54,7 @@ class HeldConnections(Repetitions[Phase1T]):
         self._attempts: list[Attempt] = []
 
     def phase1_notes(self) -> Sequence[Note]:
-        """How fast phase 1 was at last, and what else was measured first."""
+        """Return notes on the final rate of phase 1 and on metrics that were measured first."""
         return [*self.preparation.notes(), *self.first_notes]
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
@@ -117,10 +117,10 @@ class HeldConnections(Repetitions[Phase1T]):
         self._attempts = [replace(one, outcome=found) if one.outcome is judged else one for one in self._attempts]
 
     def must(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome:
-        """The same where nothing can be said without this trial.
+        """Run a trial without which there is no result.
 
         Raises:
-            BrokenError: no trial spoke of the device, or the device collapsed.
+            BrokenError: no trial gave a statement about the device, or the device collapsed.
         """
         outcome = self.at(rate, plan, trials_left)
         if outcome is None:
@@ -138,7 +138,7 @@ class HeldConnections(Repetitions[Phase1T]):
         notes: Sequence[Note] = (),
         series: Sequence[Row] = (),
     ) -> Measurement:
-        """What the trials since the last one come to; the next repetition begins with none."""
+        """Return the repetition made of all trials since the last call; the next repetition begins with none."""
         attempts, self._attempts = tuple(self._attempts), []
         notes, self.repetition_notes = (*self.repetition_notes, *notes), []
         return Measurement(
@@ -154,7 +154,7 @@ class HeldConnections(Repetitions[Phase1T]):
 
 
 def _unpreparable(preparation: Preparation) -> str:
-    """Why no rate of phase 1 is safe."""
+    """Return the reason why no rate of phase 1 is safe."""
     notes = () if preparation.rough is None else preparation.rough.notes
     for note in notes:
         if note.word == "loss at every rate":
@@ -204,10 +204,10 @@ class HeldRate(SearchedRate[SearchT]):
 
     @abstractmethod
     def figures(self, value: float) -> dict[str, float]:
-        """What the rate comes to."""
+        """Return the further figures that belong to the rate."""
 
     def found(self, known: float | None) -> Measurement:
-        """One search; where phase 1 fails for good, its reason is the answer."""
+        """Search once; where phase 1 fails at every rate, the reason is part of the result."""
         self.judged = []
         try:
             found = self.searched(known)
@@ -216,7 +216,7 @@ class HeldRate(SearchedRate[SearchT]):
         return replace(found, figures={**self.figures(found.value), **found.figures})
 
     def searched(self, known: float | None) -> Measurement:
-        """By halving.
+        """Search by bisection.
 
         Raises:
             UnpreparableError: phase 1 fails at every rate.
@@ -234,10 +234,10 @@ class HeldRate(SearchedRate[SearchT]):
 
     @abstractmethod
     def span(self) -> Span:
-        """Where to search."""
+        """Return the rates to search."""
 
     def phase1_notes(self) -> Sequence[Note]:
-        """How fast phase 1 was at last."""
+        """Return notes on the final rate of phase 1."""
         return self.preparation.notes()
 
     def trial(self, rate: float, seconds: float, bounds: Bounds) -> TrialOutcome:

@@ -68,7 +68,7 @@ class Phase1Settings(TrialSettings):
 
     @property
     def measures_loss(self) -> bool:
-        """Whether loss is what is measured, so that a loss in phase 1 that no rate cures does not forbid it."""
+        """Whether loss is the measured quantity, so that permanent loss in phase 1 does not end the measurement."""
         return False
 
     def parameters(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Preparation:
         return replace(outcome, verdict=Verdict.INVALID, reason=f"phase 2 was not prepared: {outcome.reason}")
 
     def notes(self) -> list[Note]:
-        """How fast phase 1 was, if there was one."""
+        """Return notes on the rate of phase 1; empty without a phase 1."""
         if self.is_none:
             return [Note("phase 1", "stateless: there was no phase 1")]
         if self.unavoidable:
@@ -173,7 +173,7 @@ def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None =
 
 
 def _of_phase2(outcome: TrialOutcome) -> TrialOutcome:
-    """How a trial ended whose phase 1 lost no more than it must: the verdict did not look at phase 2."""
+    """Return the outcome without phase 2, for a trial whose phase 1 had no more than the tolerated loss."""
     streams = outcome.phase2.values()
     lost, offered = sum(one.lost for one in streams), sum(one.offered for one in streams)
     if any(one.offered != one.intended - one.skipped for one in streams):

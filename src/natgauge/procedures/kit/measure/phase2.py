@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is sent over established connections: the settings of phase 2 and the trials they come to."""
+"""Frames over established connections: the settings of phase 2 and its trials."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Phase2Settings(TrialSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse an order for a table that nobody reads."""
+        """Refuse an order of frames that has no effect because there is no table."""
         super().__post_init__()
         if self.reading_order == "pseudorandom":
             return
@@ -79,7 +79,7 @@ class Phase2Settings(TrialSettings):
             raise UsageError("reading order: with directions up the Responder sends nothing; leave it out")
 
     def needs(self) -> frozenset[Ability]:
-        """As the settings say."""
+        """Return the abilities that the settings require."""
         stateless = {Ability.STATELESS} if self.stateless else set()
         background = {Ability.BACKGROUND} if self.foreground_share < 1 else set()
         return super().needs() | stateless | background
@@ -91,16 +91,16 @@ class Phase2Settings(TrialSettings):
 
     @property
     def phase2_seconds(self) -> float:
-        """As asked for."""
+        """Seconds of phase 2, as the user chose."""
         return self.trial_seconds
 
     @property
     def active(self) -> int:
-        """Directions that send."""
+        """Number of directions that send, 1 or 2."""
         return 2 if self.directions == "both" else 1
 
     def notes(self) -> list[Note]:
-        """What its frames are where not all are under test, and that trials are shorter than the RFC wants."""
+        """Return notes on frames that are not under test, and on trials shorter than the RFC requires."""
         notes = super().notes()
         if self.foreground_share < 1:
             text = f"{self.foreground_share:.4g} of the frames under test, the others native IPv6"

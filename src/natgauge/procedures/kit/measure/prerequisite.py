@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another metric must find before a measurement can start, such as the throughput before a latency."""
+"""Measurement of another metric that a measurement needs first, such as the throughput for a latency."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 
 #: What both must have alike, so that the one speaks of the same device, frames and connections as the other.
 _ALIKE: Final = (TrialSettings, Phase2Settings)
-#: Trials of a search need not be as long as those whose delays or losses are looked at.
+#: Trials of a prerequisite search may be shorter than trials whose delays or losses are reported.
 LONGEST_TRIAL_SECONDS = 2.0
 #: But with the profile that takes the RFCs to the letter, what is measured first is literal, too.
 LITERAL: Final[Profile] = "rfc"
@@ -46,18 +46,18 @@ def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> Setting
 def measure_first(
     metric: str, runner: TrialRunner, settings: TrialSettings, *, share: float | None = None, **own: Any
 ) -> MeasurementResult:
-    """Measure a metric that the runner's measurement needs first, and tell its trials to the same observer.
+    """Measure a metric that the runner's measurement needs first; the same observer receives its trials.
 
     Args:
-        metric: name of the inner measurement.
-        runner: of the measurement that needs it.
-        settings: of the measurement that needs it.
-        share: of the time that is left, 0 < share <= 1, where a bound suffices: a result is returned then that the time
-            limited. None = the search must be done, in all of the time that is left.
-        own: what is the inner measurement's alone.
+        metric: name of the metric to measure.
+        runner: runner of the measurement that needs it.
+        settings: settings of the measurement that needs it.
+        share: share of the remaining time, 0 < share <= 1, where a bound suffices: then the result may be limited by
+            the time. None = the search must end, within all of the remaining time.
+        own: settings of the prerequisite metric alone.
 
     Raises:
-        TimeUpError: the time did not suffice; the text says what is known.
+        TimeUpError: the time did not suffice; the text has the bounds found so far.
         NatgaugeError: a trial could not be run at all.
     """
     procedure = procedures.get(metric)

@@ -86,7 +86,7 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
 
 
 def _short(found: MeasurementResult) -> list[Note]:
-    """What the tolerated lag makes of the throughput, which loads are shares of."""
+    """Return a note on the effect of the tolerated lag on the throughput that the loads are shares of."""
     run = found.parameters
     advice, error = late_frames.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
     return late_frames.short_note(found.measurements, run["placement"], error, advice, "the throughput")

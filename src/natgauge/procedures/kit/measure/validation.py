@@ -31,11 +31,11 @@ SAFE_SHARE_OF_DOWNLOAD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """How fast the connections are asked.
+    """Rate at which the connections are queried.
 
     Attributes:
         alpha: r as a share of R, 0 < alpha <= 1.
-        most: the highest r in frames/s that the device safely forwards from the Responder; None = unknown.
+        most: highest r in frames/s that the device safely forwards from the Responder; None = unknown.
     """
 
     alpha: float
@@ -75,11 +75,11 @@ class ValidationSettings(TrialSettings):
 
     @property
     def phase2_seconds(self) -> float:
-        """Asking after the first phase 1; every trial's own time is held against the time-outs before it runs."""
+        """Seconds of queries after the first phase 1; later trials are compared with the time-outs before they run."""
         return FIRST_TRIAL_SECONDS / self.alpha
 
     def validation(self) -> Validation:
-        """How fast to ask, before anything was tried."""
+        """Return the initial rate of queries, before any trial."""
         if self.download_rate is None:
             return Validation(self.alpha)
         return Validation(self.alpha, self.download_rate * SAFE_SHARE_OF_DOWNLOAD)
@@ -92,11 +92,11 @@ def plan(settings: TrialSettings, connections: int, establishing: float, asking:
 
 
 def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -> Cause:
-    """Why a validation failed.
+    """Return the reason why a validation failed.
 
     Args:
-        failed: the trial, whose verdict is FAIL.
-        slower: the same with phase 2 at half the rate; None when there was none.
+        failed: outcome of the trial, whose verdict is FAIL.
+        slower: outcome of the same trial with phase 2 at half the rate; None when there was none.
         connections: N.
     """
     # Where every frame was forwarded and yet not every connection is there, no rate of asking brings one back.
@@ -119,7 +119,7 @@ def _lost(outcome: TrialOutcome) -> int:
 
 
 def slower(trial: TrialPlan) -> TrialPlan:
-    """The same trial with the connections asked at half the rate."""
+    """Return the same trial with queries at half the rate."""
     if trial.phase2 is None:
         raise ValueError("a trial without phase 2 validates nothing")
     asking = trial.phase2.responder_rate * SLOWER_SHARE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates and shares that the frame counts of a trial tell."""
+"""Rates and shares computed from the frame counts of a trial."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def forwarding_rate(streams: Iterable[Counts]) -> float | None:
 
 
 def lost_share(counts: Counts, excused: int = 0) -> float:
-    """Frames lost as a share of those offered (RFC 2544 section 26.3); 0 when none was.
+    """Return the lost frames as a share of the offered frames (RFC 2544 section 26.3); 0 when none was offered.
 
     Args:
-        counts: of one direction.
-        excused: lost frames that disturbances explain, 0 to those lost. They say nothing of the device, so they count
-            neither as lost nor as offered.
+        counts: counts of one direction.
+        excused: lost frames that disturbances explain, 0 to the number lost. They give no statement about the device,
+            so they count neither as lost nor as offered.
     """
     offered = counts.offered - excused
     return (counts.lost - excused) / offered if offered else 0.0
 
 
 def shortfall(counts: Counts) -> float:
-    """How much too slow the sending was, as a share: what the device refused by slowing the sender down."""
+    """Return the share by which the sending was too slow: frames that the device refused by slowing the sender."""
     if counts.sending_seconds <= counts.nominal_seconds or counts.nominal_seconds <= 0:
         return 0.0
     return 1 - counts.nominal_seconds / counts.sending_seconds

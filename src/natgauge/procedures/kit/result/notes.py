@@ -12,7 +12,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
-    """How many trials were disturbed, and how many would have failed but for that, if any."""
+    """Return a note on the number of disturbed trials, and of those that failed because of it; empty if none."""
     outcomes: list[TrialOutcome] = [attempt.outcome for one in measurements for attempt in one.attempts]
     disturbed = sum(outcome.disturbed for outcome in outcomes)
     invalid = sum(outcome.verdict is Verdict.INVALID for outcome in outcomes)
@@ -26,7 +26,7 @@ def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
 
 
 def asked_again_note(measurements: Iterable[Measurement]) -> list[Note]:
-    """How many tries of commands to the device failed, if any."""
+    """Return a note on the number of failed tries of commands to the device; empty if none."""
     times = [attempt.outcome.asked_again for one in measurements for attempt in one.attempts]
     if not (failed := sum(times)):
         return []
@@ -36,7 +36,7 @@ def asked_again_note(measurements: Iterable[Measurement]) -> list[Note]:
 
 
 def excused_text(excused: int, trials: int) -> str:
-    """How many of the trials were excused, and what that means."""
+    """Return a text on the number of excused trials and the reason."""
     return f"{excused} of {trials} trials were excused: disturbances explain why they failed"
 
 
@@ -48,7 +48,7 @@ def tolerance_note(settings: TrialSettings) -> list[Note]:
 
 
 def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[Note]:
-    """That there are fewer repetitions than the standard wants, which is named with its section."""
+    """Return a note if there are fewer repetitions than the standard requires; `source` names standard and section."""
     if settings.most_repetitions >= wanted:
         return []
     found = settings.most_repetitions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a procedure returns: every repetition with its evidence, and what they come to together."""
+"""Result of a procedure: every repetition with its evidence, and their summary."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ Row = Mapping[str, float | str | None]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trial of a search: at which load, whether it was a short probe, and how it ended."""
+    """One trial of a search: its load, whether it was a short probe, and its outcome."""
 
     load: float
     short: bool
@@ -105,13 +105,13 @@ class Measurement:
     """One repetition.
 
     Attributes:
-        value: the answer, in the metric's unit; 0 when no trial passed.
-        upper: the lowest rate found too high; None when even the tester's highest passed.
+        value: in the metric's unit; 0 when no trial passed.
+        upper: lowest rate found too high; None when even the tester's highest rate passed.
         limited_by: "device", "table", "port pool", "tester", "host" or "time".
-        trials: how many trials ended with each verdict.
-        attempts: every trial in order, also the invalid ones.
+        trials: number of trials by verdict.
+        attempts: every trial in order, INVALID trials included.
         figures: further figures of this repetition by name, units in the names.
-        notes: what a reader must know.
+        notes: facts that a reader must know.
         series: rows of a table or graph, one per load or step; units in the names.
     """
 
@@ -162,7 +162,7 @@ class MeasurementResult:
 
     @property
     def limited_by(self) -> str:
-        """What limited most repetitions."""
+        """Most frequent cause that limited a repetition."""
         return Counter(measurement.limited_by for measurement in self.measurements).most_common(1)[0][0]
 
     @property
@@ -211,6 +211,6 @@ def make_result(
 
 
 def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:
-    """How many trials ended with each verdict."""
+    """Return the number of trials by verdict."""
     found = Counter(attempt.outcome.verdict for attempt in attempts)
     return {str(verdict): found[verdict] for verdict in Verdict}

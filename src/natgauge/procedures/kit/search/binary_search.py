@@ -64,22 +64,22 @@ Forwarded = Callable[[TrialOutcome], float | None]
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """What to search; rates in frames/s.
+    """Parameters of a search; rates in frames/s.
 
     Attributes:
         top: the tester's highest rate; never exceeded.
         start: the first load, `floor` <= `start` <= `top`.
         floor: the lowest load worth a trial, > 0.
         error: the most by which the final bounds may differ.
-        stride: factor of the first step away from `start`, > 1; all later ones double or halve.
+        stride: factor of the first step away from `start`, > 1; all later steps double or halve.
         short_probes: whether the bracket may be found with short trials.
         invalid_repeats: repeats of an INVALID trial.
         loss_verifications: repeats of a FAIL, a PASS among them counts.
-        confirm: try the final bounds again.
-        most_trials: the search ends after this number, with the bounds it has.
-        unit: of a load, for the notes; the search itself only needs a number that gets harder as it grows.
-        expected: where the search should end, > 0; None = nothing is known.
-        whole: loads are whole numbers: frames of a burst, whose length is searched instead of a rate.
+        confirm: whether to try the final bounds again.
+        most_trials: maximum number of trials; then the search ends with the bounds it has.
+        unit: unit of a load, for the notes; the search only needs a number that is harder to pass as it grows.
+        expected: expected end of the search, > 0; None = nothing is known.
+        whole: loads are whole numbers: the length of a burst in frames is searched instead of a rate.
     """
 
     top: float
@@ -117,11 +117,11 @@ def search(
         plan: limits and error, all valid.
         trial: runs one trial.
         forwarded: estimates the device's rate from a failed trial.
-        fewer: runs one trial with fewer connections, of which it is given the number; None = there is no such trial.
+        fewer: runs one trial with the given smaller number of connections; None = no such trial is possible.
 
     Returns:
-        The lower bound as value (a passing trial of full length stands behind it; 0 = nothing passed), the upper bound
-        and every trial.
+        The lower bound as value (it has a passing trial of full length; 0 = nothing passed), the upper bound and every
+        trial.
 
     Raises:
         GoneError: the device collapsed and did not come back before any load had passed.
@@ -131,7 +131,7 @@ def search(
 
 
 class _Search:
-    """State of one search: what is known of each load tried."""
+    """State of one search: decisions on each load tried."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Search:
         return self._result()
 
     def _cut_off(self, error: TimeUpError) -> None:
-        """Note what is known when the time is over.
+        """Note the bounds found when the time is over.
 
         Raises:
             TimeUpError: no load has passed.
@@ -187,7 +187,7 @@ class _Search:
         else:
             self._notes.append(left_out("trying the final bounds again", error))
 
-    # What is known
+    # Present bounds
 
     def _lower(self, *, full: bool) -> Load | None:
         """The highest load below the upper bound that passed (a short trial is enough unless `full`)."""
@@ -376,7 +376,7 @@ class _Search:
         return outcome
 
     def _ended(self, why: str) -> _Stop:
-        """The end of a search that had more to try; what is known of its bounds, where they are wider than asked."""
+        """Return the end of an unfinished search, with a note of its bounds where these are wider than requested."""
         lower, upper = self._lower(full=True), self._upper()
         value, bound = 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
         if bound is not None and self._resolved(value, bound):
@@ -405,7 +405,7 @@ class _Search:
     # Confirming
 
     def _moved_by_confirming(self) -> bool:
-        """Try both bounds again; whether that changed what is known of one."""
+        """Try both bounds again; return whether a decision on either has changed."""
         for load in (self._lower(full=True), self._upper()):
             if load is not None and not load.undecided and self._changed(load):
                 return True
@@ -428,7 +428,7 @@ class _Search:
                 self._notes.append(note)
         return load.status is not before
 
-    # What it comes to
+    # Result
 
     def _bounds(self) -> Bounds:
         lower, upper = self._lower(full=False), self._upper()
@@ -464,11 +464,11 @@ class _Search:
 
     @property
     def _table_is_full(self) -> bool:
-        """Whether fewer connections showed that."""
+        """Whether trials with fewer connections showed that the table is full."""
         return self._permanent is not None and self._permanent.reason is Reason.TABLE
 
     def _limit(self, value: float, upper: Load | None) -> str:
-        """What the upper bound is due to, and the note that says so where it is not simply the device."""
+        """Return what limits the upper bound; add a note where the limit is not only the device."""
         if self._undecided:
             return TIME
         if upper is None and not value:

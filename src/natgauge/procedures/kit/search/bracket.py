@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a search goes on from where it should end (see `expected`).
+"""Steps of a search that starts at its expected end (see `expected`).
 
-It begins there, and goes from there in steps that double. A failed trial shows how fast the device forwarded, however
-far above that it was, so loads a little below and above that are tried next. All of these are trials as any
-others: an expectation that is wrong costs some of them, and nothing else.
+The search begins there and continues in steps that double. A failed trial shows the rate at which the device forwarded,
+even where the load was far above it, so the search next tries loads a little below and above that rate. All of these
+are ordinary trials: a wrong expectation costs some trials, and has no other effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Status(Enum):
 
 @dataclass(slots=True)
 class Load:
-    """Decisions about one load."""
+    """Counts of decisions on one load."""
 
     rate: float
     passes: int = 0
@@ -39,7 +39,7 @@ class Load:
 
     @property
     def decisions(self) -> int:
-        """Decisions that bind."""
+        """Number of full decisions; short passes do not count."""
         return self.passes + self.fails
 
     @property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a search will end, as far as slices tell: a core that needs so long for a frame does no more of them a second.
+"""Expected result of a search, estimated from slices: the time per frame of a core limits its frames per second.
 
-It is no answer: slices are not paced, and they are over in a second. So it only says where to look first; trials decide
-everything, wherever it points.
+The estimate is not a result: slices are not paced, and they last a second in total. It only chooses where the search
+starts; trials alone decide the result.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ BLOCKS: Final = 32
 
 
 def expected_rate(runner: TrialRunner, settings: TrialSettings, quantity: Quantity) -> float | None:
-    """Frames/s, all directions together, that the device should do; None where slices cannot tell.
+    """Return the expected rate of the device, frames/s of all directions together; None where slices cannot be used.
 
     Args:
-        runner: of the measurement.
-        settings: of the measurement.
-        quantity: which frames.
+        runner: runner of the measurement.
+        settings: settings of the measurement.
+        quantity: kind of frames.
 
     Raises:
         HostError: nothing can be measured on this host.
@@ -47,7 +47,7 @@ def expected_rate(runner: TrialRunner, settings: TrialSettings, quantity: Quanti
     try:
         found = measurer.costs(CostPlan(connections, {quantity: blocks}, frames=frames, alone=True))
     except (BrokenError, UsageError):
-        # What is wrong with the device trials will tell, and better.
+        # Trials report a fault of the device better than slices do.
         return None
     if found.fault:
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a trial is repeated that says nothing about the device.
+"""Number of repeats of a trial that gives no statement about the device.
 
-An INVALID trial speaks of the tester or of its host: it is repeated, and never counts for or against the device.
+An INVALID trial has a fault of the tester or its host: it is repeated, and never counts for or against the device.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Patience:
 
 
 def in_search(invalid_repeats: int) -> Patience:
-    """Where another load can be tried instead."""
+    """Return the patience where another load can be tried instead."""
     return Patience(invalid_repeats, min(invalid_repeats, TESTER_REPEATS))
 
 
 def at_one_load(invalid_repeats: int) -> Patience:
-    """Where this load must be answered for: every repeat that the user allows is used, whatever the cause."""
+    """Return the patience where this load needs an answer: all repeats that the user allows, whatever the cause."""
     return Patience(invalid_repeats, invalid_repeats)
 
 
@@ -58,7 +58,7 @@ class Tried:
     decided: bool
 
     def sentence(self, meaning: str = "") -> str:
-        """That all of them were INVALID, what that means here, and why the last one was."""
+        """Return a sentence: all trials were INVALID, the consequence here, and the reason of the last trial."""
         return f"{self.trials} trials were INVALID{meaning}, the last one because of {self.outcome.reason}"
 
 

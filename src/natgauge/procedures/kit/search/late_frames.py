@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tolerated lag does to a rate in `shared` placement, where lateness decides instead of loss.
+"""Effect of the tolerated lag on a rate in `shared` placement, where lateness decides instead of loss.
 
-A trial whose sending lasts T seconds passes when the device's work ends no more than the tolerated lag L after that. So
-a rate that passes may be above the device's own by the share L/T: nothing in a trial of a second, all in one of a
+A trial whose sending lasts T seconds passes when the device's work ends at most the tolerated lag L later. So a passing
+rate may exceed the device's own by the share L/T: negligible in a trial of a second, but dominant in a trial of a
 hundred microseconds. `kit.search.searched_rate` applies this rule to every search for a rate.
 """
 
@@ -27,10 +27,10 @@ REFUSED_SHARE: Final = 0.05
 
 
 class ShortTrialsError(UsageError):
-    """The trials of a rate are over so soon that the tester cannot tell the rate.
+    """The trials of a rate are too short for the tester to determine the rate.
 
     Attributes:
-        least_rate: a rate that the device surely reaches, in the unit of the search.
+        least_rate: a rate that the device reaches for certain, in the unit of the search.
     """
 
     def __init__(self, text: str, least_rate: float) -> None:
@@ -40,14 +40,14 @@ class ShortTrialsError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """What decides how long the trials of a search last.
+    """Setting that decides how long the trials of a search last.
 
     Attributes:
-        symbol: of the length, as the standards write it.
-        setting: the setting whose value the length is proportional to, as a user reads it.
-        amount: that value, > 0.
-        unit: of the setting.
-        advice: what makes trials longer.
+        symbol: symbol of the length in the standards.
+        setting: name for the user of the setting that the length is proportional to.
+        amount: value of the setting, > 0.
+        unit: unit of the setting.
+        advice: change that makes trials longer.
     """
 
     symbol: str
@@ -104,7 +104,7 @@ def refuse_short(seconds: float, rate: float, error: SearchError, length: Length
 
 
 def rounded_up(number: float) -> int:
-    """To two digits."""
+    """Return the number rounded up to two digits."""
     grain = int(10 ** max(math.floor(math.log10(number)) - 1, 0))
     return math.ceil(number / grain) * grain
 
@@ -116,14 +116,14 @@ def short_note(
     advice: str,
     what: str = "the rate",
 ) -> list[Note]:
-    """By how much rates may be too high, where that is more than the error asked for.
+    """Return a note on how much rates may be too high, where that is more than the error of the search.
 
     Args:
-        measurements: with their figure `TRIAL_SECONDS`.
-        placement: where the device's work was done.
-        error: of the search.
-        advice: what makes trials longer.
-        what: the rate, as a reader knows it.
+        measurements: repetitions that have the figure `TRIAL_SECONDS`.
+        placement: place of the device's work.
+        error: error of the search.
+        advice: change that makes trials longer.
+        what: name of the rate for the reader.
     """
     known = [(one.figures[TRIAL_SECONDS], one.value) for one in measurements if TRIAL_SECONDS in one.figures]
     if placement != "shared" or not known:
@@ -133,14 +133,14 @@ def short_note(
 
 
 def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: str = "the rate") -> list[Note]:
-    """By how much one rate in `shared` placement may be too high, where that is more than the error asked for.
+    """Return a note on how much a rate in `shared` placement may be too high, where that is more than the error.
 
     Args:
-        seconds: length of the trial that decided, > 0.
-        rate: the highest that passed, > 0.
-        error: of the search, or distance of the rates that were tried.
-        advice: what makes trials longer.
-        what: the rate, as a reader knows it.
+        seconds: length of the deciding trial, > 0.
+        rate: highest passing rate, > 0.
+        error: error of the search, or distance between the rates tried.
+        advice: change that makes trials longer.
+        what: name of the rate for the reader.
     """
     too_high = most_share(seconds, error)
     if too_high <= error.width(rate) / rate:

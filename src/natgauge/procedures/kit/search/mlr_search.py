@@ -58,11 +58,11 @@ class Goal:
     """One goal of a search (draft-ietf-bmwg-mlrsearch, section 4.6); durations in multiples of a trial's seconds.
 
     Attributes:
-        name: how its figures begin.
-        loss_ratio: a trial is good when no larger share of its frames is lost; 0 <= share < 1.
+        name: prefix of the goal's figures.
+        loss_ratio: a trial is good when at most this share of its frames is lost; 0 <= share < 1.
         exceed_ratio: share of the durations that may be bad, 0 <= share < 1.
         initial: shortest trial.
-        sum: of the durations of the trials that decide about a load.
+        sum: sum of the durations of the trials that decide a load.
     """
 
     name: str
@@ -87,17 +87,17 @@ Trial = Callable[[float, float, Bounds], TrialOutcome]
 
 @dataclass(frozen=True, slots=True)
 class MlrPlan:
-    """What to search; rates in frames/s of each direction.
+    """Parameters of a search; rates in frames/s of each direction.
 
     Attributes:
-        preset: the goals.
+        preset: name of the goals.
         top: the tester's highest rate.
         start: first load of the doubling series, `floor` <= start <= top.
         floor: lowest load worth a trial, > 0.
-        width: of the final bounds, as a share of the upper one, 0 < width < 1.
+        width: width of the final bounds, as a share of the upper bound, 0 < width < 1.
         trial_seconds: length of a full trial.
         invalid_repeats: repeats of an INVALID trial.
-        confirm: try again what a goal without exceptions takes for bad.
+        confirm: whether to repeat a bad trial of a goal that allows no exceptions.
     """
 
     preset: Preset
@@ -111,7 +111,7 @@ class MlrPlan:
 
 
 def criteria(preset: Preset, trial_seconds: float) -> str:
-    """What the loads of each goal had to do, in one sentence."""
+    """Return the pass criterion of each goal, in one sentence."""
     return "; ".join(_criterion(goal, trial_seconds) for goal in PRESETS[preset])
 
 
@@ -127,8 +127,8 @@ def search(plan: MlrPlan, trial: Trial) -> Measurement:
     """Search all goals of the preset at once.
 
     Returns:
-        Value and bounds are those of the first goal; the value is its conditional throughput, the rate that was really
-        forwarded at the lower bound. Each goal's own are in the figures; a missing bound is left out.
+        Value and bounds of the first goal. The value is its conditional throughput, the rate actually forwarded at the
+        lower bound. The figures contain those of each goal; a missing bound is left out.
 
     Raises:
         GoneError: the device collapsed and did not come back.
@@ -148,7 +148,7 @@ def search(plan: MlrPlan, trial: Trial) -> Measurement:
 
 
 def _searched(plan: MlrPlan, measurer: _Measurer, highest: float) -> dict[str, GoalResult]:
-    """What the library finds for each goal, up to a load."""
+    """Return the library's result for each goal, up to a load."""
     from MLRsearch import Config, MultipleLossRatioSearch  # noqa: PLC0415 - slow to import, rarely wanted
 
     goals = {goal.name: _library_goal(goal, plan) for goal in PRESETS[plan.preset]}
@@ -219,7 +219,7 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
 
 
 def _allows_exceptions(preset: Preset) -> bool:
-    """Whether every goal allows some of its trials to be bad, so that no single one decides."""
+    """Whether every goal allows some bad trials, so that no single trial decides."""
     return all(goal.exceed_ratio for goal in PRESETS[preset])
 
 
@@ -253,7 +253,7 @@ class _Measurer:
         return _forwarded_in_time(outcome, counts) < MUCH_LOST * counts.intended
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-        """One trial, as the library asks for it."""
+        """Run one trial; called by the library."""
         from MLRsearch import MeasurementResult  # noqa: PLC0415 - as above
 
         outcome = self._believed(intended_load, intended_duration)
@@ -271,7 +271,7 @@ class _Measurer:
         )
 
     def limit(self, upper: float) -> str:
-        """What made the trials bad that bound a goal at this load."""
+        """Return the cause of the bad trials at this load, which bound a goal."""
         causes = [found for load, found in self.causes.items() if math.isclose(load, upper)]
         return causes[0].most_common(1)[0][0] if causes else "device"
 
@@ -323,7 +323,7 @@ def _all_directions(outcome: TrialOutcome) -> Counts:
 
 
 def _forwarded_in_time(outcome: TrialOutcome, counts: Counts) -> int:
-    """What came through, of a sender that was slowed down only what came in the nominal time."""
+    """Return the forwarded frames; for a sender that was slowed down, only those of the nominal time."""
     late = outcome.verdict is Verdict.FAIL and counts.sending_seconds > counts.nominal_seconds
     if not late or counts.received < counts.offered:
         return counts.received

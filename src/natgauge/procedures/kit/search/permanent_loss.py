@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loss that no rate cures: a share of the frames is lost, or comes back wrong, however slowly they are sent.
+"""Loss that is independent of the rate: a share of the frames is lost or damaged however slowly they are sent.
 
-A search would go down step by step and never end. What tells such a device from an overloaded one: an overloaded device
-forwards a constant number of frames/s, whatever is offered, so the share it loses falls with the rate. Here the share
-stays the same over a wide span of rates, within the doubt that counting so few bad frames leaves.
+A search would go down step by step and never end. An overloaded device is different: it forwards a constant number of
+frames/s at any offered rate, so its loss share falls with the rate. Permanent loss has the same share over a wide span
+of rates, within the uncertainty of counting few bad frames.
 
-Where phase 1 is what loses the frames, a full table looks the same if nobody knows its limit. Fewer connections tell
-the two apart: a table has room for them, and a device that loses a share loses that share of them, too.
+If phase 1 loses the frames, a full table whose limit is unknown looks the same. Fewer connections distinguish the two:
+a table has room for them, but a device that loses a share loses the same share of fewer connections.
 
-A trial that passed although the share says that it should have lost a frame or two had too few frames to show it; one
-that passed with many frames is proof of the contrary.
+A trial may pass by chance although the share predicts one or two lost frames: it had too few frames. A trial that
+passed with many frames disproves permanent loss.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ LEAST_GOOD: Final = 20
 DEVIATIONS: Final = 3.0
 #: With this expected number of bad frames, the probability of none at all is 1 %.
 MOST_MISSED: Final = 4.6
-#: A trial that passed had too few frames to tell when it had no more than this share of those of a failed one.
+#: A passing trial had too few frames to prove anything if it had at most this share of the frames of a failed one.
 FEW_FRAMES: Final = 0.25
 
-#: Of the connections that were kept at every rate, this share is opened alone: a few entries may be of somebody else.
+#: This share of the connections kept at every rate is opened alone: other hosts may hold a few entries.
 FEWER_SHARE: Final = 0.9
-#: No more connections than those that yield this number of bad ones are needed.
+#: Fewer connections are enough once this number of bad ones is expected among them.
 ENOUGH_BAD: Final = 20
 #: With a small share it takes several trials of fewer connections until some must be lost; no more than these are run.
 MOST_CHECKS: Final = 5
@@ -67,7 +67,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one trial showed; `bad` is empty where it failed for another reason than its frames."""
+    """Observations of one trial; `bad` is empty where it failed for another reason than its frames."""
 
     rate: float
     frames: int
@@ -81,7 +81,7 @@ Fewer = Callable[[float, int], TrialOutcome | None]
 
 
 class Reason(Enum):
-    """Why a share of the frames is bad at every rate."""
+    """Reason for a share of bad frames at every rate."""
 
     SHARE = "the device loses this share"
     TABLE = "the table is full"
@@ -120,13 +120,13 @@ class PermanentLoss:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What a table holds, or the share and the highest rate of lost frames."""
+        """Return the number that the table holds, or the share and the highest rate of lost frames."""
         if self.reason is Reason.TABLE:
             return {HELD_FIGURE: float(self.kept)}
         return {SHARE_FIGURE: self.share, HIGHEST_FIGURE: self.highest} if self.kind == "lost" else {}
 
     def note(self, unit: str) -> Note:
-        """What was seen, with its figures."""
+        """Return a note of the observations, with their figures."""
         if self.reason is Reason.TABLE:
             kept = (
                 f"the table keeps about {self.kept:,} connections, though no limit is known: of {self.frames:,} it "
@@ -156,7 +156,7 @@ class PermanentLoss:
         return self.phase1 and self.kind in ("lost", "unkept")
 
     def explained(self, fewer: Fewer) -> PermanentLoss:
-        """The same with its reason, where trials of fewer connections show it.
+        """Return this loss with its reason, where trials with fewer connections show the reason.
 
         Raises:
             NatgaugeError: as `fewer` does.
@@ -186,7 +186,7 @@ class PermanentLoss:
 
 @dataclass(slots=True)
 class Faults:
-    """What the trials of a search showed of the frames, in the order of their rates."""
+    """Bad frames in the trials of a search, in the order of their rates."""
 
     _seen: list[_Seen] = field(default_factory=list)
 
@@ -197,12 +197,12 @@ class Faults:
             self._seen.sort(key=lambda one: one.rate)
 
     def suspected(self) -> PermanentLoss | None:
-        """What the lowest two trials or more have alike that failed, though their rates may lie near each other."""
+        """Return the loss that at least the two lowest failed trials share, even if their rates are close together."""
         return self._alike(2)
 
     @property
     def highest_rate(self) -> float:
-        """That was tried; there must be one."""
+        """Highest rate tried; there must be one."""
         return self._seen[-1].rate
 
     def found(self) -> PermanentLoss | None:

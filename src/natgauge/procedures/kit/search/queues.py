@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What queues before a device do to a rate, and the one rule that bounds it.
+"""Effect of queues before a device on its rate, and the rule that limits it.
 
-What waits in a queue at the end of a trial is still forwarded, so a rate that passes may be above the device's own.
-Where each frame must come within W seconds and the sending lasted T seconds, a device of rate r passes no more than
-r * (1 + W/T). In `shared` placement nothing queues before a device that works in the sender's context; before one of
-processes of its own something does there, too.
+Frames in a queue at the end of a trial are still forwarded, so a passing rate may exceed the device's own. If each
+frame must arrive within W seconds and the sending lasted T seconds, a device of rate r passes at most r * (1 + W/T). In
+`shared` placement there are no queues before a device that works in the sender's context, but there are before a device
+with processes of its own.
 
-So every search for a rate gives its frames a time limit: W is a share of the trial no larger than the search's error,
-where the length of a trial is known, within the bounds below. The result reports what is left of the bound.
+So every search for a rate sets a time limit W for its frames. Where the length of a trial is known, W is at most the
+search error's share of that length, within the limits below. The result reports the remaining uncertainty.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ SettingsT = TypeVar("SettingsT", bound=TrialSettings)
 #: A frame that waited longer was not forwarded in time: 1 % of a trial of 2 s, yet many times what a card ring of a few
 #: thousand frames holds.
 LONGEST_WAIT_SECONDS: Final = 0.02
-#: Twice the time that a core may stand still without being called disturbed: a frame that is later was not delayed by
-#: the host.
+#: Twice the time that a core may stop without counting as disturbed: the host is not the reason for a longer delay.
 LEAST_WAIT_SECONDS: Final = 0.01
 #: A rate that queues may have raised by more than this share says so.
 TOLD_SHARE: Final = 0.01
@@ -48,7 +47,7 @@ def wait_limit(seconds: float | None = None, error: SearchError | None = None) -
 
 
 def limited(settings: SettingsT, seconds: float | None = None, error: SearchError | None = None) -> SettingsT:
-    """The settings with a time limit for each frame where queues stand before the device and none was asked for."""
+    """Return the settings, with a time limit for each frame if there are queues and the user chose no limit."""
     if not waits(settings.placement, settings.own_processes) or settings.frame_timeout_seconds is not None:
         return settings
     return replace(settings, frame_timeout_seconds=wait_limit(seconds, error))
@@ -89,13 +88,13 @@ def shortest_reported(measurements: Iterable[Measurement], wait_seconds: float |
 
 
 def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, name: str, advice: str) -> list[Note]:
-    """By how much the rates may be too high, where that is more than 1 %.
+    """Return a note on how much the rates may be too high, where that is more than 1 %.
 
     Args:
-        measurements: with their figure `TRIAL_SECONDS`.
-        settings: as run.
-        name: of the length, as the metric calls it.
-        advice: what makes trials longer.
+        measurements: repetitions that have the figure `TRIAL_SECONDS`.
+        settings: settings of the measurement as run.
+        name: name of the length in the metric.
+        advice: change that makes trials longer.
     """
     wait = settings.frame_timeout_seconds if waits(settings.placement, settings.own_processes) else None
     shortest = shortest_reported(measurements, wait)

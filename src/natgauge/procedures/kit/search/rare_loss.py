@@ -28,13 +28,13 @@ SLOWED: Final = 1.001
 def rare_loss_note(
     attempts: Iterable[Attempt], upper: float | None, unit: str, remedy: str = LOSS_TOLERANCE
 ) -> list[Note]:
-    """What the failed trials lost, where no overload can be what they failed for.
+    """Return a note on the loss of failed trials that overload cannot explain.
 
     Args:
-        attempts: trials of a search.
-        upper: the lowest rate that it found too high; None = none was.
-        unit: of a rate.
-        remedy: the options that let trials pass which lose more than nothing.
+        attempts: trials of the search.
+        upper: lowest rate that the search found too high; None = none.
+        unit: unit of a rate.
+        remedy: options that let trials with some loss pass.
     """
     if upper is None:
         return []

@@ -33,10 +33,10 @@ class SearchSettings(TrialSettings):
     """Settings of a procedure that searches for a rate.
 
     Attributes:
-        error: the most by which the bounds of the result may differ.
-        loss_verifications: how often a FAIL is tried again before it is believed (as RFC 9004 section 5 allows); a
-            PASS among them counts. 0 = a FAIL is a FAIL; at most 100.
-        confirm: try both final bounds a second time, and a third where the two differ.
+        error: largest difference between the bounds of the result.
+        loss_verifications: number of repeats of a FAIL before it counts (RFC 9004 section 5 allows this); one PASS
+            replaces it. 0 = no repeats; at most 100.
+        confirm: whether to try both final bounds a second time, and a third time where the two differ.
     """
 
     error: SearchError = field(
@@ -77,14 +77,14 @@ def top_rate(measurer: Measurer) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where to search, in frames/s of one direction; a frame opens a connection or asks something in some procedures.
+    """Range of a search, in frames/s of one direction; in some procedures a frame opens a connection or is a query.
 
     Attributes:
         top: the tester's highest rate.
         floor: the lowest rate worth a trial.
         start: the first rate when nothing is known.
-        expected: where the search should end, > 0; None = nothing is known.
-        unit: of a rate, for the notes.
+        expected: expected end of the search, > 0; None = nothing is known.
+        unit: unit of a rate, for the notes.
     """
 
     top: float

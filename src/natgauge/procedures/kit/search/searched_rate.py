@@ -27,21 +27,21 @@ class SearchedRate(Repetitions[SearchT]):
 
     @abstractmethod
     def found(self, known: float | None) -> Measurement:
-        """One search for the rate; arguments and errors as those of `once`."""
+        """Search once for the rate; arguments and errors as in `once`."""
 
     @abstractmethod
     def length(self) -> late_frames.Length:
-        """What decides how long the trials last."""
+        """Return the setting that decides how long the trials last."""
 
     @abstractmethod
     def seconds(self, rate: float) -> float:
         """Length of the shortest phase of a trial at this rate (> 0) whose lateness decides, in seconds."""
 
     def once(self, known: float | None) -> Measurement:
-        """One search, with the length of the trial behind its answer as the figure `TRIAL_SECONDS`.
+        """Search once; the figure `TRIAL_SECONDS` is the length of the trial that gave the value.
 
         Raises:
-            ShortTrialsError: the tolerated lag may have made the rate by itself.
+            ShortTrialsError: the tolerated lag alone may explain the rate.
             NatgaugeError: as `found`.
         """
         found = self.found(known)
@@ -53,7 +53,7 @@ class SearchedRate(Repetitions[SearchT]):
         return replace(found, figures={**found.figures, queues.TRIAL_SECONDS: seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        """What the tolerated loss, queues and the tolerated lag make of the rate."""
+        """Return notes on the effects of the tolerated loss, queues and the tolerated lag on the rate."""
         length, settings = self.length(), self.settings
         queued = queues.queue_note(measurements, settings, length.symbol, length.advice)
         short = late_frames.short_note(measurements, settings.placement, settings.error, length.advice)
