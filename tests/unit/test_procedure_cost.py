@@ -13,7 +13,7 @@ from natgauge.campaigns.replay import RecordedCall, ReplayingMeasurer
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
 from natgauge.notes import Note
-from natgauge.paired.slices import connections_of_block
+from natgauge.paired.slices import CostBlock, CostPlan, CostRound, connections_of_block
 from natgauge.procedures.cost import PROCEDURE, CostSettings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
@@ -88,6 +88,36 @@ def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line() -> None:
         BrokenError, match="511 of 512 frames came back, in 3 rounds in a row; only a device that"
     ) as caught:
         measured(gateway(faults=["device: up: 511 of 512 frames came back"] * 3))
+    assert "\n" not in str(caught.value)
+
+
+class OneRoundWithoutWork(Gateway):
+    """In its second round, this place takes as long as the cable."""
+
+    place = "device"
+
+    def costs(self, plan: CostPlan) -> CostRound:
+        """A round of slices."""
+        found = super().costs(plan)
+        if len(self.rounds) != 2:
+            return found
+        return replace(found, blocks=tuple(map(self._without_work, found.blocks)))
+
+    def _without_work(self, block: CostBlock) -> CostBlock:
+        assert block.tester is not None
+        if self.place == "device":
+            return replace(block, device=block.tester)
+        return replace(block, forwarding=block.tester)
+
+
+@pytest.mark.parametrize("place", ["device", "forwarding"])
+def test_a_round_without_work_above_the_testers_own_has_no_cost_and_that_is_one_line(place: str) -> None:
+    device = OneRoundWithoutWork(placement="shared", abilities=COSTS, establishes=4e5, forwards=5e5)
+    device.place = place
+    with pytest.raises(
+        BrokenError, match=r"^cost: new: in a round the device or plain forwarding shows no work above the tester's own"
+    ) as caught:
+        measured(device, repeat=1)
     assert "\n" not in str(caught.value)
 
 

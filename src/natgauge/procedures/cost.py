@@ -9,6 +9,7 @@ is the answer: 1.62 says that the device works 1.62 times as long for a frame as
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -280,7 +281,8 @@ class QuantityCost:
         """Read the blocks of all rounds.
 
         Raises:
-            BrokenError: they are too few, or plain forwarding shows no work above the tester's own.
+            BrokenError: they are too few, or the device or plain forwarding shows no work above the tester's own in a
+                round, so that the interval has no upper bound.
         """
         found = ratios.estimate(_DEVICE, quantity, ALPHA)
         own, forwarding = (ratios.nanoseconds(place, quantity) for place in (_DEVICE, _PLAIN_FORWARDING))
@@ -289,6 +291,11 @@ class QuantityCost:
             raise BrokenError(
                 f"{METRIC}: {quantity}: {ratios.blocks(_DEVICE, quantity)} blocks are too few for an interval; use "
                 "more rounds, more connections or fewer --slice-frames"
+            )
+        if math.isinf(found.upper):
+            raise BrokenError(
+                f"{METRIC}: {quantity}: in a round the device or plain forwarding shows no work above the tester's "
+                "own, so the ratio has no upper bound; use more --slice-frames, or measure while the host is idle"
             )
         return cls(quantity, found, own, forwarding, tester)
 
