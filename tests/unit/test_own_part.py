@@ -113,6 +113,17 @@ def test_the_command_of_a_result_measures_all_its_repetitions(tmp_path: Path) ->
     assert "--repeat 1" not in command
 
 
+def test_the_command_of_a_result_has_no_rate_that_the_campaign_found(tmp_path: Path) -> None:
+    campaign(tmp_path, Benches(), plan=PLAN + '\n[[measure]]\nmetric = "throughput"\nerror = "30%"\n')
+    given = {one["measurement"]: one["given"] for one in entries(tmp_path / "out") if one["event"] == "repetition"}
+    assert given["throughput"]["connection_rate"] > 0
+    (path,) = (tmp_path / "out" / "results").glob("*-throughput")
+    command = str(read_summary(path).parameter("command"))
+    assert command.startswith("natgauge measure throughput --dut linux-ipv4 ")
+    assert "--repeat 3" in command
+    assert "--connection-rate" not in command
+
+
 def test_what_no_repetition_could_tell_is_said_to_be_not_known(tmp_path: Path) -> None:
     campaign(tmp_path, Isolated(), plan=PLAN)
     found = result(tmp_path)

@@ -28,6 +28,7 @@ from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
+from natgauge.reports.text import read_summary
 
 __all__ = ["alone", "own_run", "quick_disk"]
 
@@ -211,6 +212,24 @@ def test_what_workers_measure_is_what_one_machine_measures(dask: Dask, alone: Pa
     assert same(tmp_path, alone)
     counted_once(tmp_path)
     assert len(dask.futures) == events(tmp_path).count("visit") == 4
+
+
+def test_the_command_of_a_result_has_the_lab_of_the_plan(
+    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labs = []
+
+    def in_own_lab(cell: Cell, watch: Watch) -> Any:
+        own = dask.offer.lab_of(cell)
+        labs.append(own.lab.lab_name)
+        return Benches()(own, watch)
+
+    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, in_own_lab)})
+    spread_out(tmp_path)
+    assert set(labs) == {"default-c0"}
+    commands = [str(read_summary(path).parameter("command")) for path in (tmp_path / "out" / "results").iterdir()]
+    assert len(commands) == 4
+    assert not [one for one in commands if "--lab-name" in one]
 
 
 @pytest.mark.usefixtures("dask")

@@ -7,10 +7,11 @@ A cell run only hands out lines for the journal, so it may be made in this proce
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.bench.planned import Planned
+from natgauge.bench.question import command
 from natgauge.bench.seeds import in_repetition
 from natgauge.bench.watch import Watch
 from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
@@ -20,6 +21,7 @@ from natgauge.campaigns.repetition import RepetitionRun
 from natgauge.campaigns.replay import ReplayError
 from natgauge.campaigns.state import CampaignState, RecordedRepetition
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_beside
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.records.parameters import Parameters, shown
@@ -93,8 +95,7 @@ class CellRun:
         Returns:
             Reason why the device did not start or forward; empty = it did.
         """
-        cell = self.point.cell
-        with self.make_bench(in_repetition(cell, cell.lab.seed, self.round_number), self.watch) as bench:
+        with self.make_bench(self._cell(), self.watch) as bench:
             for measurement in pending(self.state, self.point, self.round_number):
                 # A device that broke in one measurement is not measured in those that follow.
                 if not is_open(self.state, self.point, measurement):
@@ -103,6 +104,11 @@ class CellRun:
                     self.append_line("device-failed", cell=self.point.name, measurement=measurement.name, cause=cause)
                     return cause
         return ""
+
+    def _cell(self) -> Cell:
+        """The cell with the seed of this round."""
+        cell = self.point.cell
+        return in_repetition(cell, cell.lab.seed, self.round_number)
 
     def _measure(self, bench: CampaignBench, measurement: CellMeasurement) -> str:
         """Measure one repetition; a failure is journaled with its cause.
@@ -203,7 +209,7 @@ class CellRun:
             measurement=measurement.name,
             repetition=len(known.ended) + 1,
             given=given,
-            parameters=with_beside(ready.parameters, self.worker).model_dump(mode="json"),
+            parameters=with_beside(self._as_planned(measurement, ready), self.worker).model_dump(mode="json"),
             machine=self.facts,
             device=ready.device,
             highest_rate=ready.measurer.highest_rate,
@@ -212,6 +218,16 @@ class CellRun:
             **worker,
         )
         return known.repetitions[-1]
+
+    def _as_planned(self, measurement: CellMeasurement, ready: Prepared) -> Parameters:
+        """The parameters, with a command that measures all repetitions again.
+
+        It has the options of the plan: neither a rate that this round found nor the name of a worker's own lab.
+        """
+        settings = {**measurement.planned.chosen, "repeat": measurement.repeat}
+        question = Question(metric=measurement.metric, cell=self._cell(), settings=settings)
+        place = {**ready.parameters.place, "command": command(question)}
+        return ready.parameters.model_copy(update={"place": place})
 
     def _given(self, measurement: CellMeasurement) -> dict[str, float]:
         """The connection rate found in this round, if any: then no search for a safe phase 1 is needed."""
@@ -229,6 +245,4 @@ class CellRun:
 
 
 def _single(bench: CampaignBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
-    planned = bench.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})
-    # The command that a result contains measures all repetitions again.
-    return replace(planned, chosen={**planned.chosen, "repeat": measurement.repeat})
+    return bench.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})
