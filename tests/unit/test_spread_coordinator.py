@@ -43,12 +43,14 @@ class Future:
         cell: that the task runs.
         priority: of the task.
         released: whether the coordinator no longer wants it.
+        timeouts: of each request for the result, s.
     """
 
     def __init__(self, cell: str, priority: int, run: Callable[[], Any], errors: Sequence[BaseException]) -> None:
         self.cell = cell
         self.priority = priority
         self.released = False
+        self.timeouts: list[float] = []
         self._run = run
         self._errors = list(errors)
         self._callbacks: list[Callable[[Any], None]] = []
@@ -73,6 +75,7 @@ class Future:
     def result(self, timeout: float) -> Any:
         """Raise the next error, or return the result."""
         assert timeout > 0
+        self.timeouts.append(timeout)
         if self._errors:
             raise self._errors.pop(0)
         return self._lines
@@ -266,6 +269,13 @@ def test_a_result_that_is_lost_with_its_worker_is_awaited_again(dask: Dask, alon
     spread_out(tmp_path)
     assert same(tmp_path, alone)
     assert len(dask.futures) == 4
+
+
+def test_a_lost_result_does_not_block_the_coordinator_and_a_slow_one_gets_more_time(dask: Dask, tmp_path: Path) -> None:
+    dask.errors = [[TimeoutError()] * 6]
+    spread_out(tmp_path)
+    assert dask.futures[0].timeouts == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
+    assert [future.timeouts for future in dask.futures[1:]] == [[5.0]] * 3
 
 
 def test_a_lost_connection_ends_the_session_and_the_next_one_goes_on(dask: Dask, alone: Path, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ class _Run:
         future: of its journal lines.
         starts: how often a worker has begun it.
         worker: name of the one that began it last; empty = none yet.
+        patience: longest wait for the transfer of the lines when the run has ended, s. No message is handled meanwhile.
     """
 
     key: str
@@ -53,6 +54,7 @@ class _Run:
     future: Future[list[str]]
     starts: int = 0
     worker: str = ""
+    patience: float = LOOK_SECONDS
 
 
 class Coordinator:
@@ -186,9 +188,11 @@ class Coordinator:
             NatgaugeError: the scheduler is gone, the worker cannot measure, or its lab cannot be made.
         """
         try:
-            lines = self.workers.result(run.future, run.worker)
+            lines = self.workers.result(run.future, run.worker, run.patience)
         except TimeoutError:
-            # The worker died with its result, and Dask makes the run again.
+            # The worker died with its result, and Dask makes the run again; its end comes as that of any run. A result
+            # that is only large and comes over a slow network gets more time.
+            run.patience *= 2
             self._await_end(run)
             return
         except KilledWorker as error:

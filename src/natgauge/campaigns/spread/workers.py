@@ -93,21 +93,22 @@ class Workers:
             "start it again, then go on with --resume"
         )
 
-    def result(self, future: Future[T], worker: str) -> T:
+    def result(self, future: Future[T], worker: str, seconds: float) -> T:
         """The result of a task that has ended.
 
         Args:
             future: of the task.
             worker: name of the one that ran it.
+            seconds: the longest wait for the transfer of the result; at most `ANSWER_SECONDS` count.
 
         Raises:
-            TimeoutError: the worker died with the result, and Dask runs the task again.
+            TimeoutError: the worker died with the result, and Dask runs the task again; or the transfer takes longer.
             KilledWorker: every worker that had the task died.
             HostError: the scheduler is gone.
             NatgaugeError: raised by the task.
         """
         try:
-            return future.result(timeout=ANSWER_SECONDS)
+            return future.result(timeout=min(seconds, ANSWER_SECONDS))
         except NatgaugeError as error:
             raise type(error)(f"worker {worker}: {error}") from error
         except CancelledError as error:
