@@ -29,10 +29,10 @@ class AddressPlan:
         pool: outside addresses the device may use; None = not checked.
         mtu: of the lab's interfaces, in octets.
         mapped: addresses that a stateless translator assigns to the Initiator's hosts, from the first host on; None =
-            the device is no such translator, or they are not known.
+            the device is not such a translator, or they are not known.
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
-            addresses are those behind the prefix; None = the Initiator writes the Responder's own, or not known.
+            addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
     """
 
     inside: Link

@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, UsageError
 
-#: Seconds before each further try. A lost connection is made anew at once; a machine under load may need longer.
+#: Seconds before each further try. A lost connection is made again at once; a machine under load may need longer.
 PAUSES: Final = (0.1, 0.5, 2.0)
-#: No further try begins after so many seconds: a command that hangs has a time limit of a minute or two of its own.
+#: Seconds after which no further try begins: a command that hangs has a time limit of a minute or two of its own.
 MOST_SECONDS: Final = 30.0
 
 AnswerT = TypeVar("AnswerT")

@@ -48,7 +48,7 @@ from natgauge.tester.doctor import LEAST_KERNEL
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.words import QUERY_OCTETS, TESTER, Family, Query
 
-#: Makes what plays a recipe on a device with these wishes.
+#: Makes the gateway that runs a recipe on a device with these options.
 Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
 
 

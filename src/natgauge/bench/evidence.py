@@ -24,7 +24,7 @@ class Evidence:
         count_before: the device's own count before phase 1; None where the device does not report it.
         count_after: the same after the trial.
         strays: connections at parts of the device that must hold none.
-        dropped_before: frames dropped before the trial by place of the lab, those of the engine's self-test included.
+        dropped_before: frames dropped before the trial by place of the lab, including frames of the engine's self-test.
         dropped_after: the same after the trial.
         faults: frames the device refused during the trial, by cause.
         device_error: error of the device's controls; empty where they answered, None for an external device.

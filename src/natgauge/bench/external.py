@@ -89,11 +89,11 @@ class ExternalControls:
         return int(said)
 
     def strays(self) -> Mapping[str, int]:
-        """Not known."""
+        """Empty: not known for an external device."""
         return {}
 
     def faults(self) -> Mapping[str, int]:
-        """Not known."""
+        """Empty: not known for an external device."""
         return {}
 
     def confirm_standing(self) -> None:

@@ -28,7 +28,7 @@ from natgauge.words import TESTER, Address, Family
 MOST_ADDRESSES: Final = 64
 #: How long the server alone may be measured, in seconds.
 ALONE_SECONDS: Final = 120.0
-#: Connections over which it is asked alone: as many as one address has unprivileged ports, where not fewer are wanted.
+#: Connections of the server's own measurement: one address has this number of unprivileged ports.
 _ALONE_CONNECTIONS: Final = 64_512
 
 

@@ -50,7 +50,7 @@ class Use:
 
 @dataclass(slots=True)
 class Ledger:
-    """The uses of a pair of tester ports, oldest first, those of earlier measurements included; lost at a reboot.
+    """Uses of a pair of tester ports, oldest first, including earlier measurements; a reboot deletes them.
 
     Attributes:
         path: file that stores the uses; None = in memory only.
@@ -89,10 +89,10 @@ class FreshTuples:
     """Assigns destination ports to each trial, and waits until the device has forgotten earlier connections.
 
     Attributes:
-        traffic: of the first trial; later trials have other destination ports.
+        traffic: traffic of the first trial; later trials have other destination ports.
         timeout: T, seconds after which the device has forgotten a connection.
-        way: as `natgauge.labs.contract.ExternalDevice` has it.
-        ledger: of the pair of ports.
+        way: method, see `fresh_trials` of `natgauge.labs.contract.ExternalDevice`.
+        ledger: uses of the pair of ports.
         sliced: whether trials may have other destination ports: False where the user named them, or where the device
             maps endpoint-independently (RFC 4787 section 4.1) and another destination makes no new mapping.
         table_limit: connections that the device can hold; those of earlier trials count until T is over. None = not
@@ -111,7 +111,7 @@ class FreshTuples:
     sleep: Callable[[float], None] = time.sleep
 
     def next(self) -> TrafficPlan:
-        """Return the traffic of the next trial: the destination ports after those used last; after the last port, 1."""
+        """Return the traffic of the next trial: the destination ports after the last ones used, or from 1 again."""
         ports = self.traffic.destination_ports
         if not self.sliced or self.way == "wait" or not self.ledger.uses:
             return self.traffic

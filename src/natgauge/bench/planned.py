@@ -17,8 +17,8 @@ class Planned:
     """One procedure with settings that its bench can perform.
 
     Attributes:
-        procedure: what is run.
-        settings: of the procedure.
+        procedure: procedure to run.
+        settings: settings of the procedure.
         facts: requirements on the device.
         chosen: the settings that the user chose, by name.
     """

@@ -112,7 +112,7 @@ def _own_traffic(metric: str, dut: str | Path, chosen: Mapping[str, object]) -> 
 
 
 def _of_kind(lab: str, chosen: Mapping[str, object]) -> object:
-    """Options of a kind of lab; those that only other kinds have are refused."""
+    """Return the options of a kind of lab; refuse options that only other kinds have."""
     own = {one.name: one for one in inputs_of_lab(lab)}
     for name in chosen:
         if name not in own:

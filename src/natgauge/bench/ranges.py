@@ -14,7 +14,7 @@ from natgauge.words import Address, Family, Network
 LAST_PORT = 65535
 
 #: Ranges that may carry test traffic: benchmarking (RFC 2544, RFC 5180 as corrected by RFC 8219 section 14), private,
-#: shared (RFC 6598), documentation and the well-known NAT64 prefix. Other addresses may be in use by somebody.
+#: shared (RFC 6598), documentation and the well-known NAT64 prefix. Other addresses may be in use.
 TEST_NETWORKS: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
     for text in (

@@ -23,7 +23,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 
 #: Plans the bench of a repetition, from 2.
 NextBench = Callable[[int], Bench]
-#: Records a bench that stands.
+#: Records a bench that is ready.
 Standing = Callable[[Bench, Ready], None]
 
 
@@ -47,13 +47,13 @@ class Conducted:
 
 
 class Renewed(Measurer):
-    """Measures on one bench after the other. Use it as a context manager: it makes and removes the benches.
+    """Measures on successive benches. Use it as a context manager: it makes and removes the benches.
 
     Attributes:
         bench: the present bench.
         ready: the procedure on the present bench; exists within the `with` block.
         conducted: each repetition that has begun.
-        stands: whether there is a lab now; False also where the lab of a further repetition could not be made.
+        stands: whether a lab exists now; False also where the lab of a further repetition could not be made.
     """
 
     def __init__(  # noqa: PLR0913 - who plans, records and tells the time, each by its name

@@ -23,13 +23,13 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
 
     Args:
         subscribers: number that the user chose; None = the number of addresses.
-        named: addresses that the user chose; None = those of the link, from the tester's first address on.
+        named: addresses that the user chose; None = addresses of the link, from the tester's first address on.
         sets: how subscribers share outside addresses; None = the device has no subscribers.
         link: between Initiator and device.
 
     Raises:
-        UsageError: the number is below 1, above that of the device or the link, or not that of `named`, or the device
-            has no subscribers.
+        UsageError: the number is below 1, above the limit of the device or the link, or different from the number of
+            `named`, or the device has no subscribers.
     """
     if sets is None:
         if subscribers is not None:

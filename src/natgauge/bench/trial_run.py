@@ -24,7 +24,7 @@ NOT_OURS: Final = "natgauge does not control this device and cannot do that; cho
 
 @dataclass(frozen=True, slots=True)
 class _DeviceReport:
-    """A device's report after a trial: its connections, those of its stateless parts, and refused frames."""
+    """A device's report after a trial: its connections, connections of its stateless parts, and refused frames."""
 
     count: int | None = None
     strays: Mapping[str, int] = field(default_factory=dict)

@@ -24,23 +24,23 @@ class Watch(Protocol):
 
 
 class Silent:
-    """Shows nothing."""
+    """Ignores all progress."""
 
     def stage(self, text: str) -> None:
-        """Shown nowhere."""
+        """Ignore the stage."""
 
     def running(self, progress: Progress) -> None:
-        """Shown nowhere."""
+        """Ignore the progress."""
 
     def event(self, event: Event) -> None:
-        """Shown nowhere."""
+        """Ignore the event."""
 
 
 class Unread:
     """A recorder that discards trials. Neighbour devices use it, because their trials are not part of the result."""
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Forget it."""
+        """Discard the trial."""
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Forget it."""
+        """Discard the round."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tester machine can do: cores, capabilities."""
+"""Properties of the tester machine: cores, capabilities, settings."""

@@ -20,7 +20,7 @@ BITS = {
 
 
 def missing(*names: str) -> tuple[str, ...]:
-    """Return those of `names` that are not in this process's effective set."""
+    """Return the capabilities of `names` that are not in this process's effective set."""
     status = Path("/proc/self/status").read_text()
     match = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
     effective = int(match[1], 16) if match else 0

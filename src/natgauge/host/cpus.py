@@ -18,7 +18,7 @@ from natgauge.inputs.types import format_cores, parse_cores
 IDLE_WATCH_SECONDS: Final = 0.2
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
-#: Cores that a plan for another machine assumes; None = those of this machine.
+#: Cores that a plan for another machine assumes; None = the cores of this machine.
 _assumed: ContextVar[tuple[int, ...] | None] = ContextVar("assumed cores", default=None)
 
 

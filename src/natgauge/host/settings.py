@@ -59,7 +59,7 @@ class MachineSetting(ABC):
     """One global setting of a machine, a whole number held in one or more files.
 
     Attributes:
-        name: as messages call it, e.g. "table_size (nf_conntrack_max)".
+        name: name in messages, e.g. "table_size (nf_conntrack_max)".
         paths: at least one file; all are written, the smallest value counts.
         module: kernel module whose loading makes the files appear; None = none does.
     """
@@ -79,7 +79,7 @@ class MachineSetting(ABC):
 
     @abstractmethod
     def available(self) -> bool:
-        """Whether that machine has it; its module is loaded when that is what is missing."""
+        """Whether the machine has the setting; a missing kernel module is loaded first."""
 
     @abstractmethod
     def values(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ class MachineSetting(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Stop relying on it."""
+        """Stop relying on the setting."""
 
     @abstractmethod
     def _claim(self, value: int, present: int) -> None:
@@ -158,7 +158,7 @@ class LocalSetting(MachineSetting):
         self._reliance: dict[Path, int] = {}
 
     def available(self) -> bool:
-        """Whether this kernel has it; its module is loaded when that is what is missing."""
+        """Whether this kernel has the setting; a missing kernel module is loaded first."""
         if not self._there() and self.module:
             _load_module(self.module)
         return self._there()

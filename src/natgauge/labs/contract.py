@@ -25,10 +25,10 @@ class Port:
     Attributes:
         interface: name inside `netns`.
         netns: name of the network namespace that holds it; None = the caller's own.
-        gateway_mac: where frames are sent, "02:..."; None = the engine resolves `gateway_address` itself.
+        gateway_mac: destination of frames, "02:..."; None = the engine resolves `gateway_address` itself.
         gateway_address: the device's address on this side.
-        tap: a guest is plugged into it. What it refuses found the queue before the guest full, and its driver counts as
-            dropped whatever a receiver took (drivers/net/tun.c: XDP_DROP).
+        tap: whether the port is the tap of a guest. Frames that it refuses met a full queue before the guest. Its
+            driver counts frames as dropped whenever a receiver took them (drivers/net/tun.c: XDP_DROP).
     """
 
     interface: str
@@ -86,8 +86,8 @@ class Device(Protocol):
     Attributes:
         inside: interface towards the Initiator.
         outside: interface towards the Responder.
-        environment: the variables every snippet sees (see docs/gateways.md).
-        machine: what it runs on.
+        environment: variables of every snippet (see docs/gateways.md).
+        machine: machine that the device runs on.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Device(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """What the device runs on."""
+        """Machine that the device runs on."""
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
@@ -118,15 +118,15 @@ class Addresses:
 
     @property
     def count(self) -> int:
-        """How many addresses it holds."""
+        """Number of addresses in the range."""
         return int(self.last) - int(self.first) + 1
 
     def __contains__(self, address: Address) -> bool:
-        """Whether the address is one of them."""
+        """Whether the address is in the range."""
         return address.version == self.first.version and int(self.first) <= int(address) <= int(self.last)
 
     def __str__(self) -> str:
-        """As the command line takes it."""
+        """Return the range in the form of the command line."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
@@ -146,7 +146,7 @@ class Link:
 
     @property
     def family(self) -> Family:
-        """Of the addresses on this link."""
+        """Address family of this link."""
         return "ipv4" if self.network.version == 4 else "ipv6"
 
 
@@ -177,21 +177,21 @@ class Ground:
     embedded: Link | None = None
 
 
-#: How a trial avoids the connections that earlier trials left at a device that nobody empties.
+#: How a trial avoids connections that earlier trials left at a device that natgauge cannot empty.
 FreshTrials = Literal["new-tuples", "wait", "no-wait"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExternalDevice:
-    """How the table of a device that is not ours loses the connections of earlier trials, as the user states it.
+    """How an external device forgets the connections of earlier trials, as the user states it.
 
     Attributes:
-        timeout: seconds after which it surely has forgotten a connection; None = not stated.
+        timeout: seconds after which it has certainly forgotten a connection; None = not stated.
         fresh_trials: "new-tuples": each trial uses four tuples that no trial used for `timeout` seconds, and waits
-            where none are left; "no-wait": it is refused there; "wait": `timeout` is waited out before each trial.
-        empty_command: shell command, run on the tester's host, that makes it forget all connections; None = there is
-            none.
-        count_command: the same, prints how many it has.
+            where none are left; "no-wait": natgauge refuses such a trial; "wait": each trial begins after `timeout`.
+        empty_command: shell command on the tester's host that makes the device forget all connections; None = there
+            is none.
+        count_command: shell command on the tester's host that prints the device's number of connections; None = none.
     """
 
     timeout: int | None = None
@@ -220,12 +220,12 @@ DEVICES = ("dut",)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabNeeds:
-    """What is to happen in a lab, so that it can be planned.
+    """Requirements that a lab must meet.
 
     Attributes:
-        families: on the Initiator's and on the Responder's side.
+        families: address families on the Initiator's and on the Responder's side.
         devices: names of the devices, from the Initiator to the Responder.
-        own_processes: whether a device works in processes of its own, which want cores of their own.
+        own_processes: whether a device works in processes of its own, which need cores of their own.
         hosts: addresses the tester uses on both sides together, >= 1.
         background: whether the device routes native IPv6, too.
     """
@@ -238,24 +238,24 @@ class LabNeeds:
 
 
 class Lab(Protocol):
-    """A place. Use it as a context manager: everything made is undone in reverse order on leaving.
+    """A lab. Use it as a context manager: on leaving, all changes are undone in reverse order.
 
     Attributes:
-        name: the lab's.
-        placement: where the device's work is done.
-        initiator: the tester's port.
-        responder: the tester's port.
-        devices: from the Initiator to the Responder; none when the device is not ours to touch.
+        name: name of the lab.
+        placement: place of the device's work.
+        initiator: the tester's port on the Initiator's side.
+        responder: the tester's port on the Responder's side.
+        devices: devices from the Initiator to the Responder; empty when natgauge does not control the device.
         external: how a device that natgauge does not control loses connections; None = it controls it, or not known.
         server: home of a real server that answers at the Responder's port; None = it has none here. Its variables are
             NG_WORK, NG_PORT, NG_GATEWAY_MAC, and NG_CPUS, its cores: empty = none is left for it.
         sender_cpus: the tester's sending cores.
-        device_cpus: the devices' cores; none when they are not known to us.
+        device_cpus: the devices' cores; empty when they are not known.
         grace_seconds: how long frames may still be on their way after the last one was sent; an option overrides it.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
-        emulated: whether a device runs on a processor that software plays, so that its figures show only that it works.
-        stays: whether it is the same lab each time it is used: it is kept up, or its device is not ours.
-        ground: what it fixes for the traffic.
+        emulated: whether a device runs on an emulated processor, so that its figures show only that it works.
+        stays: whether every use has the same lab: the lab is kept up, or its device is external.
+        ground: properties of the traffic that the lab fixes.
     """
 
     name: str
@@ -273,11 +273,11 @@ class Lab(Protocol):
 
     @property
     def stays(self) -> bool:
-        """Whether it is the same lab each time it is used."""
+        """Whether every use has the same lab."""
 
     @property
     def ground(self) -> Ground:
-        """What the lab fixes for the traffic."""
+        """Properties of the traffic that the lab fixes."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...

@@ -37,9 +37,9 @@ class HighestRates:
     """The tester's own highest rates of one profile, frames/s, all directions together.
 
     Attributes:
-        phase1: each frame a new connection.
-        phase2: over open connections.
-        own_ports: whether the rates apply to the ports of the measurement; those of a veth cable do not apply to a
+        phase1: rate at which each frame opens a new connection.
+        phase2: rate over open connections.
+        own_ports: whether the rates apply to the ports of the measurement; rates of a veth cable do not apply to a
             network card.
     """
 

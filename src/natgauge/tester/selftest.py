@@ -50,7 +50,7 @@ def run_selftest(
     """Measure the tester on a cable of its own.
 
     Args:
-        frames_at_90: frames of each loss check; by default those of 0.5 s.
+        frames_at_90: frames of each loss check; default: the frames of 0.5 s.
         sender_cpus: CPUs to send from; by default the first usable CPU.
         quick: only the least frame size of each family.
         report: called with the figures of each cell as it ends.

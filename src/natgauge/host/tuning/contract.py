@@ -23,9 +23,9 @@ class FoundSetting:
     """One setting as it is now.
 
     Attributes:
-        key: names it for `TuningKnob.read` and `TuningKnob.put`.
-        value: as `TuningKnob.put` takes it; None = this machine has no such setting, and `remark` says so.
-        better: the value to measure with; None = the present value, or not known.
+        key: key of the setting for `TuningKnob.read` and `TuningKnob.put`.
+        value: value for `TuningKnob.put`; None = this machine has no such setting, and `remark` says so.
+        better: recommended value for measurements; None = the present value, or not known.
         remark: further information on the setting.
     """
 

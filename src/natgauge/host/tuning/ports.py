@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a port is set: what `natgauge host tune` changes of it, read for the record of a result."""
+"""Settings of a port that `natgauge host tune` changes, read for the record of a result."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _KNOBS: Final[Mapping[str, TuningKnob]] = {
 
 
 def settings_of(port: str, machine: TunedMachine | None = None) -> Mapping[str, str | None]:
-    """Queues, flow hash, coalescing and interrupts of a port, as their knobs write them; None = it tells none.
+    """Return queues, flow hash, coalescing and interrupts of a port in the form of their knobs; None = not reported.
 
-    The number of an interrupt changes from boot to boot, so only the cores are told, in the order of the numbers.
+    Interrupt numbers change from boot to boot, so the record contains only the cores, in the order of the numbers.
 
     Args:
         port: an interface of the caller's network namespace.
-        machine: that has it; None = this one.
+        machine: machine that has the port; None = this one.
     """
     place = machine or TunedMachine()
     return {name: _value(knob, place, port) for name, knob in _KNOBS.items()}

@@ -23,16 +23,16 @@ UNDONE: Final[frozenset[Done]] = frozenset({"changed", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One setting, looked at.
+    """One setting and its assessment.
 
     Attributes:
-        knob: its name.
-        key: which one.
+        knob: name of the knob.
+        key: key of the knob's setting.
         outcome: "fine", "better" (there is a better value), "none" (this machine has no such thing), or "failed".
-        value: found; None where there is none.
-        better: the value to measure with, where it is another.
-        why: what the knob does to a figure.
-        source: who says so.
+        value: present value; None where there is none.
+        better: recommended value for measurements, where it differs.
+        why: effect of the knob on a figure.
+        source: source of the recommendation.
         remark: further information, or the reason of the failure.
     """
 
@@ -48,13 +48,13 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class TuningStep:
-    """What became of one setting.
+    """Result of a change of one setting.
 
     Attributes:
-        knob: its name.
-        key: which one.
-        done: what was done, or why nothing was.
-        text: the same in words, with the values.
+        knob: name of the knob.
+        key: key of the knob's setting.
+        done: change that was made, or reason why there was none.
+        text: the same as a sentence, with the values.
     """
 
     knob: str
@@ -93,19 +93,19 @@ def _look(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iter
 
 
 def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
-    """Set what can be better; what was found is written down first.
+    """Set recommended values; a file records the present values first.
 
     Args:
-        ports: whose settings are changed, too; empty = only those of the whole machine.
-        machine: to change; None = this one.
-        path: of the file that remembers.
+        ports: ports whose settings are changed, too; empty = only settings of the whole machine.
+        machine: machine to change; None = this one.
+        path: file that records the previous values.
 
     Returns:
-        What was done, a step for each setting that was to be changed.
+        A step for each setting to be changed.
 
     Raises:
         UsageError: there is no such port, or it has the default route.
-        HostError: another process is at it, or the file cannot be written.
+        HostError: another process uses the file, or it cannot be written.
     """
     place = machine or TunedMachine()
     chosen = _there(place, ports)
@@ -172,15 +172,15 @@ def remembered(path: Path = STATE) -> tuple[Changed, ...]:
 
 
 def restore(*, force: bool = False, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
-    """Put back what was found, last first; what somebody else has changed meanwhile is told and left alone.
+    """Put back previous values, last change first. A value that another program has changed since is reported and kept.
 
     Args:
-        force: put back those, too.
-        machine: to change; None = this one.
-        path: of the file that remembers.
+        force: put back values that another program has changed, too.
+        machine: machine to change; None = this one.
+        path: file that records the previous values.
 
     Raises:
-        HostError: another process is at it, or the file is damaged.
+        HostError: another process uses the file, or it is damaged.
     """
     place = machine or TunedMachine()
     steps = []

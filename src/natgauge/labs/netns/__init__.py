@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetnsOptions:
-    """What the user may choose; None = the lab's choice.
+    """Options of the lab; None = the lab's choice.
 
     Attributes:
         placement: "shared" or "isolated"; None = "shared", but "isolated" for devices with processes of their own.
-        cores: the device's. In `shared` placement they are the sender's, too.
-        sender_cores: the tester's.
-        server_cores: of a real server behind the device; one of the device's only where it is named.
-        ring: frames that wait in front of each core of an isolated device.
+        cores: cores of the device. In `shared` placement the sender uses them, too.
+        sender_cores: cores of the tester's senders.
+        server_cores: cores of a real server behind the device; a core of the device only if the user names it.
+        ring: number of frames that can wait in front of each core of an isolated device.
     """
 
     placement: Literal["shared", "isolated"] | None = field(
@@ -130,7 +130,7 @@ def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...]
 
 
 def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None:
-    """Refuse what a lab that stands already cannot give."""
+    """Refuse options that an existing lab cannot satisfy."""
     asked: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),
         ("cores", options.cores, kept.device_cpus),

@@ -37,7 +37,7 @@ from natgauge.words import FAMILIES, Family, Interface
 #: The device's interfaces, in its namespace.
 INSIDE_INTERFACE: Final = "inside"
 OUTSIDE_INTERFACE: Final = "outside"
-#: The program that plays a device's network card in the `isolated` placement.
+#: The program that acts as a device's network card in the `isolated` placement.
 FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
 MAXIMUM_RING: Final = 16384
@@ -70,7 +70,7 @@ class NetnsLab(MadeLab):
     """A tester namespace with both ports, and a chain of devices, each in a namespace of its own.
 
     Placement `shared`: a device works in the sender's context, on the sender's core. It cannot lose frames; overload
-    shows as lateness. Placement `isolated`: an XDP program in front of each device plays its network card: it hands
+    shows as lateness. Placement `isolated`: an XDP program in front of each device acts as its network card: it passes
     frames to rings of set depth on the device's own cores, hashed over the four tuple. Overload shows as loss.
     """
 
@@ -105,14 +105,14 @@ class NetnsLab(MadeLab):
             placement: "shared" or "isolated".
             sender_cpus: cores of the tester's senders; default: the first usable one.
             device_cpus: cores of the devices. `shared`: the senders' (default). `isolated`: others (default: all).
-            server_cpus: cores of a real server behind the devices, none of them a sender's; default: those that neither
+            server_cpus: cores of a real server behind the devices, none of them a sender's; default: cores that neither
                 senders nor devices have.
             ring: frames that wait in front of each core of an isolated device, 1 to 16384.
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
             background: whether the device routes native IPv6, too, between two networks of its own; one device only.
-            idle_core: the sender gets the least busy core when the lab is made, where no cores are named: whatever
-                else runs on its core stalls it, and stalled trials are void.
+            idle_core: without named cores, the sender gets the least busy core when the lab is made: other work on its
+                core stalls the sender, and stalled trials are void.
 
         Raises:
             UsageError: a name, family, placement, core, ring or number of hosts is wrong, or a chain of devices would
@@ -364,7 +364,7 @@ def _network(variable: str, side: LinkSide) -> Mapping[str, str]:
 
 
 def _plain_addresses(variable: str, end: End) -> Mapping[str, str]:
-    """Those of the frames under test: a recipe need not know that there is a background."""
+    """Return the addresses of the frames under test; recipes need no knowledge of background traffic."""
     tested = [address for address in end.addresses if address not in _NATIVE]
     return {f"{variable}{address.version}": str(address.ip) for address in tested}
 
@@ -376,11 +376,11 @@ def _bind_queues(device: NamespaceDevice) -> None:
 
 
 def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) -> str:
-    """Call the program that plays the card.
+    """Call the program that acts as the network card.
 
     Raises:
         BrokenError: it did not answer in time.
-        HostError: it is not installed, or refuses; its own line is handed on.
+        HostError: it is not installed, or refuses; the text is the program's own line.
     """
     command = [str(programs.find(FRONT)), verb, "--netns", device.netns, "--interface", interface, *arguments]
     try:

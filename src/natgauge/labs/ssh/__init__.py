@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SshOptions:
-    """What the user names: the machine, its two interfaces and the two ports here that they are cabled to.
+    """Options of the lab: the machine, its two interfaces, and the two ports here that they are cabled to.
 
     Attributes:
-        ssh_host: as `ssh` takes it; root is who logs in.
-        ssh_config: the user's own ssh_config; None = as `ssh` finds it.
-        ssh_netns: namespace of ours from which the machine is reached; None = our own.
+        ssh_host: destination for `ssh`; the login must be root.
+        ssh_config: the user's own ssh_config; None = the default of `ssh`.
+        ssh_netns: local namespace from which the machine is reached; None = the caller's own.
         device_inside: the machine's interface towards the Initiator.
         device_outside: the machine's interface towards the Responder.
         initiator_port: interface here on the Initiator's side.
-        initiator_netns: namespace that holds the port; None = our own.
+        initiator_netns: namespace that holds the port; None = the caller's own.
         responder_port: as for the Initiator.
         responder_netns: as for the Initiator.
-        sender_cores: the tester's; None = the first usable one.
+        sender_cores: cores of the tester's senders; None = the first usable one.
         allow_addresses: the tester's ports may carry IP addresses.
     """
 

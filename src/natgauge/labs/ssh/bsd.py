@@ -54,7 +54,7 @@ route -n get default 2> /dev/null; route -n get -inet6 default 2> /dev/null
 
 
 def read(text: str) -> RemoteFacts:
-    """What the script printed."""
+    """Parse the output of the script."""
     sections = sections_of(text)
     interfaces = _interfaces(sections.get("interfaces", ()))
     routes = "\n".join(sections.get("routes", ()))
@@ -77,7 +77,7 @@ def read(text: str) -> RemoteFacts:
 
 
 def make(laid: Layout, facts: RemoteFacts) -> str:
-    """What gives the two interfaces the device's addresses; may be run again when it was not run to its end."""
+    """Return shell text that gives the interfaces the device's addresses; it may run again after an interruption."""
     (pair,) = laid.ends
     text = ["set -eu"]
     for end in pair:
@@ -93,7 +93,7 @@ def make(laid: Layout, facts: RemoteFacts) -> str:
 
 
 def undo(laid: Layout, facts: RemoteFacts) -> str:
-    """What undoes it and what the gateway wrote down, also half of it."""
+    """Return shell text that undoes `make` and the gateway's changes, also where these are incomplete."""
     (pair,) = laid.ends
     text = [
         f"for file in {private_directory(laid.names[0])}/undo.*; do",
@@ -116,7 +116,7 @@ def _addresses(end: End) -> Iterable[str]:
 
 
 def _named(address: str, *, with_length: bool = False) -> str:
-    """As ifconfig(8) of both systems takes an address."""
+    """Return the address in the form of ifconfig(8) of both systems."""
     host, _, length = address.partition("/")
     if ":" in host:
         return f"inet6 {host} prefixlen {length}" if with_length else f"inet6 {host}"

@@ -37,11 +37,11 @@ class RemoteInterface:
 
     Attributes:
         name: its name.
-        up: whether it is set up.
-        mtu: in octets.
-        master: the bridge or bond it belongs to; None = none.
-        parent: the interface it stands on (a VLAN's, for example); None = none.
-        addresses: of other scope than the link's, with prefix lengths.
+        up: whether the interface is up.
+        mtu: MTU in octets.
+        master: bridge or bond that it belongs to; None = none.
+        parent: interface below it (for example of a VLAN); None = none.
+        addresses: addresses of other than link scope, with prefix lengths.
     """
 
     name: str
@@ -57,17 +57,17 @@ class RemoteFacts:
     """Facts that a machine reported.
 
     Attributes:
-        user: number of the user we are there.
+        user: number of the login's user.
         system: its operating system, e.g. "Linux".
-        kernel: its release.
-        cpu: model of its first processor; empty where it does not tell.
-        cpus: processors it runs on.
-        missing: programs that are not there.
+        kernel: release of its kernel.
+        cpu: model of its first processor; empty where the system does not report it.
+        cpus: number of processors.
+        missing: required programs that are not installed.
         namespaces: whether its `ip` knows network namespaces.
-        interfaces: by name.
-        management: interfaces by which it is reached, or by which it reaches the rest of the world.
-        drivers: driver by interface, of those asked for; absent where it is not known.
-        offloads: of those asked for, the ones whose transmit checksum off-load is on.
+        interfaces: interfaces by name.
+        management: interfaces that carry the connection to the machine or its default routes.
+        drivers: driver by requested interface; absent where it is not known.
+        offloads: requested interfaces whose transmit checksum off-load is on.
         without_ipv6: interfaces on which IPv6 is turned off.
     """
 
@@ -117,7 +117,7 @@ done
 
 
 def read(text: str) -> RemoteFacts:
-    """What the script printed."""
+    """Parse the output of the script."""
     sections = sections_of(text)
     addresses = [found for line in sections.get("addresses", []) if (found := _ADDRESS.match(line))]
     links = {link.name: link for line in sections.get("links", []) if (link := _link(line, addresses))}
@@ -144,19 +144,19 @@ def read(text: str) -> RemoteFacts:
 def refuse_unfit(
     facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int, devices: Sequence[str] = ()
 ) -> None:
-    """Refuse a machine that cannot be worked on, and interfaces that must not be taken.
+    """Refuse a machine that cannot be used, and interfaces that must not be used.
 
     Args:
-        facts: of the machine.
-        where: how messages call it.
-        interfaces: the device's, towards the Initiator and the Responder.
-        mtu: of the tester's ports, in octets.
-        devices: names of those that are to be there.
+        facts: facts of the machine.
+        where: name of the machine in messages.
+        interfaces: the device's interfaces, towards the Initiator and the Responder.
+        mtu: MTU of the tester's ports, in octets.
+        devices: names of the devices to create.
 
     Raises:
-        HostError: it runs a system that cannot be worked on, we are not root there, or something is missing.
-        UsageError: an interface is not there, is how the machine is reached, or is in use; or it has room for one
-            device only.
+        HostError: its system is not supported, the login is not root, or something is missing.
+        UsageError: an interface does not exist, carries the connection to the machine, or is in use; or the machine
+            has room for one device only.
     """
     if facts.system not in SYSTEMS:
         raise HostError(
@@ -244,7 +244,7 @@ def sections_of(text: str) -> dict[str, list[str]]:
 
 
 def with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
-    """With the interfaces that these stand on, and those that are part of them."""
+    """Return the names with the interfaces below them and the interfaces that belong to them."""
     found, before = set(names), set[str]()
     while found != before:
         before = set(found)

@@ -36,11 +36,11 @@ _INTERFACE: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 class RemoteLab:
     """Devices in namespaces of another machine, whose own interfaces are cabled to ports of this one.
 
-    On OpenBSD and FreeBSD, which have no such namespaces, the machine is the device, the only one.
+    OpenBSD and FreeBSD have no such namespaces: there the machine itself is the only device.
 
-    The addresses are those of the `netns` lab. The machine's own namespace stays as it is, so its connections, ours to
-    it among them, are neither counted nor translated; what is global to it (the size of the connection table ...) is
-    set there and gets back its value.
+    The addresses are those of the `netns` lab. The machine's own namespace is not changed, so its connections,
+    including natgauge's own, are neither counted nor translated. Global settings (the size of the connection table ...)
+    are set there and restored at the end.
     """
 
     kind: ClassVar[str] = "ssh"
@@ -142,7 +142,7 @@ class RemoteLab:
         return replace(self._blueprint.ground, mtu=self._ports.ground.mtu)
 
     def keep(self) -> None:
-        """Refused.
+        """Refuse to keep the lab up.
 
         Raises:
             UsageError: always.
@@ -180,12 +180,12 @@ class RemoteLab:
         return self
 
     def _settings(self) -> Mapping[str, Any]:
-        """What is needed to undo the lab."""
+        """Return the values that are needed to undo the lab."""
         config = None if self.host.config is None else str(Path(self.host.config).absolute())
         return {"host": asdict(replace(self.host, config=config)), "token": self._token}
 
     def _prepare(self, register: Register) -> None:
-        """What must be there before the machine is reached."""
+        """Make what must exist before the machine is reached."""
 
     def _remember(self, undo: str, says: str) -> None:
         """Write down what undoes something over there."""
@@ -275,13 +275,13 @@ class RemoteLab:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How a machine of one system is looked at and worked on.
+    """Inspection and changes of a machine of one operating system.
 
     Attributes:
-        script: shell text that prints what is to be known, of these interfaces in particular.
-        read: understands it.
+        script: shell text that prints facts about the machine and these interfaces.
+        read: parses the output of the script.
         make: shell text that makes the devices.
-        undo: shell text that undoes them, also half of them.
+        undo: shell text that undoes them, also where they are incomplete.
     """
 
     script: Callable[[Sequence[str]], str]
@@ -295,5 +295,5 @@ _BSD: Final = Ways(bsd.script, bsd.read, bsd.make, bsd.undo)
 
 
 def ways(system: str) -> Ways:
-    """Those of a system as `uname -s` calls it; one that nobody knows is looked at as Linux is, and refused then."""
+    """Return the ways for a system by its `uname -s`; an unknown system is inspected like Linux, and refused then."""
     return _BSD if system.endswith("BSD") else _LINUX

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a chain of devices is laid on another machine: a namespace each, the machine's own interfaces at both ends.
+"""Layout of a chain of devices on another machine: a namespace each, with the machine's own interfaces at both ends.
 
-Text only: shell scripts that make it and undo it. So nothing of the machine's own namespace is touched but these two
-interfaces, and its connections (ours to it among them) are not those of a device.
+This module makes text only: shell scripts that make and undo the layout. They change nothing in the machine's own
+namespace except these two interfaces. The machine's connections, including natgauge's own, are not a device's.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Layout:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Of the devices."""
+        """Namespaces of the devices."""
         return tuple(inside.netns for inside, _ in self.ends)
 
     def make(self, facts: RemoteFacts) -> str:
-        """What makes it; may be run again when it was not run to its end."""
+        """Return the script that makes the layout; it may run again after an interruption."""
         text = ["set -eu"]
         for netns in self.namespaces:
             text += [f"ip netns add {netns} 2> /dev/null || ip netns exec {netns} true", _sysctls(netns, _OF_NAMESPACE)]
@@ -68,7 +68,7 @@ class Layout:
         return "\n".join(text)
 
     def undo(self, facts: RemoteFacts) -> str:
-        """What undoes it, also half of it."""
+        """Return the script that undoes the layout, also where it is incomplete."""
         text = []
         for netns in self.namespaces:
             text += [
@@ -108,12 +108,12 @@ def layout(lab: str, names: Sequence[str], cables: Sequence[VethCable], interfac
 
 
 def private_directory(device: str) -> str:
-    """Where a device has its files over there."""
+    """Return the directory of a device's files on the machine."""
     return f"{DIRECTORY}/{device}"
 
 
 def _sysctls(netns: str, values: Mapping[str, int]) -> str:
-    """Those that its kernel does not have are left out: it cannot do then what they would prevent."""
+    """Return lines that set sysctls. Keys that the kernel lacks are left out: the feature is missing as well."""
     lines = [f"[ ! -e /proc/sys/{key} ] || echo {value} > /proc/sys/{key}" for key, value in values.items()]
     return f"ip netns exec {netns} /bin/sh -euc {shlex.quote('; '.join(lines))}"
 

@@ -15,28 +15,28 @@ from natgauge.host.settings import MachineSetting
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.remote import Remote
 
-#: Writes down what undoes something, before that is done: the shell text, and the sentence to tell then.
+#: Records how to undo a change before it is made: the shell text, and the sentence to print then.
 Remember = Callable[[str, str], None]
 
 
 class RemoteMachine:
-    """A machine taken by one lab, so nobody else's natgauge changes its settings meanwhile.
+    """A machine locked by one lab, so no other natgauge changes its settings at the same time.
 
     Attributes:
-        system: what it runs, as `uname -s` calls it; taken for Linux until the lab knows.
+        system: its `uname -s`; "Linux" until the lab knows.
     """
 
     def __init__(self, remote: Remote, remember: Remember) -> None:
-        """Nothing is asked yet."""
+        """Store the arguments; nothing is sent yet."""
         self.system = "Linux"
         self._remote = remote
         self._remember = remember
 
     def free_octets(self) -> int:
-        """MemAvailable over there; on other systems than Linux what is free or inactive.
+        """Return MemAvailable of the machine; on systems other than Linux, free and inactive memory.
 
         Raises:
-            HostError: it does not tell.
+            HostError: the machine does not report it.
         """
         if self.system != "Linux":
             octets = _of_pages(self._remote.run("vmstat -s", 30.0).stdout)
@@ -74,7 +74,7 @@ class RemoteSetting(MachineSetting):
         self._remembered: set[Path] = set()
 
     def available(self) -> bool:
-        """Whether that machine has it; its module is loaded when that is what is missing."""
+        """Whether the machine has the setting; a missing kernel module is loaded first."""
         there = " && ".join(f"[ -e {shlex.quote(str(path))} ]" for path in self.paths)
         load = f"modprobe {shlex.quote(self.module)} 2> /dev/null" if self.module else "false"
         return self._remote.run(f"{{ {there}; }} || {{ {load} && {there}; }}", 30.0).status == 0
@@ -98,13 +98,13 @@ class RemoteSetting(MachineSetting):
             raise HostError(f"{self.name}: cannot be read ({error})") from error
 
     def rely(self) -> None:
-        """No other natgauge works on that machine meanwhile."""
+        """Do nothing: the lock keeps other natgauge processes off that machine."""
 
     def release(self) -> None:
         """No other natgauge waits for it."""
 
     def _claim(self, value: int, present: int) -> None:
-        """No other natgauge works on that machine meanwhile."""
+        """Do nothing: the lock keeps other natgauge processes off that machine."""
 
     def _remember(self, path: Path, value: int) -> None:
         if path in self._remembered:
@@ -150,14 +150,14 @@ class RemoteDevice:
     ) -> CommandResult:
         """Run a POSIX shell snippet (`sh -eu`) in the device's place over there, in its private directory.
 
-        Its seconds are those over there. Programs it leaves running live on until the lab goes.
+        `timeout` is in seconds of that machine. Programs that the snippet leaves running end with the lab.
 
         Raises:
-            BrokenError: it did not end within `timeout` seconds (it is killed then), or the connection was lost.
+            BrokenError: it did not end within `timeout` seconds (then it is killed), or the connection was lost.
         """
         variables = {**self.environment, **(environment or {})}
         try:
             return self.remote.run(snippet, timeout, variables=variables, netns=self.netns)
         except HostError as error:
-            # For whoever plays a gateway it is the device that does not answer.
+            # For the driver of a gateway, the device does not answer.
             raise BrokenError(f"device {self.name}: {error}") from error

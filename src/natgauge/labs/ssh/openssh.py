@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts run on another machine by the system's own `ssh`, which knows the user's keys, hosts and jumps.
+"""Runs scripts on another machine with the system's `ssh`, which has the user's keys, hosts and jumps.
 
-Nothing is asked of whoever sits at the terminal (`BatchMode`), and a machine whose host key is not known, or has
-changed, is refused. Of the far side a POSIX `/bin/sh` is asked; the login shell may be any that knows `exec`.
+`ssh` prompts for nothing (`BatchMode`), and refuses a machine whose host key is unknown or has changed. The machine
+needs a POSIX `/bin/sh`; the login shell may be any with `exec`.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class SshHost:
     netns: str | None = None
 
     def checked(self) -> SshHost:
-        """The same.
+        """Return this host after a check.
 
         Raises:
-            UsageError: it is no destination, or the file cannot be read.
+            UsageError: the text is not a destination, or the file cannot be read.
         """
         if not re.fullmatch(r"[A-Za-z0-9_\[][^\s]*", self.destination):
             raise UsageError(
@@ -90,7 +90,7 @@ class SshHost:
         return self
 
     def __str__(self) -> str:
-        """As messages call it."""
+        """Return the destination, for messages."""
         return self.destination
 
 
@@ -125,10 +125,10 @@ class Connection:
         self._process: subprocess.Popen[bytes] | None = None
 
     def open(self) -> None:
-        """Connect, unless the connection stands.
+        """Connect, unless there is a connection.
 
         Raises:
-            HostError: the machine cannot be reached, or does not let us in, or `ssh` is missing here.
+            HostError: the machine cannot be reached, or refuses the login, or `ssh` is missing here.
         """
         if self._process is not None and self._process.poll() is None:
             return
@@ -186,7 +186,7 @@ def end_orphans(control: Path) -> None:
 
 
 def explained(host: SshHost, said: str) -> str:
-    """One line for what `ssh` said."""
+    """Return an error of `ssh` as one line."""
     for pattern, meaning in _MEANINGS:
         if re.search(pattern, said):
             return f"ssh host {host}: {meaning}"

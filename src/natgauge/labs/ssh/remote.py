@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another machine in the hands of one lab: taken, worked on command by command, and given back as it was found.
+"""Another machine used by one lab: locked, changed by commands, and finally restored.
 
-One natgauge at a time uses a machine, whichever tester it runs on: a symbolic link over there, which names the lab, is
-the lock. Every command runs only while the link is this lab's, and is written down over there while it runs. So whoever
-gives the machine back (this process, or `natgauge lab clean` after a kill) first takes the link out of the way, then
-ends what still runs, and only then undoes: nothing can be made behind his back.
+One natgauge at a time uses a machine, whichever tester it runs on. The lock is a symbolic link on that machine, which
+names the lab. A command runs only while the link is this lab's, and is recorded there while it runs. To release the
+machine, this process (or `natgauge lab clean` after a kill) first removes the link, then ends running commands, and
+only then undoes the changes: so no command can make further changes during the release.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Remote:
         self._numbers = count(1)
 
     def ask(self, script: str, seconds: float = 30.0) -> str:
-        """What a script prints that only looks; the machine need not be taken.
+        """Return the output of a script that only reads; the machine need not be locked.
 
         Raises:
-            BrokenError: it fails, or does not end in time.
+            BrokenError: the script fails, or does not end in time.
             HostError: the machine cannot be reached.
         """
         result = self._connection.run(_grouped(f"PATH={PATH}; LC_ALL=C; export PATH LC_ALL\n{script}"), seconds)
@@ -105,19 +105,20 @@ class Remote:
     def run(
         self, snippet: str, seconds: float, *, variables: Mapping[str, str] | None = None, netns: str | None = None
     ) -> CommandResult:
-        """Run a POSIX shell snippet (`sh -eu`) over there; it sees `variables`, PATH and LC_ALL=C, and nothing else.
+        """Run a POSIX shell snippet (`sh -eu`) on the machine with `variables`, PATH and LC_ALL=C only.
 
-        Its seconds are those over there, where the machine's `date` knows them; else with the way there and back.
+        The result's seconds are those of the machine, where its `date` is precise enough; else they include the
+        connection.
 
         Args:
             snippet: the shell text.
-            seconds: it may take; then it is killed.
-            variables: of its environment.
-            netns: the machine's namespace in which it runs; None = where one logs in.
+            seconds: time limit; then the snippet is killed.
+            variables: variables of its environment.
+            netns: the machine's namespace in which it runs; None = the namespace of a login.
 
         Raises:
-            BrokenError: it did not end in time, the connection was lost, or the machine forgot the lab.
-            HostError: the machine cannot be reached any more.
+            BrokenError: it did not end in time, the connection was lost, or the machine has lost the lab's lock.
+            HostError: the machine can no longer be reached.
         """
         number = next(self._numbers)
         script = wrapped(snippet, self._token, number, {"PATH": PATH, "LC_ALL": "C", **(variables or {})}, netns)
@@ -145,11 +146,11 @@ class Remote:
         return answer
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection to the machine."""
         self._connection.close()
 
     def _kill(self, number: int) -> None:
-        """End a command that nobody waits for any more, with what it started in the foreground."""
+        """End a command whose result is no longer needed, and its children in the foreground."""
         try:
             self._connection.run(_grouped(f"PATH={PATH}\n{_kill_running(str(number))}"), 20.0)
         except (BrokenError, HostError):
@@ -230,14 +231,14 @@ def _kill_running(which: str) -> str:
 
 
 def _unwrapped(result: CommandResult) -> CommandResult | None:
-    """What the snippet left; None where the far side did not get that far."""
+    """Return the result of the snippet; None where the machine did not run it to its end."""
     found = _ANSWER.search(result.stdout)
     if found is None:
         return None
     err, _, out = result.stdout[found.end() :].partition(_BETWEEN)
     seconds = result.seconds
     if _CLOCK.fullmatch(found[2]) and _CLOCK.fullmatch(found[3]):
-        # A clock that was set meanwhile shows as a time that cannot be.
+        # If the machine's clock was set during the run, the duration is impossible.
         over_there = (int(found[3]) - int(found[2])) / 1e9
         seconds = over_there if 0 <= over_there <= result.seconds else result.seconds
     return CommandResult(int(found[1]), out, err, seconds)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VmOptions:
-    """What the user may choose of the guest.
+    """Options of the guest.
 
     Attributes:
-        guest_cores: its processors, 1 to 64.
-        guest_memory: its memory in MiB, 384 to 1048576.
-        guest_accelerator: what plays its processors; None = KVM where it works, else emulation.
-        sender_cores: the tester's; None = the first usable one.
+        guest_cores: number of processors, 1 to 64.
+        guest_memory: memory in MiB, 384 to 1048576.
+        guest_accelerator: "kvm" or emulation of its processors; None = KVM where it works, else emulation.
+        sender_cores: cores of the tester's senders; None = the first usable one.
     """
 
     guest_cores: int = field(

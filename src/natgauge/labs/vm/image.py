@@ -51,13 +51,13 @@ class Image:
 
 
 def modules() -> frozenset[str]:
-    """Modules that a guest has, without those that they need in turn."""
+    """Return the modules of a guest, without the modules that these depend on."""
     listed = re.search(r"^modules='([^']*)'", (_HERE / "pack.sh").read_text(), re.MULTILINE)
     return frozenset(listed[1].split()) if listed else frozenset()
 
 
 def folder() -> Path:
-    """Where the guest of this natgauge is kept: another one for other packages or another way of packing."""
+    """Return the folder of this natgauge's guest; its name is a hash of packages and packing scripts."""
     digest = hashlib.sha256(repr((RELEASE, PACKAGES)).encode())
     for name in ("pack.sh", "init.sh"):
         digest.update((_HERE / name).read_bytes())
@@ -79,13 +79,13 @@ def find() -> Image:
 
 
 def build(tell: Callable[[str], None]) -> Image:
-    """Build the guest, unless it is there.
+    """Build the guest, unless it exists.
 
     Args:
         tell: receives a line for each step.
 
     Raises:
-        HostError: a program or room is missing here, a package cannot be had, or another process builds one.
+        HostError: a program or space is missing here, a package is not available, or another process builds a guest.
     """
     with suppress(HostError):
         return find()
@@ -124,7 +124,7 @@ def _build(work: Path, place: Path, tell: Callable[[str], None]) -> None:
             shutil.copy(_HERE / f"{name}.sh", root / f"natgauge-{name}")
         _run(["chroot", str(root), "/bin/sh", "/natgauge-pack"], log, _PACK_SECONDS)
     place.mkdir(exist_ok=True)
-    # The last one tells that all are there.
+    # The last file shows that all are complete.
     for name in ("vmlinuz", "initrd", "kernel"):
         shutil.move(root / "out" / name, place / name)
 

@@ -41,9 +41,9 @@ class GuestLab(RemoteLab):
 
         Args:
             name: 1 to 32 of a-z, 0-9 and "-".
-            need: what is to happen in it.
-            shape: what the guest has.
-            accelerator: what plays its processors; None = KVM where that works, else emulation.
+            need: requirements on the lab.
+            shape: processors and memory of the guest.
+            accelerator: "kvm" or emulation; None = KVM where it works, else emulation.
             sender_cpus: cores of the tester's senders; default: the first usable one.
 
         Raises:
@@ -68,7 +68,7 @@ class GuestLab(RemoteLab):
         self.emulated = self._accelerator == "tcg"
 
     def parameters(self) -> Mapping[str, Any]:
-        """The guest's choices, in addition to those of the `ssh` lab."""
+        """Return the guest's options, in addition to those of the `ssh` lab."""
         shape = {"guest_cores": self._shape.cores, "guest_memory": self._shape.memory}
         return {**super().parameters(), **shape, "guest_accelerator": self._accelerator}
 

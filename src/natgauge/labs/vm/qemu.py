@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One QEMU guest: its command line, its keys, its start, and how one sees whether this host's KVM is of any use.
+"""One QEMU guest: its command line, its keys, its start, and a test whether this host's KVM works.
 
 It runs in the tester's namespace, so deleting that ends it, and its taps go with it.
 """
@@ -42,21 +42,21 @@ _MACS: Final = ("02:6e:67:00:fe:01", "02:6e:67:00:fe:02", "02:6e:67:00:fe:03")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a guest has.
+    """Processors and memory of a guest.
 
     Attributes:
-        cores: processors, 1 to 64.
-        memory: MiB, 384 to 1048576.
+        cores: number of processors, 1 to 64.
+        memory: memory in MiB, 384 to 1048576.
     """
 
     cores: int = 1
     memory: int = 1024
 
     def checked(self) -> Shape:
-        """The same.
+        """Return this shape after a check.
 
         Raises:
-            UsageError: out of range.
+            UsageError: a value is out of range.
         """
         if not 1 <= self.cores <= 64:
             raise UsageError(f"guest cores: {self.cores} is outside of 1 to 64")
@@ -81,15 +81,15 @@ class Shape:
 
 @dataclass(slots=True)
 class Guest:
-    """One guest, not started yet.
+    """One guest; the constructor does not start it.
 
     Attributes:
-        image: what it boots.
-        shape: what it has.
+        image: image of the guest.
+        shape: processors and memory.
         netns: the tester's namespace, in which it runs.
-        folder: its keys and what it said.
-        taps: the tester's ports, towards its eth0 and eth1.
-        process: of QEMU, once it was started.
+        folder: folder of its keys and its output.
+        taps: the tester's ports, connected to the guest's eth0 and eth1.
+        process: process of QEMU, once started.
     """
 
     image: Image
@@ -130,16 +130,16 @@ class Guest:
             _run(["ip", "netns", "exec", self.netns, "/bin/sh", "-euc", script])
 
     def boot(self, accelerator: Accelerator | None) -> Accelerator:
-        """Start it and wait until it can be reached.
+        """Start the guest and wait until it can be reached.
 
         Args:
-            accelerator: what plays its processors; None = KVM where a guest comes up with it, else emulation.
+            accelerator: "kvm" or emulation; None = KVM where a guest starts with it, else emulation.
 
         Returns:
-            What plays its processors.
+            The accelerator of its processors.
 
         Raises:
-            BrokenError: it does not come up; with the last it said.
+            BrokenError: the guest does not start; with its last output.
             HostError: QEMU is missing, or there is no KVM.
         """
         if accelerator == "kvm" and not os.access(_KVM, os.R_OK | os.W_OK):
@@ -220,7 +220,7 @@ class Guest:
 
 
 def _kvm_works() -> bool | None:
-    """What an earlier boot has shown since this host was booted; None = nothing yet."""
+    """Return the result of an earlier start since this host was booted; None = there was none."""
     if not os.access(_KVM, os.R_OK | os.W_OK):
         return False
     with suppress(OSError):
@@ -259,7 +259,7 @@ def _archive(files: dict[str, bytes]) -> bytes:
 
 
 def _entry(name: str, mode: int, content: bytes) -> bytes:
-    """One file in the "newc" format: thirteen fields of eight hexadecimal digits, name and content padded to four."""
+    """Return a file in the "newc" format: thirteen fields of eight hex digits; name and content padded to four."""
     fields = [0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
     return head + b"\0" * (-len(head) % 4) + content + b"\0" * (-len(content) % 4)

@@ -25,19 +25,19 @@ LONGEST_TIMEOUT: Final = 86_400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WireOptions:
-    """What the user names: both ports, the device's MAC or IP address on each link, and what he knows of the device.
+    """Options of the lab: both ports, the device's MAC or IP address on each link, and facts about the device.
 
     Attributes:
         initiator_port: interface on the Initiator's side.
         initiator_gateway: MAC or IP address of the device on that link.
-        initiator_netns: namespace that holds the port; None = our own.
+        initiator_netns: namespace that holds the port; None = the caller's own.
         responder_port: as for the Initiator.
         responder_gateway: as for the Initiator.
         responder_netns: as for the Initiator.
-        sender_cores: the tester's; None = the first usable one.
+        sender_cores: cores of the tester's senders; None = the first usable one.
         allow_addresses: the ports may carry IP addresses.
         pool: outside addresses of the device, "A" or "A-B"; None = not checked.
-        device_timeout: seconds after which the device surely has forgotten a UDP connection, 1 to 86400.
+        device_timeout: seconds after which the device has certainly forgotten a UDP connection, 1 to 86400.
         fresh_trials: see `ExternalDevice`.
         empty_command: see `ExternalDevice`.
         count_command: see `ExternalDevice`.

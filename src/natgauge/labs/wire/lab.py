@@ -107,7 +107,7 @@ class WireLab:
         )
 
     def keep(self) -> None:
-        """Refused.
+        """Refuse to keep the lab up.
 
         Raises:
             UsageError: always.
@@ -140,7 +140,7 @@ class WireLab:
         return self
 
     def take(self) -> None:
-        """Lock both ports and see that they can be used once their links stand.
+        """Lock both ports and check that they can be used once their links are up.
 
         Raises:
             HostError: a port cannot be used (down, without XDP, in use by another process), or a capability is missing.
@@ -158,13 +158,13 @@ class WireLab:
             raise
 
     def await_carrier(self, seconds: float) -> None:
-        """Wait until both links stand; what they are is known then.
+        """Wait until both links are up; their properties are known then.
 
         Args:
-            seconds: to wait at most; links of twisted pair take three to agree on their speed.
+            seconds: longest wait; twisted pair links take three seconds to negotiate their speed.
 
         Raises:
-            HostError: one does not stand.
+            HostError: a link is not up.
         """
         deadline = time.monotonic() + seconds
         try:

@@ -46,12 +46,11 @@ class Media:
     """One port and its link.
 
     Attributes:
-        driver: its name; "not known" where it does not tell.
-        firmware: of the card; None where there is none, or it is not known.
+        driver: name of the driver; "not known" where it is not reported.
+        firmware: firmware of the card; None where there is none, or it is not known.
         medium: "Twisted Pair", "FIBRE" ...; "virtual" where no card is behind the port.
-        megabits: speed of the link in Mbit/s; None = not known. The speed of a virtual port is made up and is not
-            reported.
-        flow_control: which way PAUSE frames work.
+        megabits: speed of the link in Mbit/s; None = not known. A virtual port's speed is fictitious and not reported.
+        flow_control: directions in which PAUSE frames work.
     """
 
     driver: str = NOT_KNOWN
@@ -72,7 +71,7 @@ def theoretical_maximum(megabits: int, octets: int) -> float:
 
 
 def media_of(interface: str) -> Media:
-    """A port of the calling thread's namespace; what the driver does not tell is "not known"."""
+    """Return the media of a port of the calling thread's namespace; "not known" where the driver reports nothing."""
     driver, firmware = _driver(interface)
     flow = _flow_control(interface)
     if not _has_card(interface):
@@ -97,7 +96,7 @@ def _driver(interface: str) -> tuple[str, str | None]:
 
 
 def _link(interface: str) -> tuple[str, int | None]:
-    """Medium and speed."""
+    """Return medium, and speed in Mbit/s."""
     try:
         with closing(IoctlEthtool(interface)) as tool:
             answer = tool.get_link_settings()
@@ -116,7 +115,7 @@ def _flow_control(interface: str) -> FlowControl:
 
 
 def _ask(interface: str, command: int, octets: int) -> bytes | None:
-    """What the driver answers; None where it does not know the question."""
+    """Return the driver's answer; None where it does not support the request."""
     answer = array.array("B", struct.pack("I", command) + bytes(octets - 4))
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as opened:
         try:

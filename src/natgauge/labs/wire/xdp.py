@@ -13,7 +13,7 @@ _DEVICE_GET = 1
 
 
 class Features(IntFlag):
-    """What an interface's driver can do now; some drivers can more once a program is attached."""
+    """Current XDP features of an interface's driver; some drivers have more once a program is attached."""
 
     BASIC = 1
     REDIRECT = 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a port waits before it interrupts (interrupt coalescing)."""
+"""Time for which a port collects frames before it interrupts (interrupt coalescing)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Coalescing(OfPorts):
         return value.replace(" on", " off")
 
     def remark(self, machine: TunedMachine, key: str) -> str:
-        """How long the port waits."""
+        """Return the wait of the port, as a remark."""
         wait = self.wait(machine, key)
         return f"each delay may include {wait} us of it: ethtool -C {key} rx-usecs" if wait else ""
 
     def wait(self, machine: TunedMachine, key: str) -> int | None:
-        """How long the port waits, in us; None = its driver does not tell.
+        """Return the wait of the port in us; None = its driver does not report it.
 
         Raises:
             HostError: there is no ethtool.
@@ -44,5 +44,5 @@ class Coalescing(OfPorts):
         return " ".join(f"{name} {word}" for name, word in pairs if word in {"on", "off"}) or None
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
-        """Switch it."""
+        """Switch adaptive coalescing."""
         machine.tell("-C", key, *value.split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a port spreads UDP frames over its queues by (receive side scaling)."""
+"""Fields by which a port distributes UDP frames over its queues (receive side scaling)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from natgauge.host.tuning.of_ports import OfPorts
 
 #: Addresses and ports of both ends, in the letters of ethtool.
 _WANTED: Final = "sdfn"
-#: A line of ethtool begins so, and stands for this letter.
+#: Beginning of a line of ethtool's output, and the letter for it.
 _LETTERS: Final = {
     "L2DA": "m",
     "VLAN tag": "v",
@@ -27,7 +27,7 @@ _FLOWS: Final = ("udp4", "udp6")
 
 
 class FlowHash(OfPorts):
-    """Which fields of a UDP frame choose its queue."""
+    """Fields of a UDP frame that choose its queue."""
 
     name = "rss"
     why = "frames of two addresses and many ports all fall into one queue unless ports are hashed, too"
@@ -35,11 +35,11 @@ class FlowHash(OfPorts):
     absent = "its driver does not tell what it hashes"
 
     def keys(self, port: str) -> Sequence[str]:
-        """One for each version of IP."""
+        """Return a key for each version of IP."""
         return [f"{port} {flow}" for flow in _FLOWS]
 
     def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
-        """Addresses and ports."""
+        """Return the fields for measurements: addresses and ports."""
         return value if set(value) == set(_WANTED) else _WANTED
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
@@ -49,7 +49,7 @@ class FlowHash(OfPorts):
         return "".join(letter for words, letter in _LETTERS.items() if any(line.startswith(words) for line in lines))
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
-        """Choose the fields."""
+        """Set the fields."""
         if not value:
             raise HostError(f"{self.name}: {key} cannot hash nothing")
         port, flow = key.split()

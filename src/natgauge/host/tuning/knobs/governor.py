@@ -12,14 +12,14 @@ _WANTED: Final = "performance"
 
 
 class Governor:
-    """What chooses a core's clock frequency."""
+    """The governor of each core's clock frequency."""
 
     name = "governor"
     why = "a core that slows down between trials is slow at the beginning of each, and two runs differ"
     source = "Linux: admin-guide/pm/cpufreq; a constant test system, RFC 8219 section 5"
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
-        """One setting for each core that the kernel may slow down."""
+        """Yield one setting for each core whose frequency the kernel may lower."""
         del ports
         there = [(f"cpu{cpu}", value) for cpu in machine.cpus() if (value := self.read(machine, f"cpu{cpu}"))]
         if not there:
@@ -32,11 +32,11 @@ class Governor:
                 yield FoundSetting(key, value, remark=f"the kernel has no governor {_WANTED}, only {', '.join(known)}")
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
-        """The governor's name."""
+        """Return the governor's name."""
         return machine.text(f"{_folder(key)}/scaling_governor")
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
-        """Take another governor."""
+        """Set the governor."""
         machine.write(f"{_folder(key)}/scaling_governor", value)
 
 

@@ -12,14 +12,14 @@ from natgauge.inputs.types import parse_cores
 
 
 class IrqAffinity:
-    """Each interrupt of a port on one core, and those of its queues on different ones."""
+    """Pins each interrupt of a port to one core, and interrupts of its queues to different cores."""
 
     name = "irq-affinity"
     why = "an interrupt that moves takes its queue's frames to another core, away from the caches, within a trial"
     source = "Linux: core-api/irq/irq-affinity; networking/scaling, RSS IRQ configuration"
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
-        """Of each interrupt of these ports, in turn over the cores that are near the port."""
+        """Yield a setting for each interrupt of these ports, assigned in turn to the cores near the port."""
         moved = _balanced(machine)
         for port in ports:
             numbers = _interrupts(machine, port)
@@ -28,7 +28,7 @@ class IrqAffinity:
             cores = _near(machine, port)
             present = {number: self.read(machine, _key(port, number)) for number in numbers}
             known = {number: value for number, value in present.items() if value is not None}
-            # Whoever has put each on a core of its own knows why.
+            # The user has probably pinned each interrupt to a core of its own on purpose.
             apart = len(set(known.values())) >= min(len(known), len(cores)) and all(map(_is_one, known.values()))
             for turn, (number, value) in enumerate(known.items()):
                 core = str(cores[turn % len(cores)])
@@ -64,7 +64,7 @@ def _near(machine: TunedMachine, port: str) -> Sequence[int]:
 
 
 def _interrupts(machine: TunedMachine, port: str) -> Sequence[int]:
-    """Those that bear the port's name, or else that of its card; a card may have several ports."""
+    """Return the interrupts with the port's name, or else with its card's name; a card may have several ports."""
     lines = (machine.text("/proc/interrupts") or "").splitlines()
     named = {int(match[1]): line.split()[-1] for line in lines if (match := re.match(r"\s*(\d+):", line))}
     for name in (port, machine.path(f"/sys/class/net/{port}/device").resolve().name):
@@ -76,7 +76,7 @@ def _interrupts(machine: TunedMachine, port: str) -> Sequence[int]:
 
 
 def _balanced(machine: TunedMachine) -> str:
-    """What is to be told where a program moves interrupts by itself."""
+    """Return a remark where a running program moves interrupts by itself; empty otherwise."""
     names = (_name_of(path) for path in machine.path("/proc").glob("[0-9]*/comm"))
     return "irqbalance runs and will move it again; run: systemctl stop irqbalance" if "irqbalance" in names else ""
 

@@ -15,7 +15,7 @@ _HEADINGS: Final = re.compile(r"^(?:Pre-set maximums|Current hardware settings):
 
 
 class Queues(OfPorts):
-    """How many queues a port has."""
+    """Number of queues of a port."""
 
     name = "queues"
     why = "with fewer queues than cores some cores receive nothing and the others limit the tester"
@@ -23,7 +23,7 @@ class Queues(OfPorts):
     absent = "its driver has no queues to choose"
 
     def better(self, machine: TunedMachine, key: str, value: str) -> str:
-        """As many as cores, or as the port has."""
+        """Return the number of cores, or the port's maximum where that is smaller."""
         channels = _channels(machine, key)
         if channels is None:
             return value

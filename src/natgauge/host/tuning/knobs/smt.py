@@ -19,7 +19,7 @@ class Smt:
     source = "Linux: ABI/testing/sysfs-devices-system-cpu; a constant test system, RFC 8219 section 5"
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
-        """The machine's one switch."""
+        """Yield the machine's only SMT switch."""
         del ports
         value = self.read(machine, "machine")
         if value is None or value.startswith("not"):
@@ -28,7 +28,7 @@ class Smt:
             yield FoundSetting("machine", value, "off" if value == "on" else None)
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
-        """It is "on", "off", "forceoff", "notsupported" or "notimplemented"."""
+        """Return "on", "off", "forceoff", "notsupported" or "notimplemented"."""
         del key
         return machine.text(_CONTROL)
 
