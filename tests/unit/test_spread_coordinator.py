@@ -14,10 +14,14 @@ from typing import Any
 
 import pytest
 from distributed import KilledWorker, Reschedule, Status
-from tests.unit.campaigning import PLAN, Benches, campaign, quick_disk, results
+from tests.unit.campaigning import PLAN, Benches, Simulated, campaign, quick_disk, results
+from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
+from natgauge.bench.lab_measurer import Recorder
+from natgauge.bench.planned import Planned
 from natgauge.bench.watch import Watch
+from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.journal import entries, line_of
 from natgauge.campaigns.spread import cluster, worker
 from natgauge.campaigns.spread.coordinator import Coordinator
@@ -25,9 +29,10 @@ from natgauge.campaigns.spread.resources import Offer
 from natgauge.campaigns.spread.worker import NatgaugeWorker
 from natgauge.campaigns.spread.workers import Workers
 from natgauge.campaigns.status import status
-from natgauge.errors import BrokenError, HostError
+from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.reports.text import read_summary
 
 __all__ = ["alone", "own_run", "quick_disk"]
@@ -59,7 +64,10 @@ class Future:
     def end(self) -> None:
         """Run the task, unless it fails, and tell that it has ended."""
         if self._lines is None:
-            self._lines = self._run()
+            try:
+                self._lines = self._run()
+            except NatgaugeError as error:
+                self._errors.append(error)
         while self._callbacks:
             self._callbacks.pop()(self)
 
@@ -294,6 +302,70 @@ def test_a_worker_that_cannot_measure_ends_the_session(dask: Dask, tmp_path: Pat
     with pytest.raises(HostError, match=r"^worker w0: no memory$"):
         spread_out(tmp_path)
     assert all(future.released for future in dask.futures[1:])
+
+
+class LosesItsHost(Gateway):
+    """A gateway whose host runs out of memory after some trials."""
+
+    def __init__(self, trials: int) -> None:
+        super().__init__(establishes=30_000, forwards=60_000)
+        self.trials_left = trials
+
+    def measure(self, plan: TrialPlan) -> TrialOutcome:
+        """Run a trial."""
+        self.trials_left -= 1
+        if self.trials_left < 0:
+            raise HostError("no memory")
+        return super().measure(plan)
+
+
+def test_repetitions_that_ended_before_an_error_are_kept(
+    dask: Dask, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host fails in the second trial of a cell's second measurement; that repetition is measured again."""
+    gateways = [Gateway(establishes=30_000, forwards=60_000), LosesItsHost(1)]
+    failing = Benches(gateway=lambda _cell: gateways.pop(0))
+    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, failing)})
+    with pytest.raises(HostError, match=r"^worker w0: no memory$"):
+        spread_out(tmp_path)
+    assert events(tmp_path).count("repetition") == events(tmp_path).count("repetition-ended") == 1
+    assert all(future.released for future in dask.futures[1:])
+    campaign(tmp_path, Benches(), plan=SMALL)
+    assert same(tmp_path, alone)
+    counted_once(tmp_path)
+
+
+class _LosesItsDevice(Benches):
+    """Benches of a device that comes up for one measurement, and of which no second lab can be made."""
+
+    def __call__(self, cell: Cell, _watch: Watch) -> Any:
+        """The first bench fails at the second measurement, the second one cannot be made."""
+        if self.cells:
+            raise BrokenError("lab: cannot be made")
+        return _OneMeasurement(self, cell)
+
+
+class _OneMeasurement(Simulated):
+    """A bench whose device comes up once."""
+
+    ready = 0
+
+    def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
+        """Start the device."""
+        self.ready += 1
+        if self.ready > 1:
+            raise BrokenError("device: does not come up")
+        return super().prepare(planned, recorder)
+
+
+def test_repetitions_that_ended_before_a_second_lab_failed_are_kept(
+    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, _LosesItsDevice())})
+    with pytest.raises(BrokenError, match=r"^worker w0: lab: cannot be made$"):
+        spread_out(tmp_path)
+    assert events(tmp_path).count("repetition-ended") == 1
+    assert events(tmp_path).count("device-failed") == 1
 
 
 def test_a_device_that_breaks_in_one_cell_is_not_tried_in_others(

@@ -2,7 +2,8 @@
 """Runs a campaign's cell runs as Dask futures, and appends the journal lines that they return.
 
 Dask chooses the worker of a cell run by resources and priority, and repeats the run elsewhere when the worker dies. A
-run that did not return has left nothing in the journal: its time is lost, and nothing counts twice.
+run that an error ended returns its whole repetitions with the error. A run that did not return, because its worker died
+or the session ended, has left nothing in the journal: its time is lost, and nothing counts twice.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from natgauge.campaigns.cell_run import pending
 from natgauge.campaigns.cells import MOST_CELLS, PlannedCell
 from natgauge.campaigns.run import Session, most_rounds
 from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
-from natgauge.campaigns.spread.worker import TOPIC, CellTask, RunProgress, run_cell
-from natgauge.campaigns.spread.workers import Workers
+from natgauge.campaigns.spread.worker import TOPIC, CellTask, EndedRun, RunProgress, run_cell
+from natgauge.campaigns.spread.workers import Workers, of_worker
 from natgauge.duts.recipe import digest
 from natgauge.procedures.kit.events import Event
 
@@ -42,7 +43,7 @@ class _Run:
         key: of Dask's task.
         point: the cell.
         round_number: from 1.
-        future: of its journal lines.
+        future: of its end.
         starts: how often a worker has begun it.
         worker: name of the one that began it last; empty = none yet.
         patience: longest wait for the transfer of the lines when the run has ended, s. No message is handled meanwhile.
@@ -51,7 +52,7 @@ class _Run:
     key: str
     point: PlannedCell
     round_number: int
-    future: Future[list[str]]
+    future: Future[EndedRun]
     starts: int = 0
     worker: str = ""
     patience: float = LOOK_SECONDS
@@ -188,7 +189,7 @@ class Coordinator:
             NatgaugeError: the scheduler is gone, the worker cannot measure, or its lab cannot be made.
         """
         try:
-            lines = self.workers.result(run.future, run.worker, run.patience)
+            ended = self.workers.result(run.future, run.worker, run.patience)
         except TimeoutError:
             # The worker died with its result, and Dask makes the run again; its end comes as that of any run. A result
             # that is only large and comes over a slow network gets more time.
@@ -203,7 +204,9 @@ class Coordinator:
                 session.append_line("broken", scope="cell", device=run.point.device, cell=run.point.name, cause=cause)
         else:
             starts = 0
-            _append(session, lines)
+            _append(session, ended.lines)
+            if ended.error is not None:
+                raise of_worker(ended.error, run.worker) from ended.error
         del self._runs[run.key]
         session.finish_all(run.point)
         self._submit(session, points, run.point, starts)

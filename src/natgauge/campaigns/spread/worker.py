@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that Dask runs on a worker: plan the cells there, and measure one cell.
 
-The task of a cell run returns its journal lines. While it runs, the worker logs its progress as Dask events.
+The task of a cell run returns its journal lines, also where an error ends it early. While it runs, the worker logs its
+progress as Dask events.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread.resources import Offer, Resources, likeness, machine_digest, needs
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.duts.recipe import digest
-from natgauge.errors import UsageError
+from natgauge.errors import NatgaugeError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.procedures.kit.events import Event
@@ -143,16 +144,35 @@ class CellTask:
     host_name: bool
 
 
-def run_cell(task: CellTask) -> list[str]:
+class EndedRun(NamedTuple):
+    """A cell run that has ended.
+
+    Attributes:
+        lines: of the journal, in order; after an error those up to the last whole repetition.
+        error: that ended the run early: this host cannot measure, or a lab cannot be made; None = it ended by itself.
+    """
+
+    lines: list[str]
+    error: NatgaugeError | None = None
+
+
+def _whole(lines: Sequence[str]) -> list[str]:
+    """The lines without those of a last repetition that has not ended."""
+    events = [json.loads(line)["event"] for line in lines]
+    begun = max((at for at, event in enumerate(events) if event == "repetition"), default=len(events))
+    cut = begun if "repetition-ended" not in events[begun:] and "broken" not in events[begun:] else len(events)
+    return list(lines[:cut])
+
+
+def run_cell(task: CellTask) -> EndedRun:
     """Measure a cell once.
 
     Returns:
-        The journal lines of the repetitions, in order. Lines about trials that begin are sent as progress only.
+        The journal lines of the repetitions. Lines about trials that begin are sent as progress only.
 
     Raises:
-        HostError: this host cannot measure.
+        HostError: this host cannot measure, and the run has not begun.
         UsageError: the cell cannot be measured here, or the recipe differs here.
-        NatgaugeError: the lab cannot be made.
     """
     run = _Run(get_worker())
     run.send("begin", "")
@@ -176,7 +196,7 @@ def run_cell(task: CellTask) -> list[str]:
         else:
             lines.append(line)
 
-    CellRun(
+    cell_run = CellRun(
         point=point,
         round_number=task.round_number,
         state=state,
@@ -190,8 +210,13 @@ def run_cell(task: CellTask) -> list[str]:
             "like": likeness(facts, len(offer.cores)),
             "beside": max(task.workers_on.get(machine_digest(), 1) - 1, 0),
         },
-    ).run()
-    return lines
+    )
+    try:
+        cell_run.run()
+    except NatgaugeError as error:
+        # A result that Dask has from a task that raised is its error alone.
+        return EndedRun(_whole(lines), error)
+    return EndedRun(lines)
 
 
 class _Run(Silent):

@@ -110,7 +110,7 @@ class Workers:
         try:
             return future.result(timeout=min(seconds, ANSWER_SECONDS))
         except NatgaugeError as error:
-            raise type(error)(f"worker {worker}: {error}") from error
+            raise of_worker(error, worker) from error
         except CancelledError as error:
             # Nobody asks for a result that was cancelled here; the client cancels all when it loses its connection.
             raise self.gone(error) from error
@@ -219,6 +219,11 @@ class Workers:
             f"workers: cell {cell.name}: {resources.lacking(wanted, offered)} (at {self.text}); start one that has, "
             "see: natgauge worker --help"
         )
+
+
+def of_worker(error: NatgaugeError, worker: str) -> NatgaugeError:
+    """The same error with the worker's name."""
+    return type(error)(f"worker {worker}: {error}")
 
 
 def _version(package: str, packages: Mapping[str, Any]) -> str:
