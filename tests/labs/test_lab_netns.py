@@ -486,7 +486,7 @@ def _configure(cable: CableLab, **change: object) -> None:
 
 def test_a_wire_uses_ports_as_they_are(cable: CableLab) -> None:
     with _wire(cable) as lab:
-        assert (lab.placement, list(lab.devices), lab.notes) == ("external", [], ())
+        assert (lab.placement, list(lab.devices), lab.remarks) == ("external", [], ())
         assert lab.dropped()["responder port received"] == 0
         # Read in the ports' namespace, where /sys is another's.
         assert lab.ground.mtu == links.MTU

@@ -14,12 +14,14 @@ from tests.unit.made_results import made
 from tests.unit.test_recording import CONDITIONS, result
 
 from natgauge.analysis.comparing import comparable
+from natgauge.host import capabilities
 from natgauge.labs.contract import Port
-from natgauge.labs.wire import media
-from natgauge.labs.wire.lab import WireLab
+from natgauge.labs.wire import media, xdp
+from natgauge.labs.wire.lab import WireLab, _judge_features
 from natgauge.labs.wire.media import Media, media_of, theoretical_maximum
 from natgauge.measurements.conditions import record
 from natgauge.measurer import Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.making import make
 from natgauge.records.measurement import Result
@@ -158,6 +160,28 @@ def measured(value: float, links: tuple[Media, ...], metric: str = "throughput",
     one = Measurement(value, value * 1.01, "device", {Verdict.PASS: 1, Verdict.INVALID: 0})
     parameters: Parameters = record(replace(CONDITIONS, lab_kind="wire", placement="external", chosen=wired(*links)))
     return make(make_result(metric, unit, {}, [one, one]), parameters)
+
+
+def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing read the remarks, so no reader of a result saw them."""
+    found = {"a": xdp.Features.BASIC, "b": xdp.Features.BASIC | xdp.Features.NDO_XMIT}
+    monkeypatch.setattr(capabilities, "require", lambda *_: None)
+    monkeypatch.setattr(WireLab, "_lock", lambda *_: None)
+    monkeypatch.setattr(WireLab, "_examine", lambda _, port: _judge_features(port.interface, found[port.interface]))
+    lab = WireLab(Port("a", None, "02:00:00:00:00:01", None), Port("b", None, "02:00:00:00:00:02", None))
+    assert "port_remarks" not in lab.parameters()
+    lab.take()
+    lab.take()
+    text = "interface a: its driver takes redirected frames only once a program is attached"
+    of_lab = result(chosen=dict(lab.parameters()))
+    assert [note for note in of_lab.notes if note.word == "tester"] == [Note("tester", text)]
+    found["b"] = xdp.Features.BASIC
+    lab.take()
+    other = result(chosen=dict(lab.parameters()))
+    assert [note.text for note in other.notes if note.word == "tester"] == [text, text.replace("e a:", "e b:")]
+    assert comparable(of_lab, other) == []
 
 
 def test_the_share_of_the_link_is_told_in_text_json_table_and_csv() -> None:

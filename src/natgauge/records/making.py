@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from natgauge.measurer import Verdict
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.records import doubts
 from natgauge.records.measurement import FRAME_RATES, SHARE_OF_LINK, Repetition, Result
@@ -41,9 +42,15 @@ def make(measured: MeasurementResult, parameters: Parameters, folder: str | None
         figures={**measured.figures, **_share_of_link(measured, parameters)},
         repetitions=tuple(_repetition(measurement) for measurement in measured.measurements),
         parameters=parameters,
-        notes=measured.notes,
+        notes=(*measured.notes, *_port_remarks(parameters)),
         results=folder,
     )
+
+
+def _port_remarks(parameters: Parameters) -> tuple[Note, ...]:
+    """Return the lab's remarks on the tester's ports as notes."""
+    remarks = parameters.get("port_remarks")
+    return tuple(Note("tester", str(remark)) for remark in remarks) if isinstance(remarks, list) else ()
 
 
 def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> dict[str, float]:

@@ -33,7 +33,7 @@ class WireLab:
     """Two named ports. They are examined and locked, nothing of them is changed.
 
     Attributes:
-        notes: remarks on the ports that a reader of the result should see.
+        remarks: remarks on the ports that a reader of the result should see; none before the `with` block.
         media: of the Initiator's and the Responder's port; not known before the `with` block.
         tuning: queues, flow hash, coalescing and interrupts of both ports; not known before the `with` block.
     """
@@ -85,7 +85,7 @@ class WireLab:
         self.name = name
         self.initiator = initiator
         self.responder = responder
-        self.notes: tuple[str, ...] = ()
+        self.remarks: tuple[str, ...] = ()
         self.media: tuple[Media, Media] = (Media(), Media())
         self.tuning: tuple[Mapping[str, str | None], Mapping[str, str | None]] = ({}, {})
         self.sender_cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores")
@@ -125,6 +125,7 @@ class WireLab:
             "link_speeds": [port.megabits for port in self.media],
             "flow_control": [port.flow_control for port in self.media],
             **{f"port_{name}": [port[name] for port in self.tuning] for name in self.tuning[0]},
+            **({"port_remarks": list(self.remarks)} if self.remarks else {}),
             **known,
         }
 
@@ -147,12 +148,15 @@ class WireLab:
             UsageError: a port does not exist, has the default route or an IP address.
         """
         capabilities.require("using ports", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+        # Not added to those of the lab's last use.
+        remarks: list[str] = []
         try:
             for port in (self.initiator, self.responder):
                 if port.netns is not None and not exists(port.netns):
                     raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')  # noqa: TRY301
                 self._lock(port)
-                self.notes += inside(port.netns, lambda port=port: self._examine(port))  # type: ignore[misc]
+                remarks += inside(port.netns, lambda port=port: self._examine(port))  # type: ignore[misc]
+            self.remarks = tuple(remarks)
         except BaseException:
             self.down()
             raise
