@@ -32,7 +32,7 @@ class RunDifference:
 def difference(
     first: Found, second: Found, *, about: Collection[str], across: Collection[str], margin: float
 ) -> RunDifference:
-    """Compare all that both runs hold; arguments as those of `natgauge.reports.difference.diff`.
+    """Compare all results and comparisons of two runs; arguments as in `natgauge.reports.difference.diff`.
 
     Raises:
         UsageError: the runs have nothing of one kind in common, or as the functions for each kind raise.
@@ -51,7 +51,7 @@ def difference(
 
 
 def text(found: RunDifference) -> str:
-    """Return the lines of results, then those of comparisons."""
+    """Return the lines for results, then the lines for comparisons."""
     parts = []
     if found.results is not None:
         parts.append(of_results.text(found.results))

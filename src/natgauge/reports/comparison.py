@@ -130,7 +130,7 @@ def interval(estimate: RatioEstimate) -> str:
 
 
 def number(value: float | None, digits: int) -> str:
-    """Return a number with so many digits behind the point; "-" where it is not known."""
+    """Return a number with `digits` digits after the decimal point; "-" where it is not known."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
 

@@ -90,8 +90,8 @@ def diff(
     """Compare the results of a second run with those of a first run.
 
     Args:
-        first: results of one run.
-        second: those of another one.
+        first: results of the first run.
+        second: results of the second run.
         about: names of parameters, or of groups ("settings", "traffic", "place", "device"), that may differ.
         across: names of parameters that were varied on purpose; they, and what grows with them, may differ.
         margin: share (0 to below 1) by which a metric may change without being called better or worse. It states how
@@ -99,7 +99,7 @@ def diff(
             repetitions did not alternate are called better or worse only with a margin.
 
     Raises:
-        UsageError: a name in `about` or `across` is none, `margin` is out of range, or the runs share no metric.
+        UsageError: a name in `about` or `across` is unknown, `margin` is out of range, or the runs share no metric.
     """
     check_names([one.parameters for one in (*first, *second)], about, across, margin)
     varied = [name for one in across for name in varied_with(one)]

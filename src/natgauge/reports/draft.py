@@ -17,7 +17,7 @@ WIDTH: Final = 72
 #: Greatest width of labels and cells; longer texts are broken into several lines.
 _LABEL: Final = 24
 _CELL: Final = 20
-#: Text of a draft is indented; columns stand apart; narrower labels would be hard to read.
+#: The text of a draft is indented; columns have gaps; narrower labels would be hard to read.
 _INDENT: Final = 3
 _APART: Final = 2
 _LEAST_LABEL: Final = 14

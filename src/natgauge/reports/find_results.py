@@ -158,7 +158,7 @@ def _below(folder: Path) -> Iterator[Path]:
 def _as_planned(campaign: Path) -> list[Path]:
     """Return a campaign's results folders in the order of its plan; folders that the plan lacks come last, by name."""
     place: dict[str, int] = {}
-    # Whoever copies results may have left the plan behind.
+    # The plan may be missing where results were copied.
     with suppress(OSError, ValueError, LookupError, TypeError):
         cells = json.loads((campaign / CAMPAIGN).read_text())["cells"]
         names = [result_name(cell["name"], one["name"]) for cell in cells for one in cell["measurements"]]

@@ -109,7 +109,7 @@ class Frames:
         trials: one row per trial, INVALID trials included; `request` and `result` are the whole JSON.
         measurements: one row per repetition; `figures` and `parameters` are JSON.
         series: one row per value of a series (loss at each load ...), a number or a text.
-        estimates: one row per ratio of a comparison, those of the A/A control included; `notes` and `parameters` (of
+        estimates: one row per ratio of a comparison, including ratios of the A/A control; `notes` and `parameters` (of
             the gateway) are JSON.
     """
 

@@ -123,13 +123,13 @@ def _overlap(factor: MedianEstimate, lowest: float, highest: float) -> bool:
 
 
 def _biased(one: RatioChange) -> str:
-    """How far the A/A controls are from 1, where a gateway differs from itself."""
+    """Return a reason: the A/A controls differ from 1, although both copies are the same gateway."""
     far = "any factor" if math.isinf(one.margin) else f"up to {one.margin - 1:.1%}"
     return f"the baseline compared with itself (A/A control) differs by {far}, too"
 
 
 def _open(one: RatioChange) -> str:
-    """Which ratio is not known."""
+    """Return the ratios that are not known."""
     texts = [
         f"{which}: {estimate.text}"
         for which, estimate in (("first", one.first), ("second", one.second))

@@ -62,12 +62,12 @@ class ResultRow:
 
     @property
     def heading(self) -> str:
-        """Label and unit."""
+        """Label with unit."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
     @property
     def printed(self) -> list[str]:
-        """The cells for people."""
+        """Cells as printed text."""
         return ["-" if cell is None else self.text(cell) for cell in self.cells]
 
 
@@ -175,7 +175,7 @@ _OF_DELAYS: Final[Mapping[str, str]] = {
 
 
 def _delays() -> Iterator[_Described]:
-    """The rows of each figure of delays, of all frames and without as many of the slowest as were due in stalls."""
+    """Yield the rows of each delay figure, for all frames and without as many of the slowest as stalls delayed."""
     for figure, name in _OF_DELAYS.items():
         yield _Described(name, _figure(f"{figure}_us"), "us", text=number, found=True)
         without = _figure(f"{figure}_without_stalls_us")
@@ -322,7 +322,7 @@ def _differing(results: Sequence[Result]) -> list[ResultRow]:
 
 
 def _differs(name: str, one: Result, other: Result) -> bool:
-    """Whether two results of a metric have different values; for a device's parameter, results of the same device."""
+    """Whether results of a metric have different values; for a parameter of the device, results of the same device."""
     if one.metric != other.metric or not describe(name).moves_figure_of(one.metric):
         return False
     mine, its = one.parameter(name), other.parameter(name)

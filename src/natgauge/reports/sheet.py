@@ -77,7 +77,7 @@ def below(results: Sequence[Result], called: Callable[[int, Result], str] = colu
     for column, result in enumerate(results):
         where = called(column + 1, result)
         if called is column_of:
-            # A metric is written as it is called, wherever it stands; this is a word.
+            # A metric's name keeps its spelling everywhere; this text begins with a word.
             where = where[:1].upper() + where[1:]
         if result.doubts:
             said.append(f"{where}: doubts: {doubt_words(result)}.")

@@ -18,7 +18,7 @@ from natgauge.reports.sheet import Sheet, findings, sheet
 from natgauge.tables import aligned
 from natgauge.words import LimitedBy
 
-#: Whoever shows a result reads it first: `read_summary` is handed on.
+#: Every caller that shows a result reads it first, so `read_summary` is exported here.
 __all__ = ["SeriesRow", "read_summary", "render", "table", "verdict"]
 
 #: Text for each limit of a result.

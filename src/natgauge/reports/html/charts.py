@@ -169,7 +169,7 @@ def loss(
     axes: tuple[ChartAxis, ChartAxis],
     width: int,
 ) -> Row:
-    """As `curve`, with the tester's limit as an upright line: the rate is on the axis of x."""
+    """Return a chart like `curve`, with the tester's limit as an upright line, because the rate is on the x axis."""
     made = dict(curve(points, medians, [], axes, width))
     x = {"field": "x", "type": "quantitative", **_scale(axes[0], width)}
     top = max((row["x"] for row in points), default=0)
@@ -237,14 +237,14 @@ def forest(rows: Sequence[Row], upright: Sequence[ChartLine], axis: ChartAxis, w
 
 
 def _beside(line: ChartLine, axis: ChartAxis) -> Row:
-    """Where the label of an upright line has room: towards the middle of the drawing."""
+    """Return the position of the label of an upright line: the side towards the middle of the drawing."""
     first, last = axis.domain or (line.value, line.value)
     right = line.value > math.sqrt(first * last)
     return {"align": "right" if right else "left", "dx": -4 if right else 4, "y": "height", "dy": -8}
 
 
 def _arrow(sign: str, align: str, colour: str) -> Row:
-    """An end of an interval that goes on beyond the edge."""
+    """Return the mark for an end of an interval outside the drawing."""
     return {"type": "text", "text": sign, "fontSize": 16, "color": colour, "align": align, "dy": -8}
 
 
@@ -273,13 +273,13 @@ def _near(limits: Sequence[Row], name: str, top: float) -> list[dict[str, Any]]:
 
 
 def _spec(layers: Sequence[Row], width: int, height: int, left: int = 6) -> Row:
-    """One drawing.
+    """Return one drawing.
 
     Args:
-        layers: from the back to the front.
-        width: of all.
-        height: of all.
-        left: room beside the labels, which browsers draw in wider letters than they were measured in.
+        layers: marks from the back to the front.
+        width: width of the drawing.
+        height: height of the drawing.
+        left: space for the labels; browsers use wider letters than the measured ones.
     """
     axis = {
         "labelColor": "var(--ink)",
@@ -353,7 +353,7 @@ def _legend(names: Sequence[str], width: int) -> Row | None:
 
 
 def _scale(axis: ChartAxis, width: int = WIDE) -> dict[str, Any]:
-    """How values are placed; on a narrow drawing the unit stands below the title."""
+    """Return the scale of an axis; on a narrow drawing the unit is below the title."""
     scale: dict[str, Any] = {"type": "log", "nice": False} if axis.log else {"zero": True}
     if axis.domain is not None:
         scale = {"type": "log" if axis.log else "linear", "domain": list(axis.domain), "nice": False}

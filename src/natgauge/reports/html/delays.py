@@ -15,12 +15,12 @@ from natgauge.reports.html.limits import limit_of, limit_sentence
 from natgauge.reports.html.timed import PERCENTILES, Point, Timed
 from natgauge.reports.rows import number
 
-#: Points of a line: more are not told from each other on paper.
+#: Points of a line: more could not be distinguished on paper.
 _MOST_POINTS: Final = 100
 #: Points of all lines of a page, which must stay small, and of each line however many there are.
 _ALL_POINTS: Final = 3000
 _LEAST_POINTS: Final = 6
-#: One in so many tells its value; beside it is no other one to be hit.
+#: One point in `_TELLS` shows its value under the pointer, so that pointer areas do not overlap.
 _TELLS: Final = 5
 
 
@@ -36,7 +36,7 @@ def _thinned(points: Sequence[Point], most: int) -> Iterator[Point]:
 
 
 def distributions(numbered: Sequence[Numbered]) -> Iterator[Figure]:
-    """Of each result with timed trials the share of frames slower than a delay, a line per trial and direction."""
+    """Yield figures of the share of frames slower than a delay, with a line per timed trial and direction."""
     lines = sum(len(one.timed) for one in numbered)
     each = min(_MOST_POINTS, max(_LEAST_POINTS, _ALL_POINTS // max(1, lines)))
     yield from (_figure(one, one.timed, each) for one in numbered if one.timed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands behind a result: trials that were disturbed or not counted, timed frames, the environment."""
+"""Evidence of a result: disturbed and uncounted trials, timed frames, the environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FLEETING: Final = frozenset({"load_average", "memory_available_octets"})
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """One trial that was disturbed, or did not count."""
+    """One trial that was disturbed or did not count."""
 
     trial: int
     load: str
@@ -40,11 +40,11 @@ class Trials:
     """All trials of one result.
 
     Attributes:
-        verdicts: how many ended with each.
-        disturbed: how many were, whatever their verdict.
-        odd: those that were disturbed or not counted, the first ones.
-        more: how many odd ones are not listed.
-        timed: delays on record.
+        verdicts: number of trials by verdict.
+        disturbed: number of disturbed trials, whatever their verdict.
+        odd: the first trials that were disturbed or did not count.
+        more: number of odd trials that are not listed.
+        timed: recorded delays.
         stored: False where the folder has no trials.
     """
 
@@ -57,7 +57,7 @@ class Trials:
 
 
 def listed_of_each(number_of: int) -> int:
-    """How many odd trials of each of so many results a page can list."""
+    """Return the number of odd trials that a page can list for each of `number_of` results."""
     return min(_MOST_LISTED, max(_LEAST_LISTED, _ALL_LISTED // number_of))
 
 
@@ -103,7 +103,7 @@ def _load(trial: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One machine or device as it was set, and the columns that were measured on it."""
+    """Settings of one machine or device, and the columns that were measured on it."""
 
     what: str
     columns: tuple[int, ...]

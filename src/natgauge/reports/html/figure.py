@@ -25,12 +25,12 @@ class Figure:
     """One figure.
 
     Attributes:
-        title: what over what.
-        alternative: what it shows, in sentences, for those who do not see it.
-        caption: what the marks are, and what else must be known.
+        title: quantity and its axis.
+        alternative: text alternative: the content in sentences.
+        caption: meaning of the marks, and further facts that a reader needs.
         head: names of the columns of its data.
         data: its data, printed.
-        draw: Vega-Lite, for a width.
+        draw: makes the Vega-Lite drawing for a width.
     """
 
     title: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which figures results call for, each with its data as a table and its text alternative."""
+"""Figures for a set of results, each with its data as a table and its text alternative."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _by_metric(numbered: Sequence[Numbered]) -> Mapping[tuple[str, str], list[Nu
 
 
 def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:
-    """What one figure cannot show is spread evenly over several."""
+    """Distribute items evenly over figures of at most `most` items."""
     number_of = math.ceil(len(every) / most)
     for at in range(number_of):
         yield every[at * len(every) // number_of : (at + 1) * len(every) // number_of]
@@ -264,7 +264,7 @@ def _ratios(numbered: Sequence[Numbered]) -> Iterator[Figure]:
 
 def _ratio_row(one: Numbered, ratio: Contrast, factor: float, bound: scalability.Bound) -> dict[str, Any]:
     value, lower = ratio.value * factor, ratio.interval.lower * factor
-    # An end that is not bounded is drawn as long as the rest, and told.
+    # An unbounded end is drawn as far from the value as the other end, and its text is "more".
     bounded = ratio.interval.upper != float("inf")
     upper = ratio.interval.upper * factor if bounded else 2 * value - lower
     upper_text = f"{upper:.4g}" if bounded else "more"
@@ -307,7 +307,7 @@ def _ratio_figure(
 
 
 def _label(group: Sequence[Numbered], one: Numbered) -> str:
-    """Column and device; in a second line what tells it from others of the figure."""
+    """Return column and device; the second line has parameters that differ from other results of the figure."""
     difference = labels.words(one.result, labels.differing([one.result for one in group]))
     return "|".join([short(one), *([difference] if difference else [])])
 
@@ -327,7 +327,7 @@ def _limit_cell(result: Result) -> str:
 
 
 def _limit_sentences(group: Sequence[Numbered], unit: str, read: Callable[[Result], Limit | None]) -> str:
-    """What the line beside the values is, or why there is none."""
+    """Return sentences on the limit line next to the values, or on the reason why there is none."""
     limits = [read(one.result) for one in group]
     known = [limit for limit in limits if limit is not None]
     if not known:

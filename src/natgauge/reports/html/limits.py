@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester's own limit beside a result, in the result's unit: what figures draw a line at."""
+"""The tester's own limit for a result, in the result's unit; figures draw a line there."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _UNBOUNDED: Final = frozenset({"expiry", "tear-down-rate"})
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What the tester itself does.
+    """The tester's own limit.
 
     Attributes:
-        value: the highest rate in the result's unit, of each direction where the result is; the delay in us that is
-            the tester's own part, where the result is a delay.
-        known: False where it is only the highest rate that was tried, on ports whose own limit nobody knows.
+        value: the highest rate in the result's unit, of each direction where the result is per direction; for a delay,
+            the tester's own part in us.
+        known: False where the value is only the highest rate tried, because the ports' own limit is not known.
     """
 
     value: float
@@ -30,12 +30,12 @@ class Limit:
 
     @property
     def label(self) -> str:
-        """As a line in a figure is called."""
+        """Label in figures."""
         return "tester's own limit" if self.known else "highest rate tried"
 
 
 def limit_of(result: Result) -> Limit | None:
-    """The tester's own; None where the metric has none, or nobody measured it."""
+    """Return the tester's own limit; None where the metric has none, or it was not measured."""
     if result.unit == "us":
         return _own_delay(result)
     phase = _PHASE.get(result.unit)
@@ -51,20 +51,20 @@ def _rate(result: Result, phase: int) -> Limit | None:
     for name, known in (("tester_highest", True), ("search_top", False)):
         rate = result.number(f"{name}_phase{phase}_rate")
         if rate:
-            # Rates of phase 2 are told of all directions together.
+            # The rates of phase 2 count all directions together.
             both = phase == 2 and result.parameter("directions") == "both"
             return Limit(rate / 2 if both else rate, known)
     return None
 
 
 def _own_delay(result: Result) -> Limit | None:
-    """Told in a note of the result, for it is never subtracted."""
+    """Return the tester's own delay from a note of the result; it is never subtracted."""
     found = next((note.value for note in result.notes if note.word == "own delay"), None)
     return None if found is None else Limit(found, known=True)
 
 
 def limit_sentence(result: Result, limit: Limit | None) -> str:
-    """One sentence for a caption."""
+    """Return a sentence for a caption."""
     if limit is None:
         return "the tester's own limit is not known here, or is none of this metric"
     what = "part" if result.unit == "us" else "limit"

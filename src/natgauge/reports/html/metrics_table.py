@@ -12,22 +12,22 @@ from natgauge.reports import text
 from natgauge.reports.html import labels
 from natgauge.reports.rows import number, unit_of
 
-#: So many results are seen at a glance without a table.
+#: Number of results that a reader can survey without a table.
 FEW: Final = 6
-#: What tells a column from others: of each parameter its number, and its words.
+#: Distinguishes a column from others: for each parameter its number and its words.
 _Point = tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One result in its place.
+    """One result in the table.
 
     Attributes:
-        column: its number in the tables, from 1.
+        column: number of its column in the tables, from 1.
         median: printed.
-        spread: how far repetitions lie from it at most, or how far the search may be off, whichever is more; empty
-            where neither is known.
-        doubts: how many it tells.
+        spread: largest deviation of a repetition, or the search error, whichever is larger; empty where neither is
+            known.
+        doubts: number of its doubts.
     """
 
     column: int
@@ -42,8 +42,8 @@ class MetricsTable:
 
     Attributes:
         title: metric and unit.
-        head: what each column is of.
-        rows: device, and the results of each column: none, one, or those that nothing here tells apart.
+        head: parameters of each column.
+        rows: device, and the results of each column: none, one, or several that no shown parameter distinguishes.
     """
 
     title: str
@@ -52,7 +52,7 @@ class MetricsTable:
 
 
 def metrics_tables(results: Sequence[Result]) -> list[MetricsTable]:
-    """Of each metric, in the order of the results; none where these are few."""
+    """Return a table for each metric, in the order of the results; none where there are few results."""
     return list(_tables(results)) if len(results) > FEW else []
 
 
@@ -68,7 +68,7 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
     by_device: dict[str, list[Result]] = {}
     for _, result in group:
         by_device.setdefault(result.dut, []).append(result)
-    # Of one device: families differ in their frames, and are to be read beside each other all the same.
+    # Parameters that differ within a device. Devices of different address families differ in frames, but share columns.
     names = list(dict.fromkeys(name for own in by_device.values() for name in labels.differing(own)))
     heads: dict[_Point, str] = {}
     places: dict[tuple[str, _Point], list[Entry]] = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: verdict first, then figures, tables, parameters, disturbed and invalid trials, environment, the commands.
 
-It holds all it needs, asks nobody for anything, and works without a script: that one only shows values under a pointer.
+The page is complete, sends no requests, and works without a script: its script only shows values under a pointer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from natgauge.reports.optional_deps import need
 from natgauge.reports.rows import number, unit_of
 from natgauge.reports.sheet import SheetRow, below, lines_of
 
-#: Columns of a table beside each other; more would leave paper and phone.
+#: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
 _HERE: Final = "natgauge.reports.html"
 
@@ -60,7 +60,7 @@ def write(found: Found, path: Path) -> None:
 
 
 def _refuse(path: Path) -> None:
-    """What cannot be written is told before the work is done."""
+    """Refuse a path that cannot be written, before the work is done."""
     why = "it is a folder" if path.is_dir() else "" if path.parent.is_dir() else f"there is no folder {path.parent}"
     if why:
         raise UsageError(f"report: cannot write {path}: {why}; name a file in a folder of yours")
@@ -122,7 +122,7 @@ def _title(found: Found) -> str:
 
 
 def _versions(found: Found) -> str:
-    """Of natgauge, as it measured: this one may be another."""
+    """Return the versions of natgauge that measured; the present version may be another."""
     every = [
         *(result.parameters for result in found.results),
         *(record.baseline.parameters for record in found.records),
