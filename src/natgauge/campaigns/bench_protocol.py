@@ -63,10 +63,10 @@ class CampaignBench(Protocol):
         """
 
     def __enter__(self) -> Self:
-        """Make the lab."""
+        """Create the lab and enter it."""
 
     def __exit__(self, *exception: object) -> None:
-        """Undo the lab."""
+        """Leave the lab and undo it."""
 
 
 #: Makes the bench of a cell; the watch shows its progress.

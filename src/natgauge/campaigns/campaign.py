@@ -57,9 +57,9 @@ class RunOrder:
         out: folder of the campaign; None = `results/<name of the plan>`.
         resume: whether to resume the campaign in that folder.
         only: names or patterns of cells; empty = all.
-        retry_broken: whether to measure again what broke.
+        retry_broken: whether to repeat broken measurements.
         host_name: whether results, which may be published, contain the host's name.
-        on: the workers: `dask://HOST:PORT` = those at that scheduler, `local:N` = N on this machine; None = this
+        on: the workers: `dask://HOST:PORT` = workers at that scheduler, `local:N` = N on this machine; None = this
             process measures.
     """
 

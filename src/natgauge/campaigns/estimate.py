@@ -85,13 +85,13 @@ class Estimate:
     """Estimate of a measurement, a cell or a plan.
 
     Attributes:
-        trials: in all; a round of slices counts as one where it is no mere preparation.
-        seconds: of a device as assumed.
-        most_seconds: that it may take; None = there is no end.
-        tester_octets: of memory, at one time.
-        device_octets: the same on the device; None = not known, because a recipe does not tell it.
-        cut: repetitions whose time ends them before they have all their trials.
-        outlasting: cells whose device would forget connections in the middle of a trial.
+        trials: number of trials; a round of slices counts as one unless it is only preparation.
+        seconds: duration with a device of the assumed speed.
+        most_seconds: longest duration; None = no limit.
+        tester_octets: largest memory of the tester at one time.
+        device_octets: largest memory of the device; None = not known, because a recipe does not state it.
+        cut: number of repetitions that a time limit ends before all their trials.
+        outlasting: cells whose device would forget connections during a trial.
     """
 
     trials: int = 0
@@ -134,7 +134,7 @@ def _chosen(point: PlannedCell) -> Mapping[str, int]:
 
 
 def of_cell(point: PlannedCell) -> Estimate:
-    """Estimate one cell."""
+    """Return the estimate of one cell."""
     each = repetitions(point)
     visits = max(measurement.most_repetitions for measurement in point.measurements)
     trials, seconds, most, cut = 0, visits * CELL_RUN_SECONDS, visits * CELL_RUN_SECONDS, 0

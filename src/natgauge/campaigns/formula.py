@@ -11,7 +11,7 @@ from typing import Final
 
 from natgauge.errors import UsageError
 
-#: Nobody needs more; a formula is no program.
+#: Longest formula; realistic ones are far shorter.
 _MOST_CHARACTERS: Final = 200
 #: A power beyond this is no size of anything, and would take for ever.
 _LARGEST_EXPONENT: Final = 64

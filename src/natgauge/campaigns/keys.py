@@ -84,12 +84,12 @@ def find(name: str, known: Mapping[str, Input]) -> Input:
 
 
 def checked(key: Input, value: object) -> object:
-    """The value of a key, as the plan has it; a number that stands for a text is that text.
+    """Return the value of a key; for a text, a number is converted to its digits.
 
-    Whether the value is in its range depends on the device for some keys, and is checked with the cell.
+    For some keys the range depends on the device; it is checked with the cell.
 
     Raises:
-        UsageError: it is of another type.
+        UsageError: the value has another type.
     """
     number = isinstance(value, int) and not isinstance(value, bool)
     if key.name in CORES and isinstance(value, int) and number:

@@ -18,7 +18,7 @@ from natgauge.inputs.input import Input
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.profiles import Profile
 
-#: Of a series that is longer, nobody meant all values.
+#: Most values of a series; a longer one is certainly a mistake.
 _MOST_VALUES: Final = 1000
 #: What pydantic calls a key that is none.
 _UNKNOWN: Final = "extra_forbidden"
@@ -39,20 +39,20 @@ class PlanError(UsageError):
 
 
 class Plan(BaseModel):
-    """What a campaign measures.
+    """Plan of a campaign.
 
     Attributes:
-        name: of the campaign.
+        name: name of the campaign.
         devices: recipes, by name or path.
-        measure: the metrics, each with settings of its own, and with `devices` or `points` where it is not of all.
-        repetitions: of every measurement that has none of its own; None = the profile's.
-        profile: of every measurement that has none of its own; None = "default".
-        seed: of all pseudorandom choices, and of the order of the cells; None = drawn when the campaign begins.
+        measure: the metrics, each with its own settings, and with `devices` or `points` where it has only some of them.
+        repetitions: default for measurements without a number of their own; None = the profile's.
+        profile: default for measurements without a profile of their own; None = "default".
+        seed: seed of all pseudorandom choices and of the order of the cells; None = drawn when the campaign begins.
         lab: kind of lab, its name and options.
         traffic: four tuples and frames.
-        device: knobs of every device; formulas of N may stand for sizes.
-        series: keys of the three above, or settings of metrics, with all values that they are to have.
-        point: keys of the three above that change together; each is measured with every value of the series.
+        device: knobs of every device; sizes may be formulas of N.
+        series: keys of the three above, or settings of metrics, with all their values.
+        point: keys of the three above that change together; each point is measured with every value of the series.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -116,15 +116,15 @@ def _name_of(path: Path) -> str:
 
 
 def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
-    """The same from a document.
+    """Parse a plan from a TOML document.
 
     Args:
-        raw: as TOML has it.
-        where: it comes from, for the faults.
-        folder: that relative paths of recipes begin in.
+        raw: the document.
+        where: source of the document, for messages.
+        folder: base of relative paths of recipes.
 
     Raises:
-        PlanError: it is no plan.
+        PlanError: the document is not a plan.
     """
     plan, faults = _shaped(raw, where)
     parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PARTS}
@@ -151,10 +151,10 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
 
 
 def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
-    """The plan without those of its first keys that are wrong, and what is wrong with them.
+    """Return the plan without invalid keys of the first level, and their faults.
 
     Raises:
-        PlanError: without them it is none.
+        PlanError: the rest is not a plan.
     """
     try:
         return Plan.model_validate(dict(raw)), []
@@ -224,7 +224,7 @@ def _checked_point(number: int, one: Mapping[str, Any], faults: list[str]) -> di
 def _measure(
     number: int, one: Mapping[str, Any], there: Mapping[str, Sequence[str]], faults: list[str]
 ) -> dict[str, Any]:
-    """One measurement; what it is restricted to must be among what is `there`."""
+    """Check one measurement; its restrictions must be among the devices and points `there`."""
     path = f"measure[{number}]"
     metric = one.get("metric")
     if not isinstance(metric, str) or metric not in procedures():
@@ -249,7 +249,7 @@ def _measure(
 
 
 def _contradictions(plan: Plan) -> Iterator[str]:
-    """Keys that stand in two places, devices named twice, series that no metric knows."""
+    """Yield keys that occur in two places, devices named twice, series that no metric has."""
     for number, device in enumerate(plan.devices):
         if device in plan.devices[:number]:
             yield f"devices[{number}]: {device!r} stands there twice; leave one out"
@@ -268,7 +268,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
 
 
 def _contradictions_of_points(plan: Plan) -> Iterator[str]:
-    """Points that are alike or lack a key of the first one, and keys that stand elsewhere."""
+    """Yield equal points, points without a key of the first one, and keys that also occur elsewhere."""
     first = set(plan.point[0]) - set(keys.POINT) if plan.point else set()
     for number, point in enumerate(plan.point):
         own = set(point) - set(keys.POINT)
@@ -297,7 +297,7 @@ def _unmeasured(plan: Plan) -> Iterator[str]:
 
 
 def is_of(measurement: Mapping[str, Any], what: str, name: object) -> bool:
-    """Whether a measurement is of this one of the plan's devices or points: of all, where it names none."""
+    """Whether a measurement includes this device or point of the plan; without a list it includes all."""
     names = measurement.get(what)
     return not isinstance(names, list) or name in names
 

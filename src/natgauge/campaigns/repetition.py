@@ -34,17 +34,17 @@ _MAKING: Final = ".making"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepetitionRun:
-    """One repetition that is under way.
+    """One running repetition.
 
     Attributes:
         append_line: appends to the journal.
         where: cell and measurement.
-        planned: with one repetition.
-        ready: its measurer.
-        recorder: that the measurer's trials are written to.
-        watch: shows trials, without those that are replayed.
+        planned: the procedure, with one repetition.
+        ready: measurer of the repetition.
+        recorder: recorder of the measurer's trials.
+        watch: shows trials, except replayed ones.
         most: largest number of repetitions.
-        known: names of the figures of the tester's own part that earlier repetitions have.
+        known: names of figures of the tester's own part that earlier repetitions have.
     """
 
     append_line: AppendLine
@@ -57,13 +57,13 @@ class RepetitionRun:
     known: Collection[str]
 
     def run(self, known: RecordedRepetition) -> None:
-        """Run the repetition, or the rest of it, to its end.
+        """Run the repetition, or its remaining part, to its end.
 
         Args:
-            known: the repetition as the journal has it.
+            known: the repetition in the journal.
 
         Raises:
-            StaleError: the journal's answers are not those to what is asked.
+            StaleError: the answers in the journal do not match the calls.
             NatgaugeError: the device, the lab or this host failed.
         """
         procedure = self.planned.procedure

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resume a repetition that was killed: replay the outcomes in its journal, then measure.
 
-A procedure decides by the outcomes of its measurer and by the time that is left, and by nothing else. Given the same
-outcomes, it comes to the same point without a trial. Replay saves up to a repetition: for frame loss a minute in
+The decisions of a procedure depend only on the outcomes of its measurer and on the remaining time. With the same
+outcomes it reaches the same state without a trial. Replay saves at most one repetition: for frame loss a minute in
 profile `quick`, 20 in `rfc`, hours with 100 million connections (docs/campaigns.md).
 """
 
@@ -36,7 +36,7 @@ _ERRORS: Final[Mapping[str, type[NatgaugeError]]] = {kind.__name__: kind for kin
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call of a measurer, as the journal has it.
+    """One recorded call of a measurer.
 
     Attributes:
         call: the measurer's method.
@@ -54,7 +54,7 @@ class RecordedCall:
 
 
 class ReplayError(Exception):
-    """The calls in the journal are not those that the procedure makes now; the text says what differs."""
+    """The calls in the journal differ from the procedure's present calls; the text states the difference."""
 
 
 @cache

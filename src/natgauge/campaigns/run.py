@@ -56,7 +56,7 @@ class LocalRunner:
     facts: Mapping[str, object]
 
     def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
-        """Round after round."""
+        """Run all rounds in order."""
         for round_number in range(1, most_rounds(points) + 1):
             for point in session.order(points, round_number):
                 if pending(session.state, point, round_number):
@@ -83,11 +83,11 @@ class Session:
     """One run of natgauge on a campaign.
 
     Attributes:
-        folder: of the campaign.
-        points: its cells.
-        seed: of the order of the cells.
-        journal: open.
-        state: of the campaign, kept up to date with the journal.
+        folder: folder of the campaign.
+        points: cells of the campaign.
+        seed: seed of the order of the cells.
+        journal: the open journal.
+        state: state of the campaign, kept up to date with the journal.
         runner: makes the cell runs, here or on other machines.
         watch: shows progress.
         only: names or patterns of the cells of this session; empty = all.
@@ -145,7 +145,7 @@ class Session:
         return [one for one in self.points if any(fnmatch.fnmatchcase(one.name, pattern) for pattern in self.only)]
 
     def finish_all(self, point: PlannedCell) -> None:
-        """Write the results of those measurements of a cell that have ended."""
+        """Write the results of a cell's measurements that have ended."""
         for measurement in point.measurements:
             self._finish(point, measurement)
 
@@ -164,7 +164,7 @@ class Session:
         self.append_line("result", cell=point.name, measurement=measurement.name, folder=made, cause=cause)
 
     def left(self) -> str:
-        """How many repetitions of this session's cells are done, and how long the others take at that pace."""
+        """Return a text: finished repetitions of this session's cells, and the remaining time at this pace."""
         total = done = 0
         left = behind = 0.0
         for point in self._chosen():
@@ -184,7 +184,7 @@ class Session:
         return text
 
     def _estimated(self, point: PlannedCell, measurement: CellMeasurement) -> float:
-        """Seconds of one repetition."""
+        """Return the seconds of one repetition."""
         if point.name not in self._estimates:
             self._estimates[point.name] = {name: once.seconds for name, once in repetitions(point).items()}
         return self._estimates[point.name][measurement.name]

@@ -22,9 +22,9 @@ class RecordedRepetition:
     """One repetition of one measurement of one cell.
 
     Attributes:
-        number: from 1.
+        number: number from 1.
         begun: its first journal line: `given`, `parameters`, `device`, `highest_rate`, `abilities`.
-        answers: calls of the measurer, so far.
+        answers: calls of the measurer so far.
         measured: its result as plain data; None = it has not ended.
         seconds: its duration, without the time between sessions.
         own_part: figures of the tester's receivers and of the server alone, measured after its trials, by their names
@@ -54,10 +54,10 @@ class MeasurementState:
     """One measurement of one cell.
 
     Attributes:
-        repetitions: in order; only the last one may not have ended.
-        folder: of its result, below the campaign's; empty = there is none yet.
+        repetitions: repetitions in order; only the last one may not have ended.
+        folder: folder of the result, below the campaign's; empty = there is none yet.
         partial: whether the result has fewer repetitions than requested.
-        broken: first reason why it cannot go on; empty = it can.
+        broken: first reason why the measurement cannot continue; empty = it can.
     """
 
     repetitions: list[RecordedRepetition] = field(default_factory=list)
@@ -67,7 +67,7 @@ class MeasurementState:
 
     @property
     def ended(self) -> Sequence[RecordedRepetition]:
-        """Repetitions that have ended."""
+        """Repetitions that have ended, in order."""
         return [one for one in self.repetitions if one.measured is not None]
 
     @property
@@ -76,7 +76,7 @@ class MeasurementState:
         return next((one for one in self.repetitions if one.measured is None), None)
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
-        """Whether it has all repetitions that were requested."""
+        """Whether all requested repetitions have ended."""
         ended = self.ended
         if len(ended) >= most:
             return True

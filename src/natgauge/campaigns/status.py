@@ -20,16 +20,16 @@ class MeasurementStatus:
     """One measurement of one cell.
 
     Attributes:
-        cell: its name.
-        measurement: its name.
-        done: repetitions that have ended.
-        asked: repetitions, at most.
-        estimated_seconds: of one repetition, before the campaign began.
-        values: of repetitions that have ended, without those that a time limit cut off, whose values are bounds.
+        cell: name of the cell.
+        measurement: name of the measurement.
+        done: number of repetitions that have ended.
+        asked: largest number of repetitions.
+        estimated_seconds: estimate of one repetition, made before the campaign began.
+        values: values of ended repetitions, without bounds from repetitions that a time limit cut off.
         cut_off: number of repetitions that a time limit cut off.
-        unit: of the values; empty while there is none.
-        folder: of the result; empty while there is none.
-        broken: reason why it cannot go on; empty = it can.
+        unit: unit of the values; empty while there is none.
+        folder: folder of the result; empty while there is none.
+        broken: reason why the measurement cannot continue; empty = it can.
     """
 
     cell: str
@@ -54,15 +54,15 @@ class CampaignStatus:
     """A campaign.
 
     Attributes:
-        name: of the plan.
-        folder: of the campaign.
+        name: name of the plan.
+        folder: folder of the campaign.
         runs: whether a natgauge process is measuring it.
-        measurements: of all cells.
+        measurements: measurements of all cells.
         now: the trial that is running, or was when the campaign was killed; None = there is none.
-        beside: trials that other workers run at the same time.
+        beside: trials of other workers at the same time.
         trials: number of trials and other measurer calls; those of a worker count when its cell run has ended.
         visits: number of cell runs that have begun.
-        seconds_left: from the estimate and the repetitions so far; None while there is none.
+        seconds_left: estimate from the plan and the repetitions so far; None while there is none.
     """
 
     name: str

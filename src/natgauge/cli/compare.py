@@ -33,7 +33,7 @@ _PLACE: Final = ("by", "placement", "core")
 
 
 def _options() -> dict[str, list[click.Option]]:
-    """All options, by heading."""
+    """Return all options by heading."""
     own = {one.name: option(one) for one in inputs_of(CompareOptions)}
     return {
         "Comparison": [each for name, each in own.items() if name not in _PLACE],

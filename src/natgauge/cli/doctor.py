@@ -65,7 +65,7 @@ def _answer(findings: Sequence[Finding]) -> str:
 
 
 def _measured(gateways: Sequence[Finding]) -> str:
-    """How many gateways can be measured in namespaces of this machine, how many elsewhere, and what the others lack."""
+    """Return a text: gateways that can be measured in namespaces of this machine or elsewhere, and missing programs."""
     here = [one for one in gateways if "here" in one.places]
     whole = sum(one.state == "ok" for one in here)
     elsewhere, lacking = len(gateways) - len(here), len(here) - whole

@@ -63,7 +63,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
 
 def _row(recipe: Recipe, *, twice: bool) -> tuple[str, ...]:
-    """One gateway: a cell for each heading; a recipe of the user's own has its path before its title."""
+    """Return one gateway's cells by heading; the user's own recipe has its path before its title."""
     from natgauge.duts.recipe import is_own
     from natgauge.duts.support import last_run, places
 
@@ -88,7 +88,7 @@ def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
 
 
 def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:
-    """One gateway: name, kind and title, and below them where it can run and when we last ran it."""
+    """Yield lines of one gateway: name, kind and title, then places where it can run and our last run."""
     from natgauge.duts.recipe import is_own
     from natgauge.duts.support import last_run, places_in_words, run_in_words
 
@@ -143,7 +143,7 @@ def show(name: str, as_json: bool) -> None:
 
 
 def _wanted(recipe: Recipe) -> Iterator[str]:
-    """What it needs, and what runs for it."""
+    """Yield the gateway's requirements and its programs."""
     for need in recipe.needs:
         source = f"package {need.package}" if need.package else need.mends
         yield f"  needs     {', '.join(need.programs)} ({source})"
@@ -154,7 +154,7 @@ def _wanted(recipe: Recipe) -> Iterator[str]:
 
 
 def _played(recipe: Recipe) -> Iterator[tuple[str, Recipe]]:
-    """What is played on each device, and how the device is called where there are several."""
+    """Yield the recipe for each device, and the device's name in front where there are several."""
     yield from ((f"{part.device} ", part.recipe) for part in recipe.chain)
     if not recipe.chain:
         yield "", recipe

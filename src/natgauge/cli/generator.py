@@ -110,7 +110,7 @@ def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parame
 
 
 def results_option() -> cloup.Option:
-    """The folder of results."""
+    """Return the option for the folder of results."""
     from pathlib import Path
 
     return cloup.Option(
@@ -123,5 +123,5 @@ def results_option() -> cloup.Option:
 
 
 def json_option() -> cloup.Option:
-    """One JSON object in place of text."""
+    """Return the option for one JSON object instead of text."""
     return cloup.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object on standard output.")

@@ -42,7 +42,7 @@ def settings(procedure: Procedure[Any]) -> list[Input]:
 
 
 def common() -> list[Input]:
-    """Inputs of every metric; those that only some labs have name these."""
+    """Return inputs of every metric; inputs of only some labs name these labs."""
     found = [one for part in ("traffic", "lab") for one in inputs_of_part(part)]
     labs = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
     found = [dataclasses.replace(one, help=f"{one.help}: {labs}") if one.name == "lab" else one for one in found]
@@ -123,7 +123,7 @@ class _Metrics(cloup.Group):
     """A group with a subcommand for each metric, which is created on demand."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Every metric."""
+        """Return the names of all metrics."""
         return list(procedures.procedures())
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -131,7 +131,7 @@ class _Metrics(cloup.Group):
         return _command_of(cmd_name) if cmd_name in procedures.procedures() else None
 
     def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
-        """One section with every metric."""
+        """Return one section with every metric."""
         del include_default_section
         return [cloup.Section("Metrics", {name: _command_of(name) for name in self.list_commands(ctx)})]
 

@@ -57,7 +57,7 @@ class ProgressDisplay:
             self._stages.append(text)
 
     def running(self, progress: Progress) -> None:
-        """Update the live line."""
+        """Show the trial's progress on the live line."""
         phase = progress.phase.replace("phase", "phase ")
         self._show(
             f"{phase} {progress.seconds:.1f} s: sent {progress.made_frames:,} of {progress.intended_frames:,}, "

@@ -81,7 +81,7 @@ class _Labelled:
         self.store: Store | None = None
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Store a trial."""
+        """Write a trial to the results folder, if there is one."""
         if self.store is not None:
             self.store.add_trial({"gateway": self.label, **trial})
 
@@ -92,7 +92,7 @@ class _Labelled:
 
 
 class ByRates:
-    """See `ComparisonMethod`."""
+    """Compares highest rates; see `ComparisonMethod`."""
 
     # At 95 %, a median's interval needs seven rounds at the first interim analysis.
     first_look = 8

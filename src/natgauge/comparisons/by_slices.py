@@ -28,7 +28,7 @@ from natgauge.words import Quantity
 
 
 class BySlices:
-    """See `ComparisonMethod`."""
+    """Compares slices; see `ComparisonMethod`."""
 
     first_look = LEAST_ROUNDS
 

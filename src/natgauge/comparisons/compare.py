@@ -94,7 +94,7 @@ def compare(
 
 
 class ComparisonRun:
-    """One comparison; `run` once."""
+    """One comparison; call `run` only once."""
 
     def __init__(
         self,

@@ -14,12 +14,12 @@ from natgauge.words import FRAME_OF, Quantity
 
 
 def estimates_of(ratios: PairedRatios, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
-    """Estimates of all places but the baseline, those of the last place, its A/A control, last.
+    """Return estimates for all places except the baseline; estimates for the last place, the A/A control, are last.
 
     Args:
-        ratios: of all rounds so far.
-        goal: of the comparison.
-        alpha: probability that an interval misses, at most.
+        ratios: ratios of all rounds so far.
+        goal: goal of the comparison.
+        alpha: largest probability that an interval misses the true value.
     """
     return [
         _estimate(ratios, place, quantity, goal, alpha) for place in ratios.places[1:] for quantity in ratios.quantities
@@ -42,7 +42,7 @@ def _estimate(
 
 
 class Subject(NamedTuple):
-    """The subject of an estimate and its fields other than the ratio; they are those of `RatioEstimate`."""
+    """The subject of an estimate, and fields other than the ratio; names as in `RatioEstimate`."""
 
     gateway: str
     quantity: Quantity
@@ -55,7 +55,7 @@ class Subject(NamedTuple):
 def estimate_of(
     subject: Subject, found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
 ) -> RatioEstimate:
-    """Return the estimate of one gateway and quantity; arguments as those of `judge`.
+    """Return the estimate for one gateway and quantity; arguments as in `judge`.
 
     If a limit leaves an end of the interval open, the ratio is unknown and the verdict is undecided. `above` is then
     never False, because the cost may exceed what was allowed.

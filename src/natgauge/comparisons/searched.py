@@ -108,7 +108,7 @@ class Searched:
         return ""
 
     def add_void(self) -> None:
-        """Add a void search."""
+        """Record a void search."""
         self.rounds.append(None)
 
     @property

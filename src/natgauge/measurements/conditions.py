@@ -54,22 +54,22 @@ class Conditions:
     """Conditions of a measurement.
 
     Attributes:
-        settings: of the procedure.
-        recipe: of the device.
+        settings: settings of the procedure.
+        recipe: recipe of the device.
         traffic: four tuples and frames.
         frame_octets: frame size with FCS on each side.
-        lab_kind: of the lab.
-        lab: its name.
-        chosen: what was chosen of it and may move a figure, by name.
+        lab_kind: kind of the lab.
+        lab: name of the lab.
+        chosen: options of the lab that the user chose and that may move a figure, by name.
         placement: of the device's work, as the lab says.
         emulated: whether the device runs on an emulated machine, as the lab says.
-        sender_cpus: the tester's.
-        device_cpus: the device's; none where they are not known to us.
+        sender_cpus: cores of the tester's senders.
+        device_cpus: cores of the device; empty where they are not known.
         grace_seconds: wait for the last frames of each phase.
-        seed: of all pseudorandom choices.
-        rates: the tester's own highest, frames/s.
-        machine: as `natgauge.host.machine.facts` tells.
-        device: its version and knobs; None where it is not ours.
+        seed: seed of all pseudorandom choices.
+        rates: the tester's own highest rates, frames/s.
+        machine: facts from `natgauge.host.machine.facts`.
+        device: version and knobs of the device; None for an external device.
     """
 
     settings: TrialSettings
@@ -141,7 +141,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
 
 
 def without_search(parameters: Parameters) -> Parameters:
-    """Return parameters without those of the search for a rate, which are the same in every comparison by rates."""
+    """Return parameters without parameters of a search for a rate, which are equal in all comparisons by rates."""
     traffic = {name: value for name, value in parameters.traffic.items() if name not in _OF_A_SEARCH}
     return parameters.model_copy(update={"settings": {}, "traffic": traffic})
 

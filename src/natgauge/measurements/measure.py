@@ -60,13 +60,13 @@ def measure(
         observe: receives the events of the trials.
         host_name: whether the host's name goes into the results folder.
         choices: the options of `natgauge measure`, with "_" for "-": connections=100_000, placement="isolated",
-            error="1%" ... natgauge chooses omitted options, and those that are None; the result states its choices.
+            error="1%" ... natgauge chooses options that are omitted or None; the result states its choices.
 
     Raises:
         UsageError: the question is wrong.
-        HostError: this host cannot do it.
-        BrokenError: something broke on the way.
-        FaultError: a fault of natgauge; its traceback lies in the results folder.
+        HostError: this host cannot perform the measurement.
+        BrokenError: the lab or the device failed.
+        FaultError: a fault of natgauge; its traceback is in the results folder.
     """
     return answer(ask(metric, dut, {**choices}), observe, results=Path(results), host_name=host_name)
 

@@ -39,7 +39,7 @@ class BlockWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoundPlace:
-    """A gateway among those of a round: its own position, its cable's, and that of plain forwarding."""
+    """Positions of a gateway, its cable and its plain forwarding in a round."""
 
     label: str
     position: int
@@ -65,7 +65,7 @@ class PairedRatios:
     """
 
     def __init__(self, places: Sequence[RoundPlace], quantities: Sequence[Quantity]) -> None:
-        """Start without blocks."""
+        """Store the arguments; there are no blocks yet."""
         self.places = tuple(places)
         self.quantities = tuple(quantities)
         self._of = {(place.label, quantity): _Collected() for place in places for quantity in quantities}
@@ -73,7 +73,7 @@ class PairedRatios:
         self._forwarding: dict[Quantity, list[float]] = {quantity: [] for quantity in quantities}
 
     def add(self, blocks: Iterable[BlockWork], void: frozenset[int] = frozenset()) -> None:
-        """Add the blocks of a round; those of void positions are left out."""
+        """Add the blocks of a round, without blocks of void positions."""
         baseline = self.places[0]
         if void & {baseline.position, baseline.cable}:
             return

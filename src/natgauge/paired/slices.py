@@ -26,13 +26,13 @@ class CostPlan:
 
     Attributes:
         connections: N, opened first; 1 to 2**31.
-        blocks: of each quantity, >= 0; a block has two slices of each that is visited. Two slices of each block of new
-            connections, and their leads, must fit into N.
-        frames: of one slice, behind `LEAD_FRAMES` that are not timed.
-        alone: only the device is visited; else plain forwarding of the same frames and a cable, too.
-        seed: of the orders of visits, 0 to 2**64 - 1.
-        settle_seconds: the device is left alone for so long before, its table empty; >= 0.
-        sampled: the round is to tell in which functions the device's work is done; of one quantity, and alone.
+        blocks: number of blocks of each quantity, >= 0; a block has two slices of each place that is measured. Two
+            slices of each block of new connections, and their leads, must fit into N.
+        frames: frames of one slice, after `LEAD_FRAMES` untimed frames.
+        alone: whether only the device is measured; else plain forwarding of the same frames and a cable, too.
+        seed: seed of the orders within blocks, 0 to 2**64 - 1.
+        settle_seconds: time for which the device rests before, with an empty table; >= 0.
+        sampled: whether the round samples the functions of the device's work; only with one quantity, and `alone`.
     """
 
     connections: int
@@ -46,13 +46,13 @@ class CostPlan:
 
 @dataclass(frozen=True, slots=True)
 class CostBlock:
-    """What one frame took on the core in one block, in ns, the tester's own work included.
+    """Work per frame on the core in one block, in ns, including the tester's own work.
 
     Attributes:
-        quantity: what the frames were.
-        device: through the device.
-        forwarding: through plain forwarding; None where it was not visited.
-        tester: over a cable, which is the tester's own work; None where it was not visited.
+        quantity: kind of the frames.
+        device: work through the device.
+        forwarding: work through plain forwarding; None where it was not measured.
+        tester: work over a cable, which is the tester's own work; None where it was not measured.
     """
 
     quantity: Quantity
@@ -134,9 +134,9 @@ def blocks_of_round(quantities: Sequence[Quantity], connections: int, frames: in
     """Return the number of blocks of each quantity in a round; the connections limit those of new connections.
 
     Args:
-        quantities: that are wanted.
-        connections: of the device that has the fewest.
-        frames: of one slice.
+        quantities: wanted quantities.
+        connections: smallest number of connections of a device.
+        frames: frames of one slice.
 
     Raises:
         UsageError: the connections are too few.

@@ -18,9 +18,9 @@ class VoidRounds:
     """Notes void rounds, and counts those in a row.
 
     Attributes:
-        command: begins the message that ends the measurement.
+        command: beginning of the message that ends the measurement.
         what: "round" or "search".
-        remedy: ends that message.
+        remedy: end of that message.
         notes: a note for each void round.
     """
 

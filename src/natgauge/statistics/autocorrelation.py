@@ -35,9 +35,9 @@ def autocorrelation(values: Sequence[float]) -> float | None:
 
 
 def are_autocorrelated(values: Sequence[float]) -> bool:
-    """Whether values resemble the ones before them by more than 95 % of independent series would (one-sided).
+    """Whether values resemble their predecessors more than 95 % of independent series do (one-sided).
 
-    Of few values only strong autocorrelation shows: False says that none was seen, not that there is none.
+    With few values only strong autocorrelation is significant: False does not prove independence.
     """
     found = autocorrelation(values)
     return found is not None and found > _ONE_SIDED_95 / math.sqrt(len(values))

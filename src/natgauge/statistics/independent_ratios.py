@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ratio of two ratios that were estimated independently, with a confidence interval made of theirs.
+"""The ratio of two independently estimated ratios, with a confidence interval made of their intervals.
 
 MOVER, the method of variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008), on a logarithmic
 scale. Each end of an interval says how uncertain its estimate is in that direction, and independent uncertainties add

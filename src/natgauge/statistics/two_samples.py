@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much two samples differ: Moses' confidence interval, which goes with the Hodges-Lehmann estimator.
+"""Difference of two samples: Moses' confidence interval, which belongs to the Hodges-Lehmann estimator.
 
 Of all pairs of a value of one sample with a value of the other, the interval reaches from the k-th smallest to the k-th
 largest difference (or ratio). The Mann-Whitney statistic counts the pairs below the true shift, so its exact
@@ -58,7 +58,7 @@ def mann_whitney_counts(first: int, second: int) -> tuple[int, ...]:
 
 
 def _multiplied(counts: Sequence[int], power: int) -> list[int]:
-    """Times 1 - q**power."""
+    """Return the product of a polynomial, given by its coefficients, and 1 - q**power."""
     product = [*counts, *([0] * power)]
     for at, count in enumerate(counts):
         product[at + power] -= count

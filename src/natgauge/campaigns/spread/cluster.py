@@ -59,7 +59,7 @@ def coordinator(
 
 
 def _revive(cluster: SpecCluster, number: int) -> None:
-    """Restart workers whose nannies have given up: those that were killed while they started."""
+    """Restart workers that died during their start, because Dask does not."""
 
     def start() -> None:
         # The cluster drops a nanny only when its worker leaves the scheduler, so not one whose worker never got there.
@@ -77,7 +77,7 @@ def _revive(cluster: SpecCluster, number: int) -> None:
 def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None) -> Iterator[SpecCluster]:
     """A scheduler and workers on this machine, each with the same number of cores; they end with this process."""
     facts = machine.facts()
-    # Whoever reaches a worker runs code as root, so other users of this machine must not.
+    # Any client of a worker runs code as root, so other users of this machine must not connect.
     options = {"security": Security.temporary(), "protocol": "tls://", "host": _HERE, "dashboard_address": f"{_HERE}:0"}
     with ExitStack() as held:
         folder = held.enter_context(TemporaryDirectory(prefix="natgauge-dask-", ignore_cleanup_errors=True))

@@ -61,7 +61,7 @@ class Offer:
     machine_wide: bool
 
     def resources(self, facts: Mapping[str, Any]) -> Resources:
-        """The resources for Dask; `facts` are those of the machine."""
+        """Return the resources for Dask; `facts` are facts of the machine."""
         found = {WORKER: 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
         found |= {f"{_CORE}{core}": 1.0 for core in self.cores}
         found |= {f"{_LAB}{lab}": 1.0 for lab in self.labs}
@@ -109,10 +109,10 @@ def machine_digest() -> str:
 
 
 def needs(plan: Plan, point: PlannedCell) -> Resources:
-    """The resources that a cell needs.
+    """Return the resources that a cell needs.
 
     Args:
-        plan: of the cell.
+        plan: plan of the cell.
         point: the cell, planned on cores like those of the worker.
     """
     lab = Bench(point.cell).lab
@@ -140,12 +140,12 @@ def needs(plan: Plan, point: PlannedCell) -> Resources:
 
 
 def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool:
-    """Whether one worker offers enough."""
+    """Whether one worker offers the wanted resources."""
     return all(offered.get(name, 0.0) >= amount for name, amount in wanted.items())
 
 
 def is_ours(offered: Mapping[str, float]) -> bool:
-    """Whether a Dask worker is one of natgauge's, of any version."""
+    """Whether a Dask worker belongs to natgauge, in any version."""
     return any(name.startswith(_WORKERS) for name in offered)
 
 
