@@ -3,18 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from natgauge.analysis.comparing import comparable
-from natgauge.bench.bench import Bench
-from natgauge.bench.question import ask
+from natgauge.bench.bench import Bench, Ready
+from natgauge.bench.question import ask, inputs_of_part, place_inputs
+from natgauge.comparisons.request import CompareOptions, gateway_inputs, read_gateways, with_usual_options
 from natgauge.duts.device_settings import DeviceSettings
 from natgauge.duts.recipe import load
+from natgauge.errors import UsageError
 from natgauge.host import machine
-from natgauge.measurements.conditions import Conditions, record, with_receiver
+from natgauge.inputs.input import Input, inputs_of
+from natgauge.labs import kinds
+from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
+from natgauge.measurements.measure import parameters_of
 from natgauge.measurer import Verdict
 from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.result.results import Measurement, make_result
@@ -136,6 +143,93 @@ def test_each_choice_that_moves_a_figure_is_a_named_difference(changed: dict[str
 )
 def test_what_moves_no_figure_keeps_nothing_from_being_compared(changed: dict[str, Any]) -> None:
     assert comparable(result(), result(**changed)) == []
+
+
+#: Options of each kind of lab, among them all that move figures and are recorded only where they are chosen.
+LAB_OPTIONS: dict[str, dict[str, Any]] = {
+    "netns": {"placement": "isolated", "ring": 9},
+    "wire": {
+        "initiator_port": "ngnone0",
+        "initiator_gateway": "02:00:00:00:00:01",
+        "responder_port": "ngnone1",
+        "responder_gateway": "02:00:00:00:00:02",
+        "allow_addresses": True,
+        "device_timeout": 30,
+    },
+    "ssh": {
+        "ssh_host": "root@192.0.2.1",
+        "device_inside": "a",
+        "device_outside": "b",
+        "initiator_port": "ngnone0",
+        "responder_port": "ngnone1",
+        "allow_addresses": True,
+    },
+    "vm": {},
+}
+#: What is chosen of traffic and device, because it is recorded only where it is chosen.
+CHOSEN = {"subscribers": 10, "table_size": 1 << 20, "hash_size": 1 << 18, "udp_timeout": 300}
+
+
+def moving(inputs: Iterable[Input]) -> set[str]:
+    """Names of the parameters of those inputs that move the figure of any metric."""
+    return {one.parameter for one in inputs if one.moves or one.but}
+
+
+def recorded(dut: str, choices: dict[str, Any]) -> set[str]:
+    """Names of the parameters of a measurement with these choices; what a device of ours reads back is all it has."""
+    question = ask("throughput", dut, choices)
+    bench = Bench(question.cell)
+    device = DeviceSettings(dut, ("1",), 1000, question.cell.device.named()) if bench.lab.devices else None
+    planned = bench.plan("throughput", {})
+    measurer: Any = SimpleNamespace(server=None)
+    return set(parameters_of(bench, Ready(planned, measurer, device, HighestRates(1, 1)), machine.facts()).flat())
+
+
+@pytest.mark.parametrize("kind", kinds.kinds())
+def test_every_input_of_a_lab_that_moves_figures_is_recorded(kind: str) -> None:
+    options = inputs_of(kinds.get(kind).options, "place")
+    missing = moving([*options, *inputs_of_part("lab")]) - recorded(RECIPE.name, {"lab": kind, **LAB_OPTIONS[kind]})
+    assert not missing
+
+
+def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> None:
+    """The number of subscribers was not."""
+    inputs = [*inputs_of_part("traffic"), *inputs_of_part("device")]
+    assert not moving(inputs) - recorded("map-e", CHOSEN)
+    # Nobody chooses the others of a device that is not ours.
+    wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20}
+    assert moving(inputs) - recorded(RECIPE.name, wire) == {"subscribers", "hash_size", "udp_timeout"}
+
+
+def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recorded() -> None:
+    bench = Bench(ask("throughput", "map-e", CHOSEN).cell)
+    found = gateway_parameters(bench, DeviceSettings("map-e", ("1",), 1000, bench.cell.device.named()), {}).flat()
+    # All gateways have the same lab, and an input of its kind is refused. Slices do not wait for late frames.
+    of_labs = set(place_inputs())
+    inputs = [one for one in gateway_inputs().values() if one.name not in of_labs]
+    assert moving(inputs) - set(found) == {"grace_seconds"}
+
+
+def test_slices_open_connections_in_one_order() -> None:
+    """Another order was accepted, and the engine's request had the permutation."""
+    gateways = read_gateways(["nftables-nat44", "iptables-nat44"], {"order": "increasing"}, unlike=False)
+    assert with_usual_options(CompareOptions(), gateways).by == "rates"
+    with pytest.raises(UsageError, match="order: slices open connections in permutation, not increasing"):
+        with_usual_options(CompareOptions(by="slices"), gateways)
+
+
+def test_a_comparison_by_rates_keeps_what_its_gateways_may_choose_of_the_traffic() -> None:
+    """Order and grace were left out, although a gateway's name may be followed by either."""
+    kept = set(without_search(record(replace(CONDITIONS, traffic=traffic(order="increasing")))).flat())
+    assert not moving([*inputs_of_part("traffic"), *inputs_of_part("lab")]) - kept - {"subscribers"}
+
+
+@pytest.mark.parametrize(("subscribers", "told"), [(1, None), (10, 10)])
+def test_a_single_subscriber_is_comparable_with_a_device_that_has_none(subscribers: int, told: int | None) -> None:
+    bench = Bench(ask("throughput", "map-e", {"subscribers": subscribers, "connections": 1000}).cell)
+    found = result(traffic=bench.traffic)
+    assert found.parameter("subscribers") == told
+    assert ("subscribers" in {one.name for one in comparable(result(), found)}) == (told is not None)
 
 
 def test_nothing_waits_before_a_device_on_the_senders_core() -> None:

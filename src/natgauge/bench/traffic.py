@@ -83,6 +83,7 @@ class TrafficPlan:
         order: of phase 1.
         mapped_addresses: the Initiator's as the Responder writes them, in the same number and order; None where they
             become known only in phase 1.
+        subscribers: number of the device's subscribers; None = it has none, or they are not known.
     """
 
     connections: int
@@ -95,6 +96,7 @@ class TrafficPlan:
     frame_side: Side
     order: Order
     mapped_addresses: Addresses | None = None
+    subscribers: int | None = None
 
     def frame(self, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False) -> Frame:
         """Return the frame of the engine's request.
@@ -149,6 +151,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         frame_side=options.frame_side,
         order=options.order,
         mapped_addresses=_as_responder_writes(sources, around),
+        subscribers=None if around.port_sets is None else sources.count,
     )
     return _with_connections(plan, connections, with_pool(around, plan), named=_ranges_named(options))
 

@@ -303,7 +303,10 @@ def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[
         placement: of gateways without a placement of their own.
     """
     own = (gateway.placement or placement) if gateway.lab_kind.shares_core else "external"
-    return reasons_not_timed(gateway.label, gateway.recipe, own)
+    order = gateway.question.cell.traffic.order
+    # Procedure `cost` refuses it, too.
+    ordered = [] if order == "permutation" else [f"order: slices open connections in permutation, not {order}"]
+    return reasons_not_timed(gateway.label, gateway.recipe, own) + [f"{gateway.label}: {reason}" for reason in ordered]
 
 
 def _refuse_unlike(first: ComparedGateway, one: ComparedGateway, *, unlike: bool) -> None:

@@ -21,9 +21,7 @@ from natgauge.words import Placement, Side
 #: Number of hexadecimal digits of the checksum that distinguishes recipes of one name.
 _DIGEST_DIGITS: Final = 12
 #: Parameters of the traffic that each search for a rate chooses.
-_OF_A_SEARCH: Final = frozenset(
-    {"directions", "order", "reading_order", "foreground_share", "four_tuples", "grace_seconds"}
-)
+_OF_A_SEARCH: Final = frozenset({"directions", "reading_order", "foreground_share", "four_tuples"})
 #: Facts of the machine that move figures, by the name they have in `natgauge.host.machine.facts`.
 MACHINE: Final = (
     "natgauge", "kernel", "kernel_parameters", "cpus_online", "hypervisor", "governor", "smt", "mitigations",
@@ -114,6 +112,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
         traffic=plain(
             {
                 "connections": traffic.connections,
+                "order": traffic.order,
                 "initiator_family": bench.recipe.initiator_family,
                 **_ranges(traffic),
                 "frame_size": traffic.frame_size,
@@ -192,7 +191,10 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
 
 
 def _ranges(traffic: TrafficPlan) -> dict[str, Any]:
+    # A single subscriber is not recorded, so that its results are comparable with those of devices without any.
+    shared = {"subscribers": traffic.subscribers} if (traffic.subscribers or 1) > 1 else {}
     return {
+        **shared,
         "source_addresses": str(traffic.source_addresses),
         "source_address_count": traffic.source_addresses.count,
         "source_ports": f"{traffic.source_ports.first}-{traffic.source_ports.last}",

@@ -125,6 +125,7 @@ class WireLab:
             "link_speeds": [port.megabits for port in self.media],
             "flow_control": [port.flow_control for port in self.media],
             **{f"port_{name}": [port[name] for port in self.tuning] for name in self.tuning[0]},
+            **({"allow_addresses": True} if self._allow_addresses else {}),
             **({"port_remarks": list(self.remarks)} if self.remarks else {}),
             **known,
         }
