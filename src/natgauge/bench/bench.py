@@ -321,13 +321,18 @@ class Bench:
     def _reasons_not_timed(self) -> list[str]:
         return reasons_not_timed(self.recipe.name, self.recipe, self.lab.placement, self.lab.sender_cpus)
 
+    @property
+    def timed_frames(self) -> TimedFrames:
+        """Properties of the frames that plain forwarding and a cable need to get the same frames."""
+        family = self.around.inside.family
+        return TimedFrames(family, self.octets_on(family), self.traffic.connections)
+
     def _rounds_of_slices(self) -> SliceRounds | None:
         """Rounds that time the device's frames, made once for all procedures; None = they cannot be timed here."""
         if self._reasons_not_timed():
             return None
         if self._slice_rounds is None:
-            family = self.around.inside.family
-            frames = TimedFrames(family, self.octets_on(family), self.traffic.connections)
+            frames = self.timed_frames
             cpu = self.lab.sender_cpus[0]
             self._slice_rounds = CostRounds(frames, cpu, lambda name: self._plain_forwarding(frames, name), self._made)
         return self._slice_rounds

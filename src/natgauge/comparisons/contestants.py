@@ -142,8 +142,7 @@ class Contestants:
         bench = Bench(cell, self._watch, rates=NO_SEARCH)
         # Refuse an impossible gateway before any lab is made.
         bench.plan("throughput", {})
-        family = bench.around.inside.family
-        return RunningGateway(label, bench, TimedFrames(family, bench.octets_on(family), bench.traffic.connections))
+        return RunningGateway(label, bench, bench.timed_frames)
 
     def _forwarding(self, frames: TimedFrames, compared: Sequence[ComparedGateway], number: int) -> RunningGateway:
         for one, gateway in zip(compared, self.gateways, strict=True):

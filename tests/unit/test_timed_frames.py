@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slices through a gateway, through plain forwarding and over a cable have the same frames."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from natgauge.bench.bench import Bench
+from natgauge.bench.question import ask
+from natgauge.bench.rounds import forwarding_of, over_cable
+from natgauge.inputs.question import RANGES, TrafficOptions
+from natgauge.labs.common.cable import CableLab
+from natgauge.trials import Frame
+from natgauge.words import Family
+
+#: Every option of the traffic that shapes a frame, with a value that is not its default.
+FRAME_OPTIONS = {"frame_size": 300, "frame_side": "responder"}
+#: Options that choose four tuples, and the number and order of connections.
+OTHERS = {*RANGES, "connections", "subscribers", "order"}
+
+
+def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here() -> None:
+    """A new one that shapes a frame belongs to `FRAME_OPTIONS`, and to what plain forwarding and cable get."""
+    assert {item.name for item in fields(TrafficOptions)} == OTHERS | set(FRAME_OPTIONS)
+    plain = Bench(ask("throughput", "linux-ipv4", FRAME_OPTIONS).cell).traffic.frame(("ipv4", "ipv4"))
+    unchosen = {name for name in Frame.model_fields if name not in plain.model_fields_set}
+    # Slices have no queries: only the metrics of DNS queries ask for them.
+    assert unchosen == {"query", "handed_on"}
+    defaults = Bench(ask("throughput", "linux-ipv4", {}).cell).traffic.frame(("ipv4", "ipv4"))
+    same = [name for name in plain.model_fields_set if getattr(plain, name) == getattr(defaults, name)]
+    assert same == []
+
+
+@pytest.mark.parametrize(("dut", "family"), [("nftables-nat44", "ipv4"), ("linux-ipv6", "ipv6")])
+@pytest.mark.parametrize("options", [{}, FRAME_OPTIONS])
+def test_plain_forwarding_and_cable_get_the_gateways_frames(dut: str, family: Family, options: dict[str, Any]) -> None:
+    bench = Bench(ask("throughput", dut, {"connections": 1000, **options}).cell)
+    frames = bench.timed_frames
+    forwarding = Bench(forwarding_of(frames, {}))
+    cable = over_cable(frames, CableLab("unused"), 0).trial
+    own = [each.traffic.frame((family, family)) for each in (bench, forwarding)]
+    # Both sides have one family, so a size is the same on either.
+    gateways, forwarded, cabled = ({**one.model_dump(), "side": None} for one in (*own, cable.frame) if one is not None)
+    assert gateways == forwarded == cabled
+    assert gateways["size"] == options.get("frame_size", 64 if family == "ipv4" else 84)
+    assert {cable.initiator.family, cable.responder.family} == {forwarding.around.inside.family} == {family}
+    assert cable.connections == forwarding.traffic.connections == bench.traffic.connections == 1000
