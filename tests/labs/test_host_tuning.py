@@ -24,14 +24,14 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from natgauge.host.tuning import tuner
-from natgauge.host.tuning.contract import Machine
+from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.knobs.queues import Queues
 
-tell = Machine.tell
+tell = TunedMachine.tell
 def killed(self, *words):
     tell(self, *words)
     os.kill(os.getpid(), signal.SIGKILL)
-Machine.tell = killed
+TunedMachine.tell = killed
 tuner.KNOBS = (Queues(),)
 tuner.tune([sys.argv[1]], path=Path(sys.argv[2]))
 """
