@@ -124,7 +124,7 @@ class Ready:
         from natgauge.bench.pacing import pacing  # noqa: PLC0415
         from natgauge.bench.requests import Requests, TrialConstants  # noqa: PLC0415
 
-        bench, around = self._bench, self._bench.around
+        bench, around = self._bench, self._bench.address_plan
         constants = TrialConstants(
             initiator_family=around.inside.family,
             responder_family=around.outside.family,

@@ -15,7 +15,7 @@ from tests.unit.simulated import Gateway as Simulated
 from tests.unit.test_external import Clock, external
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
-from natgauge.bench.asking import MOST_SECONDS, PAUSES, Asking, SilentControlsError
+from natgauge.bench.command_retries import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
 from natgauge.bench.external import ExternalControls
 from natgauge.bench.lab_measurer import LOOK_AGAIN, MOST_SILENT, LabMeasurer
 from natgauge.duts.gateway import Gateway
@@ -38,7 +38,7 @@ PLAN = TrialPlan(1000, 500.0)
 TRUTH = 150_000.0
 
 
-# Asking
+# Retries of commands
 
 
 def failing(times: int, error: Exception) -> Callable[[], str]:
@@ -55,21 +55,21 @@ def failing(times: int, error: Exception) -> Callable[[], str]:
 @pytest.mark.parametrize("times", range(len(PAUSES) + 1))
 def test_a_command_that_fails_is_tried_again_after_a_pause(times: int) -> None:
     waited: list[float] = []
-    asking = Asking(waited.append)
+    asking = CommandRetries(waited.append)
     assert asking(failing(times, BrokenError("lost"))) == "answer"
     assert waited == [*PAUSES[:times]]
     assert asking.failures == ["lost"] * times
 
 
 def test_a_command_that_fails_however_often_says_why() -> None:
-    asking = Asking(lambda _: None)
+    asking = CommandRetries(lambda _: None)
     with pytest.raises(SilentControlsError, match=r"^lost$"):
         asking(failing(len(PAUSES) + 1, BrokenError("lost")))
 
 
 @pytest.mark.parametrize("error", [UsageError("not ours"), NotEmptyError("3 connections are left")])
 def test_what_the_device_answers_is_not_asked_again(error: Exception) -> None:
-    asking = Asking(lambda _: None)
+    asking = CommandRetries(lambda _: None)
     with pytest.raises(type(error)):
         asking(failing(1, error))
     assert asking.failures == []
@@ -83,7 +83,7 @@ def test_a_command_that_hangs_is_not_asked_for_minutes() -> None:
         raise BrokenError("did not end within 31 s")
 
     with pytest.raises(SilentControlsError):
-        Asking(lambda _: None, lambda: now[0])(hangs)
+        CommandRetries(lambda _: None, lambda: now[0])(hangs)
     assert now[0] == MOST_SECONDS + 1
 
 
@@ -119,7 +119,7 @@ def test_a_count_whose_connection_is_lost_is_asked_again_over_a_new_one(tmp_path
     """docs/labs.md says so; the gateway stayed broken, and the trial was a collapse."""
     connection = Connection(frozenset({1}))
     gateway = over_ssh(connection, tmp_path)
-    asking = Asking(lambda _: None)
+    asking = CommandRetries(lambda _: None)
     assert asking(gateway.count) == 1000
     assert len(asking.failures) == 1
     # What the lost command may still do over there is ended before it is run again.

@@ -273,7 +273,7 @@ def test_with_commands_all_that_needs_an_empty_table_can_be_measured(metric: str
     }
     bench, planned = check(metric, NAT, **WIRE, **told)
     assert planned.procedure.metric == metric
-    assert str(bench.around.pool) == "203.0.113.1-203.0.113.9"
+    assert str(bench.address_plan.pool) == "203.0.113.1-203.0.113.9"
     assert bench.lab.parameters()["fresh_trials"] == "empty-command"
 
 

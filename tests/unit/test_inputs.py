@@ -101,7 +101,7 @@ def test_each_input_describes_a_parameter_of_results_with_its_label_unit_and_gro
             continue
         found = descriptions()[one.parameter]
         assert found.group == one.group, one.name
-        assert found.moves == one.moves, one.name
+        assert found.moves_figures == one.moves_figures, one.name
 
 
 def test_an_input_of_several_metrics_has_one_type_unit_and_group() -> None:
@@ -109,8 +109,8 @@ def test_an_input_of_several_metrics_has_one_type_unit_and_group() -> None:
     for procedure in procedures.procedures().values():
         for one in procedure.own_inputs():
             other = first.setdefault(one.name, one)
-            same = (one.type, one.unit, one.group, one.moves, one.label, one.also)
-            assert same == (other.type, other.unit, other.group, other.moves, other.label, other.also), one.name
+            same = (one.type, one.unit, one.group, one.moves_figures, one.label, one.also)
+            assert same == (other.type, other.unit, other.group, other.moves_figures, other.label, other.also), one.name
 
 
 @pytest.mark.parametrize("path", described.FILES, ids=lambda path: path.name)
@@ -266,5 +266,5 @@ def test_a_flag_that_stays_off_is_not_chosen() -> None:
 
 
 def test_the_command_of_a_result_decides_nothing() -> None:
-    assert not descriptions()["command"].moves
+    assert not descriptions()["command"].moves_figures
     assert Parameters.grouped(settings={"command": "x"}).place == {"command": "x"}

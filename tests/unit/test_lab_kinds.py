@@ -104,7 +104,7 @@ def test_a_wire_ports_gateway_that_is_neither_is_named() -> None:
 
 
 def around(dut: str, **choices: object) -> AddressPlan:
-    return Bench(ask("pdv", dut, choices).cell).around
+    return Bench(ask("pdv", dut, choices).cell).address_plan
 
 
 WIRE: dict[str, object] = {

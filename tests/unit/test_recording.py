@@ -172,7 +172,7 @@ CHOSEN = {"subscribers": 10, "table_size": 1 << 20, "hash_size": 1 << 18, "udp_t
 
 def moving(inputs: Iterable[Input]) -> set[str]:
     """Names of the parameters of those inputs that move the figure of any metric."""
-    return {one.parameter for one in inputs if one.moves or one.but}
+    return {one.parameter for one in inputs if one.moves_figures or one.exceptions}
 
 
 def recorded(dut: str, choices: dict[str, Any]) -> set[str]:

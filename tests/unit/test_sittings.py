@@ -152,10 +152,12 @@ class Standing(Gateway):
 class FakeBench:
     """A bench with a simulated gateway, which counts how often it was made and undone."""
 
-    def __init__(self, number: int, log: list[str], *, stays: bool = False, lab: str = "netns", most: int = 99) -> None:
+    def __init__(
+        self, number: int, log: list[str], *, is_reused: bool = False, lab: str = "netns", most: int = 99
+    ) -> None:
         self.most = most
         self.number, self.log, self.seed = number, log, 100 + number
-        self.lab = SimpleNamespace(stays=stays)
+        self.lab = SimpleNamespace(is_reused=is_reused)
         self.cell = SimpleNamespace(lab=SimpleNamespace(lab=lab))
 
     def __enter__(self) -> Self:
@@ -223,7 +225,7 @@ def test_a_series_that_an_error_ended_has_a_doubt_that_names_the_error() -> None
     assert doubt.text == "repetitions after 2 of 5 at most: no memory for another lab"
 
 
-@pytest.mark.parametrize("lab", [{"stays": True}, {"lab": "vm"}, {"lab": "wire"}])
+@pytest.mark.parametrize("lab", [{"is_reused": True}, {"lab": "vm"}, {"lab": "wire"}])
 def test_a_lab_that_is_kept_or_slow_to_make_stays_for_all_repetitions(lab: dict[str, Any]) -> None:
     log: list[str] = []
     told, _ = renewed(log, 3, **lab)

@@ -46,5 +46,5 @@ def test_plain_forwarding_and_cable_get_the_gateways_frames(dut: str, family: Fa
     gateways, forwarded, cabled = ({**one.model_dump(), "side": None} for one in (*own, cable.frame) if one is not None)
     assert gateways == forwarded == cabled
     assert gateways["size"] == options.get("frame_size", 64 if family == "ipv4" else 84)
-    assert {cable.initiator.family, cable.responder.family} == {forwarding.around.inside.family} == {family}
+    assert {cable.initiator.family, cable.responder.family} == {forwarding.address_plan.inside.family} == {family}
     assert cable.connections == forwarding.traffic.connections == bench.traffic.connections == 1000

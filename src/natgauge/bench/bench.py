@@ -84,7 +84,7 @@ class Bench:
         cell: the user's choices.
         recipe: of the device.
         lab: of the device.
-        around: properties of lab and device that the traffic must fit.
+        address_plan: properties of lab and device that the traffic must fit.
         traffic: of every trial.
         seed: of all pseudorandom choices.
         device: the started devices; None before the `with` block, and for external devices.
@@ -117,12 +117,12 @@ class Bench:
         self.cell = cell
         self.recipe: Recipe = load(cell.dut)
         self.lab: Lab = self._planned_lab() if lab is None else lab
-        around = address_plan(self.lab.ground, self.recipe)
+        addresses = address_plan(self.lab.ground, self.recipe)
         if not self.lab.devices:
             # A recipe does not state the port sets of an external device.
-            around = replace(around, port_sets=None)
-        self.traffic = make_plan(cell.traffic, around)
-        self.around = with_pool(around, self.traffic)
+            addresses = replace(addresses, port_sets=None)
+        self.traffic = make_plan(cell.traffic, addresses)
+        self.address_plan = with_pool(addresses, self.traffic)
         self.seed = _check_seed(cell.lab.seed)
         checked(cell.lab.grace_seconds)
         self.device: Chain | None = None
@@ -167,15 +167,15 @@ class Bench:
         """
         procedure = procedures.get(metric)
         settings = self._settings(procedure, asked)
-        around = self.around
+        addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(
-                around.inside.family,
-                around.outside.family,
-                translated=around.translated,
+                addresses.inside.family,
+                addresses.outside.family,
+                translated=addresses.translated,
                 mapped=self.traffic.mapped_addresses is not None,
             )
-        if Ability.BACKGROUND in settings.needs() and around.translated and around.outside.family == "ipv6":
+        if Ability.BACKGROUND in settings.needs() and addresses.translated and addresses.outside.family == "ipv6":
             raise UsageError("foreground share: a NAT66 translates native IPv6, too; leave it out")
         if settings.query is not None:
             ports = self.traffic.destination_ports
@@ -236,9 +236,9 @@ class Bench:
             after_seconds=phase2 + 2 * grace if phase2 else 0.0,
             source_addresses=self.traffic.source_addresses.count,
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
-            outside_addresses=1 if self.around.pool is None else self.around.pool.count,
+            outside_addresses=1 if self.address_plan.pool is None else self.address_plan.pool.count,
             fills_table=settings.fills_table,
-            port_sets=self.around.port_sets,
+            port_sets=self.address_plan.port_sets,
         )
 
     # The way up and down
@@ -277,16 +277,16 @@ class Bench:
         rates = self._tester_rates(planned.settings)
         device = self._fit(planned.facts)
         knobs: Mapping[str, int] = self._known_limits if device is None else device.knobs
-        ground, around = self.lab.ground, self.around
+        ground, addresses = self.lab.ground, self.address_plan
         ring = self.lab.parameters().get("ring")
         measurer = self._measurer(
             place=self.lab,
             traffic=self.traffic,
             settings=TrialConstants(
-                initiator_family=around.inside.family,
-                responder_family=around.outside.family,
-                translated=around.translated,
-                pool=around.pool or self.traffic.mapped_addresses,
+                initiator_family=addresses.inside.family,
+                responder_family=addresses.outside.family,
+                translated=addresses.translated,
+                pool=addresses.pool or self.traffic.mapped_addresses,
                 sender_cpus=self.lab.sender_cpus,
                 watch_cpus=tuple(cpu for cpu in self.lab.device_cpus if cpu not in self.lab.sender_cpus),
                 seed=self.seed,
@@ -324,7 +324,7 @@ class Bench:
     @property
     def timed_frames(self) -> TimedFrames:
         """Properties of the frames that plain forwarding and a cable need to get the same frames."""
-        family = self.around.inside.family
+        family = self.address_plan.inside.family
         return TimedFrames(family, self.octets_on(family), self.traffic.connections)
 
     def _rounds_of_slices(self) -> SliceRounds | None:
@@ -350,7 +350,7 @@ class Bench:
             self._server.close()
         if name != TESTER and self._far_side is None and self.lab.server is not None:
             self._watch.stage(f"starting {name} as far side")
-            family, addresses = self.around.outside.family, self.traffic.responder_addresses
+            family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
             server = far_side.FarSide(name, self.lab.server, family, addresses)
             self._far_side = self._server.enter_context(server)
         return self._far_side
@@ -383,7 +383,7 @@ class Bench:
             return self._rates
         self._watch.stage("looking up what the tester itself can do (measured once per host and setting)")
         delays, variation = settings.times_frames, Ability.VARIATION in settings.needs()
-        families = {self.around.inside.family, self.around.outside.family}
+        families = {self.address_plan.inside.family, self.address_plan.outside.family}
         query = settings.query
         kinds_sent = [
             FrameKind(family, self.octets_on(family, query), delays, variation, query) for family in sorted(families)
@@ -393,7 +393,7 @@ class Bench:
         return HighestRates(phase1, phase2, own_ports=self.lab.virtual)
 
     def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
-        family = self.around.inside.family
+        family = self.address_plan.inside.family
         kind = FrameKind(family, self.octets_on(family), delays=True, variation=variation)
         return own_delays(kind, self.lab.sender_cpus, rate, seconds)
 
@@ -406,8 +406,8 @@ class Bench:
         """
         if query is not None:
             return QUERY_OCTETS[family]
-        around, side = self.around, self.traffic.frame_side
-        spoken = around.inside.family if side == "initiator" else around.outside.family
+        addresses, side = self.address_plan, self.traffic.frame_side
+        spoken = addresses.inside.family if side == "initiator" else addresses.outside.family
         return self.traffic.frame_size + LEAST_FRAME[family] - LEAST_FRAME[spoken]
 
 

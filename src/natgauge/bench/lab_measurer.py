@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from natgauge.bench import forwarding
-from natgauge.bench.asking import Asking, SilentControlsError
+from natgauge.bench.command_retries import CommandRetries, SilentControlsError
 from natgauge.bench.evidence import Evidence
 from natgauge.bench.judging import judged, record_of
 from natgauge.bench.pacing import learned, pacing
@@ -138,11 +138,11 @@ class LabMeasurer(Measurer):
     own_drops: Mapping[str, int] = field(default_factory=dict)
     server: ServerControl | None = None
     known_rates: dict[bool, float | None] = field(default_factory=dict)
-    asking: Asking = field(init=False)
+    asking: CommandRetries = field(init=False)
 
     def __post_init__(self) -> None:
         """Use the same `sleep` for retries of commands."""
-        self.asking = Asking(self.sleep)
+        self.asking = CommandRetries(self.sleep)
 
     @property
     def abilities(self) -> frozenset[Ability]:

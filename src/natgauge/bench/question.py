@@ -17,7 +17,7 @@ from natgauge.inputs.types import Flag
 from natgauge.labs import kinds
 
 #: The fields of `Cell` whose inputs every question has: their dataclass, and the group of their parameters.
-PARTS: Final[Mapping[str, tuple[type, Group]]] = {
+CELL_PARTS: Final[Mapping[str, tuple[type, Group]]] = {
     "traffic": (TrafficOptions, "traffic"),
     "lab": (LabOptions, "place"),
     "device": (DeviceOptions, "device"),
@@ -26,7 +26,7 @@ PARTS: Final[Mapping[str, tuple[type, Group]]] = {
 
 def inputs_of_part(part: str) -> tuple[Input, ...]:
     """Return every input of a field of `Cell`, in order."""
-    return inputs_of(*PARTS[part])
+    return inputs_of(*CELL_PARTS[part])
 
 
 def place_inputs() -> Mapping[str, tuple[Input, list[str]]]:
@@ -61,7 +61,7 @@ def ask(metric: str, dut: str | Path, choices: Mapping[str, object]) -> Question
     left = {name: value for name, value in choices.items() if value is not None}
     left = {**_own_traffic(metric, dut, left), **left}
     parts: dict[str, Any] = {}
-    for part, (kind, _) in PARTS.items():
+    for part, (kind, _) in CELL_PARTS.items():
         parts[part] = kind(
             **{one.name: one.take(left.pop(one.name)) for one in inputs_of_part(part) if one.name in left}
         )
@@ -83,7 +83,7 @@ def words(question: Question) -> list[str]:
     """Return the words after `natgauge measure METRIC`: every input that was chosen, as an option."""
     cell = question.cell
     values: list[tuple[Input, Any]] = []
-    for part in PARTS:
+    for part in CELL_PARTS:
         chosen = getattr(cell, part)
         values += [(one, getattr(chosen, one.name)) for one in inputs_of_part(part)]
     if cell.kind_options is not None:

@@ -154,7 +154,7 @@ class Renewed(Measurer):
     @property
     def _renewable(self) -> bool:
         lab = self.bench.lab
-        return kinds.get(self.bench.cell.lab.lab).quick and not lab.stays
+        return kinds.get(self.bench.cell.lab.lab).quick and not lab.is_reused
 
     @property
     def _live(self) -> LabMeasurer:

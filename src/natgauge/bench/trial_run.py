@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from natgauge.bench.asking import Asking
+from natgauge.bench.command_retries import CommandRetries
 from natgauge.bench.evidence import Evidence
 from natgauge.bench.protocols import DeviceControl, Place, ServerControl
 from natgauge.bench.restart import RestartInTrial
@@ -49,7 +49,7 @@ class TrialRun:
     place: Place
     device: DeviceControl | None
     server: ServerControl | None
-    asking: Asking
+    asking: CommandRetries
     run: Callable[[TrialRequest, Callable[[Progress], None]], TrialResult]
     progress: Callable[[Progress], None]
     own_drops: Mapping[str, int]
@@ -144,7 +144,7 @@ class TrialRun:
         return _DeviceReport(count, strays, self.asking(device.faults))
 
 
-def emptied(device: DeviceControl | None, asking: Asking) -> int | None:
+def emptied(device: DeviceControl | None, asking: CommandRetries) -> int | None:
     """Empty the device's table before a trial (RFC 9693 section 4.4); return its count then, None = no controls."""
     if device is None:
         return None

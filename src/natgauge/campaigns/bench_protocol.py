@@ -97,7 +97,7 @@ class LabBench:
         if RECEIVER_SECONDS not in known:
             found[RECEIVER_SECONDS] = receiver_seconds(ready.measurer, passed)
         if SERVER_ALONE not in known:
-            found[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, self._bench.around.outside.family)
+            found[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, self._bench.address_plan.outside.family)
         return {name: value for name, value in found.items() if value is not None}
 
     def __enter__(self) -> Self:

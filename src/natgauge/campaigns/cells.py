@@ -263,7 +263,7 @@ def _path(message: str, plan: Plan, values: Mapping[str, Any], path: str = "") -
     for number, point in enumerate(plan.point):
         if name in point and _keys(point).items() <= values.items():
             return f"point[{number}].{name}: "
-    for part in keys.PARTS:
+    for part in keys.PLAN_PARTS:
         if name in getattr(plan, part):
             return f"{part}.{name}: "
     if name in plan.series:

@@ -20,7 +20,7 @@ from natgauge.procedures import get, procedures
 
 Part = Literal["lab", "traffic", "device"]
 #: The parts of a plan that fix a cell; each is a field of `Cell`.
-PARTS: Final[tuple[Part, ...]] = get_args(Part)
+PLAN_PARTS: Final[tuple[Part, ...]] = get_args(Part)
 #: Options that the plan itself has.
 _ELSEWHERE: Final = frozenset({"seed"})
 #: Settings that the whole plan decides unless a measurement has its own.
@@ -47,7 +47,7 @@ def of_part(part: Part) -> Mapping[str, Input]:
 @cache
 def of_cell() -> Mapping[str, Input]:
     """Every key that fixes a cell."""
-    return {name: key for part in PARTS for name, key in of_part(part).items()}
+    return {name: key for part in PLAN_PARTS for name, key in of_part(part).items()}
 
 
 @cache

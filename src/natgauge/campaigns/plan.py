@@ -127,7 +127,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
         PlanError: the document is not a plan.
     """
     plan, faults = _shaped(raw, where)
-    parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PARTS}
+    parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PLAN_PARTS}
     series = {
         name: _checked_series(name, values, faults)
         for name, values in plan.series.items()
@@ -256,7 +256,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     named = [one.get("metric") for one in plan.measure]
     metrics = [metric for metric in named if isinstance(metric, str) and metric in procedures()]
     for name in plan.series:
-        for part in keys.PARTS:
+        for part in keys.PLAN_PARTS:
             if name in getattr(plan, part):
                 yield f"series.{name}: stands in {part}.{name}, too; leave one out"
         for number, one in enumerate(plan.measure):
@@ -280,7 +280,7 @@ def _contradictions_of_points(plan: Plan) -> Iterator[str]:
         if any(all(point[name] == other.get(name) for name in own) for other in plan.point[:number]):
             yield f"point[{number}]: stands there twice; leave one out"
         for name in sorted(own & first):
-            for part in ("series", *keys.PARTS):
+            for part in ("series", *keys.PLAN_PARTS):
                 if number == 0 and name in getattr(plan, part):
                     yield f"point[{number}].{name}: stands in {part}.{name}, too; leave one out"
 

@@ -45,8 +45,8 @@ class Input:
         check: refuses values of the right type; it is asked about every value but a None that is the default.
         label: its name in tables and comparisons.
         group: the group of a result's parameters that stores it.
-        moves: whether another value may make another figure.
-        but: metrics for which `moves` is the other way round.
+        moves_figures: whether another value may make another figure.
+        exceptions: metrics for which `moves_figures` is the other way round.
         parameter: its name among the parameters of a result, where that is another one.
         section: its heading in the help; empty = that of its class.
         also: other spellings of its option.
@@ -62,8 +62,8 @@ class Input:
     check: Check | None = field(default=None, compare=False)
     label: str = ""
     group: Group = "settings"
-    moves: bool = True
-    but: frozenset[str] = frozenset()
+    moves_figures: bool = True
+    exceptions: frozenset[str] = frozenset()
     parameter: str = ""
     section: str = ""
     also: tuple[str, ...] = ()
@@ -135,8 +135,8 @@ def described(  # noqa: PLR0913 - each part of a description by its name
     default: str = "",
     label: str = "",
     group: Group | None = None,
-    moves: bool = True,
-    but: frozenset[str] = frozenset(),
+    moves_figures: bool = True,
+    exceptions: frozenset[str] = frozenset(),
     parameter: str = "",
     section: str = "",
     also: tuple[str, ...] = (),
@@ -151,8 +151,8 @@ def described(  # noqa: PLR0913 - each part of a description by its name
         default: in words, where the field's own default does not say it.
         label: empty = the name with spaces.
         group: None = that of the class.
-        moves: see `Input`.
-        but: see `Input`.
+        moves_figures: see `Input`.
+        exceptions: see `Input`.
         parameter: empty = the name.
         section: see `Input`.
         also: see `Input`.
@@ -160,7 +160,9 @@ def described(  # noqa: PLR0913 - each part of a description by its name
     return {
         _KEY: {
             "help": text, "unit": unit, "check": check, "type": type, "default_text": default, "label": label,
-            "group": group, "moves": moves, "but": but, "parameter": parameter, "section": section, "also": also,
+            "group": group,
+            "moves_figures": moves_figures, "exceptions": exceptions, "parameter": parameter,
+            "section": section, "also": also,
         }
     }  # fmt: skip
 

@@ -44,17 +44,21 @@ class TrafficOptions:
     # Of ranges only the number of values moves figures: labs have addresses of their own.
     source_addresses: str | None = field(
         default=None,
-        metadata=described("Addresses of the Initiator", type=_RANGE, label="source address range", moves=False),
+        metadata=described(
+            "Addresses of the Initiator", type=_RANGE, label="source address range", moves_figures=False
+        ),
     )
     source_ports: str | None = field(
         default=None,
         metadata=described(
-            "Ports of the Initiator", type=_RANGE, default="1024-65535", label="source port range", moves=False
+            "Ports of the Initiator", type=_RANGE, default="1024-65535", label="source port range", moves_figures=False
         ),
     )
     destination_addresses: str | None = field(
         default=None,
-        metadata=described("Addresses of the Responder", type=_RANGE, label="destination address range", moves=False),
+        metadata=described(
+            "Addresses of the Responder", type=_RANGE, label="destination address range", moves_figures=False
+        ),
     )
     destination_ports: str | None = field(
         default=None,
@@ -63,7 +67,7 @@ class TrafficOptions:
             type=_RANGE,
             default="as few as needed",
             label="destination port range",
-            moves=False,
+            moves_figures=False,
         ),
     )
     frame_size: int | None = field(
@@ -99,12 +103,12 @@ class LabOptions:
             "Name of a kept or new lab; two runs at the same time need different names",
             type=Text("NAME", names="labs"),
             parameter="lab",
-            moves=False,
+            moves_figures=False,
         ),
     )
     seed: int | None = field(
         default=None,
-        metadata=described("Seed of all pseudorandom choices", default="random", group="traffic", moves=False),
+        metadata=described("Seed of all pseudorandom choices", default="random", group="traffic", moves_figures=False),
     )
     grace_seconds: float | None = field(
         default=None,

@@ -254,7 +254,7 @@ class Lab(Protocol):
         grace_seconds: how long frames may still be on their way after the last one was sent; an option overrides it.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
         emulated: whether a device runs on an emulated processor, so that its figures show only that it works.
-        stays: whether every use has the same lab: the lab is kept up, or its device is external.
+        is_reused: whether every use has the same lab: the lab is kept up, or its device is external.
         ground: properties of the traffic that the lab fixes.
     """
 
@@ -272,7 +272,7 @@ class Lab(Protocol):
     emulated: bool
 
     @property
-    def stays(self) -> bool:
+    def is_reused(self) -> bool:
         """Whether every use has the same lab."""
 
     @property

@@ -58,7 +58,7 @@ class Conditions:
         frame_octets: frame size with FCS on each side.
         lab_kind: kind of the lab.
         lab: name of the lab.
-        chosen: options of the lab that the user chose and that may move a figure, by name.
+        chosen: everything else that is recorded of the place, by name.
         placement: of the device's work, as the lab says.
         emulated: whether the device runs on an emulated machine, as the lab says.
         sender_cpus: cores of the tester's senders.
@@ -106,8 +106,8 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
         device: its version and knobs; None where it is not ours.
         facts: of the machine, as `natgauge.host.machine.facts` returns them.
     """
-    traffic, lab, around = bench.traffic, bench.lab, bench.around
-    families = {"initiator": around.inside.family, "responder": around.outside.family}
+    traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
+    families = {"initiator": addresses.inside.family, "responder": addresses.outside.family}
     return Parameters.grouped(
         traffic=plain(
             {

@@ -106,7 +106,7 @@ def answer(
             parameters = joined(conditions, planned.procedure.metric)
             parameters = with_conduct(parameters, labs.conduct(len(result.measurements)))
             # Where the next lab could not be made, the last one has gone, and neither of these is known.
-            family = bench.around.outside.family
+            family = bench.address_plan.outside.family
             parameters = with_receiver(parameters, receiver_seconds(last) if labs.stands else None)
             parameters = with_server(parameters, rate_alone(last, planned, family) if labs.stands else None)
         return keep(result, parameters, store)
@@ -123,7 +123,7 @@ def _following(question: Question, first: Bench, watch: Watch | None) -> NextBen
 
 def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
     """Return all parameters that decide the figures."""
-    lab, around, query = bench.lab, bench.around, ready.planned.settings.query
+    lab, addresses, query = bench.lab, bench.address_plan, ready.planned.settings.query
     cell = replace(bench.cell, lab=replace(bench.cell.lab, seed=bench.seed))
     question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
     return record(
@@ -132,8 +132,8 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             recipe=bench.recipe,
             traffic=bench.traffic,
             frame_octets={
-                "initiator": bench.octets_on(around.inside.family, query),
-                "responder": bench.octets_on(around.outside.family, query),
+                "initiator": bench.octets_on(addresses.inside.family, query),
+                "responder": bench.octets_on(addresses.outside.family, query),
             },
             lab_kind=bench.cell.lab.lab,
             lab=lab.name,
@@ -142,7 +142,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
                 **lab.parameters(),
                 **_server(ready),
                 **({} if lab.devices else bench.cell.device.named()),
-                **({"lab_stays": True} if lab.stays else {}),
+                **({"lab_stays": True} if lab.is_reused else {}),
             },
             placement=lab.placement,
             emulated=lab.emulated,

@@ -28,16 +28,16 @@ class Description:
         label: name in tables and comparisons.
         unit: unit of the value; empty where there is none.
         group: group that contains the parameter.
-        moves: whether a different value can change the figure.
-        but: metrics for which the opposite of `moves` is true.
+        moves_figures: whether a different value can change the figure.
+        exceptions: metrics for which the opposite of `moves_figures` is true.
     """
 
     name: str
     label: str
     unit: str = ""
     group: Group = "settings"
-    moves: bool = True
-    but: frozenset[str] = frozenset()
+    moves_figures: bool = True
+    exceptions: frozenset[str] = frozenset()
 
     @property
     def heading(self) -> str:
@@ -47,7 +47,7 @@ class Description:
 
     def moves_figure_of(self, metric: str) -> bool:
         """Whether results of this metric are comparable only with equal values of this parameter."""
-        return self.moves != (metric in self.but)
+        return self.moves_figures != (metric in self.exceptions)
 
 
 #: Metrics that find a rate, a time or a cost below the tester's highest rate: where that one lies shows in `limited_by`
@@ -62,14 +62,14 @@ _BELOW_TESTER: Final = frozenset(
 
 def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Description:
     """A parameter that is stored and shown, and decides nothing."""
-    return Description(name, label, unit, group, moves=False)
+    return Description(name, label, unit, group, moves_figures=False)
 
 
 #: Parameters that the user does not choose: values derived from inputs, found on the host, or measured.
 _FACTS: Final = (
     Description(
         "connection_rate_timeout_seconds", "frame time limit of the connection rate", "s",
-        moves=False, but=frozenset({"enumeration-orders"}),
+        moves_figures=False, exceptions=frozenset({"enumeration-orders"}),
     ),
     # Goals and the length of trials, which are compared, in words.
     _shown_only("goal_criteria", "criteria of the goals", "settings"),
@@ -103,10 +103,10 @@ _FACTS: Final = (
     Description("sender_cores", "sender cores", group="place"),
     Description("device_cores", "device cores", group="place"),
     Description(
-        "tester_highest_phase1_rate", "tester's highest rate of phase 1", "frames/s", "place", but=_BELOW_TESTER
+        "tester_highest_phase1_rate", "tester's highest rate of phase 1", "frames/s", "place", exceptions=_BELOW_TESTER
     ),
     Description(
-        "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", but=_BELOW_TESTER
+        "tester_highest_phase2_rate", "tester's highest rate of phase 2", "frames/s", "place", exceptions=_BELOW_TESTER
     ),
     # Where the highest rates of the ports themselves are not known: the rates of a veth cable.
     _shown_only("search_top_phase1_rate", "highest rate tried in phase 1", "place", "frames/s"),
@@ -156,7 +156,9 @@ def descriptions() -> Mapping[str, Description]:
     ]
     found = {each.name: each for each in _FACTS}
     for one in inputs:
-        found.setdefault(one.parameter, Description(one.parameter, one.label, one.unit, one.group, one.moves, one.but))
+        found.setdefault(
+            one.parameter, Description(one.parameter, one.label, one.unit, one.group, one.moves_figures, one.exceptions)
+        )
     return found
 
 

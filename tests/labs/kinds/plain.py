@@ -35,7 +35,7 @@ class PlainLab:
     device_cpus: tuple[int, ...] = ()
     grace_seconds = 0.1
     virtual = True
-    stays = False
+    is_reused = False
 
     def __init__(self, name: str, options: Options, _need: LabNeeds) -> None:
         self.name, self.hops, self.router = name, options.hops, f"ng-{name}-router"

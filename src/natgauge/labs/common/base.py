@@ -71,7 +71,7 @@ class MadeLab(ABC):
         return lab
 
     @property
-    def stays(self) -> bool:
+    def is_reused(self) -> bool:
         """Whether it was kept up when it was taken."""
         return self._adopts
 

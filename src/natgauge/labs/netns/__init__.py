@@ -43,7 +43,7 @@ class NetnsOptions:
             type=CoreList(),
             label="device CPUs",
             parameter="device_cpus",
-            moves=False,
+            moves_figures=False,
         ),
     )
     sender_cores: tuple[int, ...] | None = field(
@@ -53,7 +53,7 @@ class NetnsOptions:
             type=CoreList(),
             label="sender CPUs",
             parameter="sender_cpus",
-            moves=False,
+            moves_figures=False,
             default="the least busy core",
         ),
     )
@@ -64,7 +64,7 @@ class NetnsOptions:
             type=CoreList(),
             label="server's cores",
             parameter="server_cpus",
-            moves=False,
+            moves_figures=False,
             default="the cores of neither tester nor device",
         ),
     )

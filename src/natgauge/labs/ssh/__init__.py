@@ -38,40 +38,51 @@ class SshOptions:
     ssh_host: str | None = field(
         default=None,
         metadata=described(
-            "Machine of the device, in ssh syntax: root@HOST or ssh://root@HOST:PORT", type=Text("HOST"), moves=False
+            "Machine of the device, in ssh syntax: root@HOST or ssh://root@HOST:PORT",
+            type=Text("HOST"),
+            moves_figures=False,
         ),
     )
     ssh_config: str | None = field(
         default=None,
-        metadata=described("Configuration file for ssh", type=Text("FILE"), moves=False, default="that of ssh"),
+        metadata=described("Configuration file for ssh", type=Text("FILE"), moves_figures=False, default="that of ssh"),
     )
     ssh_netns: str | None = field(
-        default=None, metadata=described("Network namespace from which ssh connects", type=Text("NETNS"), moves=False)
+        default=None,
+        metadata=described("Network namespace from which ssh connects", type=Text("NETNS"), moves_figures=False),
     )
     device_inside: str | None = field(
         default=None,
-        metadata=described("Interface of the device's machine towards the Initiator", type=Text("IFACE"), moves=False),
+        metadata=described(
+            "Interface of the device's machine towards the Initiator", type=Text("IFACE"), moves_figures=False
+        ),
     )
     device_outside: str | None = field(
         default=None,
-        metadata=described("Interface of the device's machine towards the Responder", type=Text("IFACE"), moves=False),
+        metadata=described(
+            "Interface of the device's machine towards the Responder", type=Text("IFACE"), moves_figures=False
+        ),
     )
     initiator_port: str | None = field(
-        default=None, metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves=False)
+        default=None,
+        metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves_figures=False),
     )
     initiator_netns: str | None = field(
-        default=None, metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves=False)
+        default=None,
+        metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves_figures=False),
     )
     responder_port: str | None = field(
-        default=None, metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves=False)
+        default=None,
+        metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves_figures=False),
     )
     responder_netns: str | None = field(
-        default=None, metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves=False)
+        default=None,
+        metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves_figures=False),
     )
     sender_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves_figures=False
         ),
     )
     allow_addresses: bool = field(default=False, metadata=described("Accept ports that have IP addresses"))

@@ -50,7 +50,7 @@ class RemoteLab:
     device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS
     virtual = False
-    stays = False
+    is_reused = False
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword
         self,

@@ -43,7 +43,7 @@ class VmOptions:
     sender_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves_figures=False
         ),
     )
 

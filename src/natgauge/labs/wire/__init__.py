@@ -44,34 +44,38 @@ class WireOptions:
     """
 
     initiator_port: str | None = field(
-        default=None, metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves=False)
+        default=None,
+        metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves_figures=False),
     )
     initiator_gateway: str | None = field(
         default=None,
-        metadata=described("Address of the device on the Initiator's link", type=Text("MAC|IP"), moves=False),
+        metadata=described("Address of the device on the Initiator's link", type=Text("MAC|IP"), moves_figures=False),
     )
     initiator_netns: str | None = field(
-        default=None, metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves=False)
+        default=None,
+        metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves_figures=False),
     )
     responder_port: str | None = field(
-        default=None, metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves=False)
+        default=None,
+        metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves_figures=False),
     )
     responder_gateway: str | None = field(
         default=None,
-        metadata=described("Address of the device on the Responder's link", type=Text("MAC|IP"), moves=False),
+        metadata=described("Address of the device on the Responder's link", type=Text("MAC|IP"), moves_figures=False),
     )
     responder_netns: str | None = field(
-        default=None, metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves=False)
+        default=None,
+        metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves_figures=False),
     )
     sender_cores: tuple[int, ...] | None = field(
         default=None,
         metadata=described(
-            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves=False
+            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves_figures=False
         ),
     )
     allow_addresses: bool = field(default=False, metadata=described("Accept ports that have IP addresses"))
     pool: str | None = field(
-        default=None, metadata=described("Outside addresses of the device", type=Text("A-B"), moves=False)
+        default=None, metadata=described("Outside addresses of the device", type=Text("A-B"), moves_figures=False)
     )
     device_timeout: int | None = field(
         default=None,
@@ -80,7 +84,7 @@ class WireOptions:
             "s",
             partial(in_range, lowest=1, highest=LONGEST_TIMEOUT, unit="s"),
             label="time-out of the device",
-            moves=False,
+            moves_figures=False,
         ),
     )
     fresh_trials: FreshTrials = field(
@@ -95,7 +99,7 @@ class WireOptions:
             "Shell command on this host that clears the device's connection table",
             type=Text("CMD"),
             label="command that empties the device",
-            moves=False,
+            moves_figures=False,
         ),
     )
     count_command: str | None = field(
@@ -104,7 +108,7 @@ class WireOptions:
             "Shell command on this host that prints the device's number of connections",
             type=Text("CMD"),
             label="command that counts its connections",
-            moves=False,
+            moves_figures=False,
         ),
     )
 

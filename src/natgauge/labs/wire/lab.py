@@ -45,7 +45,7 @@ class WireLab:
     grace_seconds = GRACE_SECONDS
     virtual = False
     emulated = False
-    stays = True
+    is_reused = True
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword
         self,

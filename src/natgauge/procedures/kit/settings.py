@@ -61,7 +61,7 @@ ABOUT_REPEAT: Final = described(
     "repetitions of the measurement; auto: until the confidence interval is narrow",
     "repetitions", _check_repeat, type=RepetitionCount(),
     # They make a figure surer, not larger.
-    label="repetitions asked for", moves=False,
+    label="repetitions asked for", moves_figures=False,
 )  # fmt: skip
 ABOUT_LOSS_TOLERANCE: Final = described(
     "largest share of lost frames in a passing trial", "share", partial(share_in, lowest=0.0, highest=0.5)
@@ -122,7 +122,7 @@ class TrialSettings:
         metadata=described(
             # A profile's defaults are compared one by one.
             "set of defaults for the other settings",
-            moves=False,
+            moves_figures=False,
         ),
     )
     loss_tolerance: float = field(default=0.0, metadata=ABOUT_LOSS_TOLERANCE)
@@ -153,7 +153,7 @@ class TrialSettings:
             _check_most,
             # The result says so where the time was used up.
             label="longest time",
-            moves=False,
+            moves_figures=False,
         ),
     )
 

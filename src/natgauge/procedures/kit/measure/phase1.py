@@ -57,7 +57,7 @@ class Phase1Settings(TrialSettings):
             partial(positive, unit="connections/s"),
             default="measured first",
             # It only makes phase 1 slow enough.
-            moves=False,
+            moves_figures=False,
         ),
     )
 

@@ -27,7 +27,7 @@ class SilentControlsError(BrokenError):
 
 
 @dataclass(slots=True)
-class Asking:
+class CommandRetries:
     """Runs commands of a device, and retries a command that fails.
 
     Attributes:
