@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """natgauge measures NAT gateways the way RFC 9693 and RFC 8219 prescribe.
 
-`measure` answers one question about one gateway, `compare` says what gateways cost beside each other, `selftest` says
-what the tester itself can do, `doctor` what this host can do. Gateways are described by the recipes of `natgauge.duts`.
-Errors are `natgauge.errors.NatgaugeError`s.
+`measure` measures one gateway, `compare` compares the cost of gateways, `selftest` measures the tester itself, and
+`doctor` reports what this host can measure. The recipes of `natgauge.duts` describe the gateways. Errors are
+`natgauge.errors.NatgaugeError`s.
 
 Names are loaded when they are first used, so `import natgauge` costs next to nothing.
 """

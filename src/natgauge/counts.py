@@ -99,7 +99,7 @@ def delays_by_direction(result: TrialResult, together: int | None = None) -> dic
     """Return the delays of phase 2 by direction, or those of phase 1 when there was no phase 2.
 
     Args:
-        result: of the trial.
+        result: result of the trial.
         together: frames that a stall can delay where the sender's core does the device's work: one batch, because
             nothing is sent during the stall. None = all frames due during the stall.
     """

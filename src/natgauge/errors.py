@@ -58,7 +58,7 @@ EXIT_STATUSES: Final = (
 
 
 def shortened(message: str) -> str:
-    """The message with its overlong values cut; what is left tells how long they were."""
+    """Return the message with overlong values cut; each cut value has its length behind it."""
     return _VALUE.sub(lambda found: f"{found[0][:_SHOWN]}... ({len(found[0])} characters)", message)
 
 
@@ -99,7 +99,7 @@ class UnreachableError(HostError):
 
 
 class BrokenError(NatgaugeError):
-    """It broke on the way: the engine, the lab or the device failed while it was used."""
+    """The engine, the lab or the device failed during use."""
 
     exit_status = 4
 
@@ -109,7 +109,7 @@ class NotEmptyError(BrokenError):
 
 
 class FaultError(NatgaugeError):
-    """Nobody foresaw it: a fault of natgauge, whatever the question, the host or the device. Made by `fault`."""
+    """An unexpected error: a fault of natgauge itself, not of the question, the host or the device. Made by `fault`."""
 
     exit_status = 4
 
@@ -120,10 +120,10 @@ def in_a_line(error: Exception | str) -> str:
 
 
 def fault(error: Exception, places: Iterable[Path]) -> FaultError:
-    """One line for an exception that is no refusal; its traceback is kept in the first place that can be written.
+    """Return a one-line error for an unexpected exception; write its traceback to the first writable place.
 
     Args:
-        error: what nobody foresaw.
+        error: the unexpected exception.
         places: files that may hold the traceback, the best one first.
     """
     line = f"a fault of natgauge, not of your question: {type(error).__name__}: {in_a_line(error)}; "

@@ -27,10 +27,10 @@ def replace(path: Path, text: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, and partial ones that killed processes left beside it; nothing happens where there are none.
+    """Remove a file and its partial files left by killed processes; do nothing where there are none.
 
     Raises:
-        OSError: one cannot be removed.
+        OSError: a file cannot be removed.
     """
     path.unlink(missing_ok=True)
     for partial in path.parent.glob(f"{path.name}.*.new"):

@@ -28,7 +28,7 @@ BATCH_SECONDS = 100e-6
 
 
 class Verdict(StrEnum):
-    """How one trial ended.
+    """Outcome of one trial.
 
     PASS and FAIL are about the device. INVALID is about the tester, its host or the connection over which the device is
     controlled: the trial is repeated and never counted for or against the device. COLLAPSED: the device forwards no
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
 
 
 class Direction(StrEnum):
-    """Who sent the frames of a direction (RFC 9693 section 3: Initiator opens, Responder answers)."""
+    """Sender of the frames of a direction (RFC 9693 section 3: Initiator opens, Responder answers)."""
 
     INITIATOR = "initiator"
     RESPONDER = "responder"
@@ -274,7 +274,7 @@ class TrialOutcome:
         stored: connections that the Responder learned (its state table).
         table_count: the device's own count after phase 1; None where the device does not report it.
         delays: per direction, where they were recorded.
-        restart: of the device in the middle of the trial; None when there was none.
+        restart: restart of the device in the middle of the trial; None when there was none.
         disturbed: whether stalls or stolen time occurred, whatever the verdict.
         excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.

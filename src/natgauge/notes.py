@@ -35,9 +35,9 @@ class Note:
     """A remark on a result, or a reason to doubt it.
 
     Attributes:
-        word: what the note is about.
+        word: subject of the note.
         text: one line for people, without the word.
-        count: how many events the note stands for, such as loads with contradicting trials; at least 1.
+        count: number of events in the note, such as loads with contradicting trials; at least 1.
         value: the number in the text that a program needs, in the unit that the text names; None = there is none.
     """
 
@@ -60,5 +60,5 @@ class Note:
 
 
 def count_of(notes: Iterable[Note], word: NoteWord) -> int:
-    """Return how many events the notes with this word stand for."""
+    """Return the number of events in the notes with this word."""
     return sum(note.count for note in notes if note.word == word)

@@ -42,8 +42,8 @@ def to_previous(median: float, previous: float) -> float:
     Source: tables 2 to 7 of 10.1016/j.comcom.2023.08.009.
 
     Args:
-        median: of one step.
-        previous: of the step before it, not 0, in the same unit.
+        median: median of one step.
+        previous: median of the step before it, not 0, in the same unit.
     """
     return median / previous
 

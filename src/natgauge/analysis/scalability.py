@@ -31,7 +31,7 @@ class Axis:
     """A parameter that varies in a measurement series.
 
     Attributes:
-        name: of the series in tables.
+        name: name of the series in tables.
         parameter: that varies.
         about: parameters that may vary with it.
     """

@@ -27,7 +27,7 @@ class AddressPlan:
             IPv6; None when both sides speak the same family.
         translated: whether the device replaces the Initiator's source by a source that becomes known only in phase 1.
         pool: outside addresses the device may use; None = not checked.
-        mtu: of the lab's interfaces, in octets.
+        mtu: MTU of the lab's interfaces, in octets.
         mapped: addresses that a stateless translator assigns to the Initiator's hosts, from the first host on; None =
             the device is not such a translator, or they are not known.
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.

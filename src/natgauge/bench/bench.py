@@ -82,11 +82,11 @@ class Bench:
 
     Attributes:
         cell: the user's choices.
-        recipe: of the device.
-        lab: of the device.
+        recipe: recipe of the device.
+        lab: lab of the device.
         address_plan: properties of lab and device that the traffic must fit.
-        traffic: of every trial.
-        seed: of all pseudorandom choices.
+        traffic: traffic of every trial.
+        seed: seed of all pseudorandom choices.
         device: the started devices; None before the `with` block, and for external devices.
     """
 
@@ -401,7 +401,7 @@ class Bench:
         """Return the frame size with FCS on links of a family: IPv6 frames of the same payload are 20 octets longer.
 
         Args:
-            family: of the link.
+            family: address family of the link.
             query: type of the DNS queries; None = plain frames.
         """
         if query is not None:

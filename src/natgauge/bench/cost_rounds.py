@@ -108,7 +108,7 @@ def hot_spots(stacks: Sequence[Stack], seconds: float | None = None) -> tuple[Ho
     """Return the functions with most samples of the device's work, most first; none where samples are too few.
 
     Args:
-        stacks: of the device's core, in the order of time.
+        stacks: stacks of the device's core, in the order of time.
         seconds: only this last part of the device's work counts; None = all.
     """
     own = [stack for stack in stacks if any(RECEIVES in function for function in stack.functions)]

@@ -28,7 +28,7 @@ class Evidence:
         dropped_after: the same after the trial.
         faults: frames the device refused during the trial, by cause.
         device_error: error of the device's controls; empty where they answered, None for an external device.
-        restart: of the device in the middle of the trial.
+        restart: restart of the device in the middle of the trial.
         forwards: whether single frames came back after the trial; None = not tried, or not known (see `unprobed`).
         unprobed: error that kept the tester from sending single frames after the trial; empty = none did.
         server_refused: queries that a real server did not answer as it should, by cause; empty without a server.

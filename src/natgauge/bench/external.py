@@ -204,8 +204,8 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **given: Any) -> Ex
     """Return the measurer of an external device.
 
     Args:
-        lab: of the device.
-        recipe: of the device.
+        lab: lab of the device.
+        recipe: recipe of the device.
         named_ports: whether the user chose the destination ports.
         given: further arguments of `LabMeasurer`.
     """

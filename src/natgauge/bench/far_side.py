@@ -36,9 +36,9 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
     """Refuse an unknown server, or a server that cannot run in this lab.
 
     Args:
-        name: of the far side: the tester itself, a server's name, or a file.
-        lab: where the server would run.
-        traffic: of the trials.
+        name: name of the far side: the tester itself, a server's name, or a file.
+        lab: lab of the server.
+        traffic: traffic of the trials.
 
     Raises:
         UsageError: there is no such server, or it cannot run there.
@@ -65,7 +65,7 @@ class FarSide:
     """A real server of a lab. Use it as a context manager: it runs inside the `with` block.
 
     Attributes:
-        name: of the server, as the user named it.
+        name: name of the server, as the user named it.
         cpus: cores of the server.
     """
 
@@ -73,9 +73,9 @@ class FarSide:
         """Plan the server; nothing is started.
 
         Args:
-            name: of the server, or its file.
+            name: name of the server, or its file.
             home: machine or namespace that runs the server.
-            family: of its addresses.
+            family: address family of its addresses.
             addresses: that the server answers on.
 
         Raises:
@@ -137,9 +137,9 @@ def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float
     """Repeat a measurement on a cable between the tester and the same server, without the device.
 
     Args:
-        measurer: of the measurement.
+        measurer: measurer of the measurement.
         planned: the procedure and its settings.
-        family: of the server's addresses.
+        family: address family of the server's addresses.
 
     Returns:
         The highest rate, queries/s; None = there was no server, or its rate could not be measured.

@@ -26,7 +26,7 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
     """Return whether every frame of a probe came back.
 
     Args:
-        result: of a trial of `probe`.
+        result: result of a trial of `probe`.
         last: whether this is the last try, so that missing frames are an error.
         faults: frames that the device refused during the probe, by its own names of causes.
 

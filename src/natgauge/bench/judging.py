@@ -31,9 +31,9 @@ def judged(
     """Return the verdict on a trial, with its counts and delays.
 
     Args:
-        evidence: of the trial.
-        plan: of the trial.
-        placement: of the lab.
+        evidence: evidence of the trial.
+        plan: plan of the trial.
+        placement: placement of the lab.
         table_limit: limit of the device's table; None = not known.
         taps: whether the tester's ports are taps of a guest.
     """
@@ -108,10 +108,10 @@ def record_of(  # noqa: PLR0913 - what is kept of a trial
     """Return the trial's record, as `trials.jsonl` stores it.
 
     Args:
-        plan: of the trial.
-        outcome: of the trial.
-        evidence: of the trial; None = the trial did not begin.
-        placement: of the lab.
+        plan: plan of the trial.
+        outcome: outcome of the trial.
+        evidence: evidence of the trial; None = the trial did not begin.
+        placement: placement of the lab.
         began: start time, seconds since 1970.
         seconds: duration of the whole trial.
     """

@@ -107,7 +107,7 @@ class LabMeasurer(Measurer):
         watch: receives the progress.
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
         runner: performs a request.
-        number: of the last trial, from 1.
+        number: number of the last trial, from 1.
         own: measures the tester's own delays; None = it cannot be done here.
         slice_rounds: times the frames of the device; None = they cannot be timed here.
         collapsed: whether the device had collapsed after the last trial.
@@ -503,9 +503,9 @@ class _Trial:
     """A trial that is over.
 
     Attributes:
-        outcome: how it ended.
-        evidence: what it left; None = it was never begun.
-        device_error: what the device's controls said instead of answering; empty = they answered.
+        outcome: outcome of the trial.
+        evidence: evidence of the trial; None = it was never begun.
+        device_error: error of the device's controls; empty = they answered.
     """
 
     outcome: TrialOutcome

@@ -37,7 +37,7 @@ class Conducted:
 
     Attributes:
         lab: number of the lab, from 1.
-        seed: of the pseudorandom choices.
+        seed: seed of the pseudorandom choices.
         began: seconds since the epoch.
     """
 
@@ -69,7 +69,7 @@ class Renewed(Measurer):
         """Plan the repetitions; the first lab is made at the beginning of the `with` block.
 
         Args:
-            bench: of the first repetition.
+            bench: bench of the first repetition.
             planned: the procedure.
             recorder: stores every trial.
             following: plans the benches of the other repetitions.
@@ -114,7 +114,7 @@ class Renewed(Measurer):
         """Begin a repetition: make a new lab, unless it is the first repetition or the lab must stay.
 
         Args:
-            number: of the repetition, from 1.
+            number: number of the repetition, from 1.
 
         Raises:
             NatgaugeError: as `Bench` and its `ready`.

@@ -45,13 +45,13 @@ class TrialConstants:
     """Constants of all trials of a measurement.
 
     Attributes:
-        initiator_family: of the Initiator's port.
-        responder_family: of the Responder's port.
+        initiator_family: address family of the Initiator's port.
+        responder_family: address family of the Responder's port.
         translated: whether the device replaces the Initiator's source.
         pool: outside addresses the device may use; None = not checked.
         sender_cpus: the tester's sending CPUs.
         watch_cpus: the device's other CPUs, whose stalls are recorded.
-        seed: of all pseudorandom choices: same seed and mark, same frames.
+        seed: seed of all pseudorandom choices: same seed and mark, same frames.
         first_mark: run mark of the first trial, 1 to 2**32 - 1; each trial takes the next one.
         grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 requires 2 s on a wire).
         table_limit: limit of the device's table, in connections; None = not known.
@@ -85,7 +85,7 @@ class Requests:
     """Makes the engine's requests.
 
     Attributes:
-        constants: of all trials.
+        constants: constants of all trials.
         traffic: the four tuples and the frame.
         initiator: the tester's port.
         responder: the tester's port.

@@ -80,7 +80,7 @@ class RoundPlan:
         cpu: core on which the tester and all devices work.
         frames: frames of a slice.
         blocks: number of blocks of each quantity; 0 where it is left out.
-        seed: of the order of devices in the blocks.
+        seed: seed of the order of devices in the blocks.
     """
 
     cpu: int
@@ -95,7 +95,7 @@ class Round:
 
     Attributes:
         request: to the engine.
-        result: of the engine.
+        result: result of the engine.
         faults: error by position of the contestant whose frames were wrong; its slices are void.
     """
 
@@ -159,7 +159,7 @@ def fault_of(counts: ContestantCounts, connections: int, standing: int | None) -
     """Return the error of a contestant's frames in a round; empty = there is none.
 
     Args:
-        counts: of its frames.
+        counts: counts of its frames.
         connections: N.
         standing: the device's number of connections after the round; None = not reported.
     """

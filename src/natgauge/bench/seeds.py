@@ -19,8 +19,8 @@ def seed_of_repetition(seed: int, number: int) -> int:
     that repetition.
 
     Args:
-        seed: of the measurement, 0 to 2**64 - 1.
-        number: of the repetition, from 1.
+        seed: seed of the measurement, 0 to 2**64 - 1.
+        number: number of the repetition, from 1.
 
     Returns:
         A seed, 0 to 2**64 - 1.

@@ -13,9 +13,9 @@ def reasons_not_timed(name: str, recipe: Recipe, placement: Placement, sender_cp
     """Return the reasons why the frames of a device cannot be timed; empty = they can.
 
     Args:
-        name: of the device in messages.
-        recipe: of the device.
-        placement: of the lab.
+        name: name of the device in messages.
+        recipe: recipe of the device.
+        placement: placement of the lab.
         sender_cpus: the tester's sending cores; empty = not chosen yet.
     """
     found = []

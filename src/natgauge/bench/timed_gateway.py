@@ -17,7 +17,7 @@ class TimedGateway:
 
     Attributes:
         label: name of the gateway in the round.
-        measurer: of the gateway's bench.
+        measurer: measurer of the gateway's bench.
         connections: N.
     """
 

@@ -80,7 +80,7 @@ class TrafficPlan:
         destination_ports: the Responder's.
         frame_size: octets with FCS on `frame_side`.
         frame_side: side of the device to which `frame_size` applies.
-        order: of phase 1.
+        order: order of phase 1.
         mapped_addresses: the Initiator's as the Responder writes them, in the same number and order; None where they
             become known only in phase 1.
         subscribers: number of the device's subscribers; None = it has none, or they are not known.
@@ -102,7 +102,7 @@ class TrafficPlan:
         """Return the frame of the engine's request.
 
         Args:
-            families: of the Initiator's and the Responder's side.
+            families: address families of the Initiator's and the Responder's side.
             query: type of the DNS queries; None = plain frames.
             handed_on: whether a real server answers the queries.
         """

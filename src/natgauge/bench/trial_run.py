@@ -59,7 +59,7 @@ class TrialRun:
         """Empty the device's table, run the engine, and read the counters of device and lab.
 
         Args:
-            request: of the engine.
+            request: request of the engine.
             restart_at: time of phase 2 at which the device is restarted, in s; None = it is not restarted.
             settle: pause before the trial, in s, with an empty table.
 

@@ -127,7 +127,7 @@ class _Setup:
     """A plan and the means to measure it.
 
     Attributes:
-        cells: of the plan.
+        cells: cells of the plan.
         runner: makes the cell runs.
         machines: facts of each machine that measures, at least one.
     """

@@ -60,10 +60,10 @@ class CellRun:
     Attributes:
         point: the cell.
         round_number: from 1.
-        state: of at least this cell, kept up to date by `append_line`.
+        state: state of at least this cell, kept up to date by `append_line`.
         append_line: appends a line to the journal.
         make_bench: makes benches.
-        facts: of this machine.
+        facts: facts of this machine.
         watch: shows progress.
         worker: name, cores and likeness of the worker that this is (`natgauge.campaigns.spread.worker`); None = the
             campaign has no workers.

@@ -66,9 +66,9 @@ class PlannedCell:
     Attributes:
         name: unique in its plan.
         device: name of the recipe.
-        values: of the series and of its `[[point]]`, by key.
+        values: values of the series and of its `[[point]]`, by key.
         cell: input of its bench.
-        recipe: of the device.
+        recipe: recipe of the device.
         connections: N.
         measurements: its own, in the order in which they are run.
     """
@@ -99,7 +99,7 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
     """Plan each cell in turn for the cores that this process may use.
 
     Args:
-        plan: of the campaign.
+        plan: plan of the campaign.
         where: name of the plan in faults.
         only: name of the only cell to plan; None = all.
 

@@ -52,7 +52,7 @@ class Once:
 
     Attributes:
         trials: in all; a round of slices counts as one where it is no mere preparation.
-        seconds: of the repetition.
+        seconds: seconds of the repetition.
         cut: whether its time ends it before it has all its trials.
         outlasts: whether a trial takes longer than the device remembers connections, which ends the measurement.
     """

@@ -78,9 +78,9 @@ class Journal:
         """Append one line.
 
         Args:
-            event: what happened.
+            event: name of the event.
             sync: whether to return only when the line is on the disk.
-            fields: of the line; `at` replaces the present time.
+            fields: fields of the line; `at` replaces the present time.
 
         Returns:
             The line as it will be read again.
@@ -152,7 +152,7 @@ def entries(folder: Path, *, evidence: bool = False) -> Iterator[JournalLine]:
     """Every whole line of a campaign's journal.
 
     Args:
-        folder: of the campaign.
+        folder: folder of the campaign.
         evidence: whether to include the evidence of the trials, which is most of the journal.
 
     Raises:

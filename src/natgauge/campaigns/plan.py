@@ -80,7 +80,7 @@ class _Head(BaseModel):
     """Parts of a point in addition to the keys of its cells.
 
     Attributes:
-        name: what its cells are called, in place of its keys.
+        name: name for its cells, instead of its keys.
         repetitions: instead of the plan's.
     """
 

@@ -150,7 +150,7 @@ def write_result(folder: Path, point: PlannedCell, measurement: CellMeasurement,
     """Write the results folder of a measurement; an incomplete one is replaced.
 
     Args:
-        folder: of the campaign.
+        folder: folder of the campaign.
         point: the cell.
         measurement: the measurement.
         ended: its repetitions.

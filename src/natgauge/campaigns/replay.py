@@ -85,9 +85,9 @@ class ReplayingMeasurer(Measurer):
         Args:
             known: the recorded calls, in order.
             live: performs trials.
-            highest_rate: of the measurer then.
-            abilities: of the measurer then.
-            ring: of the measurer then.
+            highest_rate: highest rate of the measurer then.
+            abilities: abilities of the measurer then.
+            ring: ring of the measurer then.
             keep: records a call; raises NatgaugeError if it cannot.
         """
         self._known = list(known)

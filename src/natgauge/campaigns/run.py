@@ -49,7 +49,7 @@ class LocalRunner:
 
     Attributes:
         make_bench: makes benches.
-        facts: of this machine.
+        facts: facts of this machine.
     """
 
     make_bench: MakeBench

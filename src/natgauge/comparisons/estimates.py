@@ -108,11 +108,11 @@ def judge(
 
     Args:
         label: label of the gateway.
-        quantity: whose cost is compared.
+        quantity: quantity whose cost is compared.
         found: median ratio with its interval; None = too few blocks.
         bias: the same of the A/A control. If the control seems to differ from the baseline, which is the same gateway,
             a difference counts only beyond that.
-        goal: how narrow the interval of "no difference" must be.
+        goal: largest width of the interval of "no difference".
     """
     what = FRAME_OF[quantity]
     if found is None:

@@ -300,7 +300,7 @@ def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[
 
     Args:
         gateway: with its own placement, if it has one.
-        placement: of gateways without a placement of their own.
+        placement: placement of gateways without a placement of their own.
     """
     own = (gateway.placement or placement) if gateway.lab_kind.shares_core else "external"
     order = gateway.question.cell.traffic.order

@@ -204,7 +204,7 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
         baseline: rates of new connections of the baseline.
         other: rates of new connections of another gateway.
         connections: N of each gateway, by label.
-        goal: how narrow an interval must be.
+        goal: largest width of an interval.
 
     Raises:
         UsageError: there are too few; the text contains a sufficient number.

@@ -72,7 +72,7 @@ def choose(recipe: Playable, plan: PlanFacts, wishes: DeviceOptions, present: Ma
 
     Args:
         recipe: the gateway.
-        plan: what it shall carry.
+        plan: properties of the plan that the gateway must support.
         wishes: the user's own values.
         present: the knobs' values now, by name; only these are chosen for.
 
@@ -111,7 +111,7 @@ def refuse_unfit(recipe: Playable, plan: PlanFacts, values: Mapping[str, int]) -
 
     Args:
         recipe: the gateway.
-        plan: what it shall carry.
+        plan: properties of the plan that the gateway must support.
         values: the knobs as they are or will be, by name.
 
     Raises:
@@ -178,7 +178,7 @@ def refuse_short_memory(recipe: Playable, plan: PlanFacts, needed: int, free: in
 
     Args:
         recipe: the gateway.
-        plan: what it shall carry.
+        plan: properties of the plan that the gateway must support.
         needed: octets, of `octets_needed`.
         free: octets that can be had (MemAvailable).
 

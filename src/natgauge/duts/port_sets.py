@@ -17,7 +17,7 @@ _PORT_BITS: Final = 16
 
 
 class PortSets(RecipeTable):
-    """How subscribers share addresses and ports. Subscriber 0 has the first set of the first address, and so on.
+    """Division of addresses and ports into sets. Subscriber 0 has the first set of the first address, and so on.
 
     Attributes:
         network: the shared addresses, without the first and last address of the network.

@@ -42,7 +42,7 @@ class RequiredPrograms(RecipeTable):
         programs: found by PATH.
         package: the Debian package that has them, "natgauge" for natgauge's own, "base" for what every installation of
             the device's system has; None = none has.
-        mends: where no package has them: what a user does, as the end of a sentence.
+        mends: without a package: the user's remedy, as the end of a sentence.
     """
 
     programs: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$")], ...], Field(min_length=1)]
@@ -63,7 +63,7 @@ class Module(RecipeTable):
         name: the kernel's module that brings it.
         check: snippet that succeeds where it is there; it may load it. None = `modprobe` does.
         package: Debian package that has the module; None = it is one of the kernel's own.
-        mends: what a user does where it is missing, as the end of a sentence.
+        mends: the user's remedy where it is missing, as the end of a sentence.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]

@@ -31,7 +31,7 @@ def require(purpose: str, *names: str) -> None:
     """Refuse at once when a capability is missing.
 
     Args:
-        purpose: of the capabilities, e.g. "making network namespaces".
+        purpose: purpose of the capabilities, e.g. "making network namespaces".
         names: keys of `BITS`.
 
     Raises:

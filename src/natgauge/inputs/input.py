@@ -36,10 +36,10 @@ class Input:
     """An input that a user may choose.
 
     Attributes:
-        name: of the Python keyword and of the plan's key; the command line's option has "-" for "_".
+        name: name of the Python keyword and of the plan's key; the command line's option has "-" for "_".
         help: one sentence without a full stop.
-        type: how a value is read and written.
-        unit: of the value; empty where it has none.
+        type: type that reads and writes a value.
+        unit: unit of the value; empty where it has none.
         default: the value where none is chosen; None = natgauge chooses.
         default_text: the default in words, where the value does not say it.
         check: refuses values of the right type; it is asked about every value but a None that is the default.
@@ -172,7 +172,7 @@ def inputs_of(kind: type, group: Group = "settings") -> tuple[Input, ...]:
 
     Args:
         kind: the dataclass.
-        group: of the inputs that name none.
+        group: group of the inputs that name none.
     """
     # mypy takes a class for something that may have no hash.
     return _inputs_of(typing.cast("Hashable", kind), group)

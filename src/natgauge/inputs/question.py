@@ -32,7 +32,7 @@ class TrafficOptions:
         destination_ports: "A" or "A-B".
         frame_size: octets with FCS on `frame_side`.
         frame_side: the side whose frames have `frame_size`.
-        order: how phase 1 enumerates the four tuples (RFC 9693 section 4.4).
+        order: order in which phase 1 enumerates the four tuples (RFC 9693 section 4.4).
     """
 
     connections: int | None = field(
@@ -85,12 +85,12 @@ class TrafficOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabOptions:
-    """What every kind of lab has; None = chosen by natgauge.
+    """Options of every kind of lab; None = chosen by natgauge.
 
     Attributes:
         lab: kind of lab, see `natgauge.labs.kinds`.
-        lab_name: the lab's; two runs at one time need two names.
-        seed: of all pseudorandom choices, 0 to 2**64 - 1.
+        lab_name: name of the lab; two runs at one time need two names.
+        seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
         grace_seconds: wait for the last frames of each phase, 0 to 60.
     """
 
@@ -176,12 +176,12 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What is to be measured.
+    """One measurement to make: its metric, gateway and settings.
 
     Attributes:
-        metric: a procedure's name, for example "connection-rate".
-        cell: of what.
-        settings: the procedure's own, by name, for example {"repeat": 10, "trial_seconds": 2.0}.
+        metric: name of a procedure, for example "connection-rate".
+        cell: the gateway, its lab and the traffic.
+        settings: settings of the procedure, by name, for example {"repeat": 10, "trial_seconds": 2.0}.
     """
 
     metric: str

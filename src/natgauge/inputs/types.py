@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of inputs: how each is read from the command line, taken from a plan or from Python, and written again.
 
-`read` understands every text that `write` makes, so a command line made of values gives the same values.
+`read` accepts every text that `write` makes, so a command line made of values gives the same values.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class InputType(ABC):
         """
 
     def write(self, value: Any) -> str:
-        """The value as a text that `read` understands."""
+        """Return the value as a text that `read` accepts."""
         return str(value)
 
 
@@ -80,7 +80,7 @@ class Text(InputType):
         return self.take(name, text)
 
     def take(self, name: str, value: object) -> str:
-        """The text; a number stands for its digits."""
+        """Return the text; a number is converted to its digits."""
         if isinstance(value, str) or _is_number(value):
             return str(value)
         raise UsageError(f"{name}: {value!r} is not a text")
@@ -128,7 +128,7 @@ class Flag(InputType):
         raise UsageError(f"{name}: {value!r} is not true or false")
 
     def write(self, value: Any) -> str:
-        """As `read` understands it."""
+        """Return "true" or "false"."""
         return "true" if value else "false"
 
 
@@ -213,7 +213,7 @@ class Share(InputType):
         return self.read(name, Text().take(name, value))
 
     def write(self, value: Any) -> str:
-        """In percent, with all digits."""
+        """Return the share in percent, with all digits."""
         return f"{(Decimal(repr(float(value))) * 100).normalize():f}%"
 
 
@@ -295,7 +295,7 @@ def parse_cores(text: str, spoken_name: str = "cores") -> tuple[int, ...]:
 
     Args:
         text: the list.
-        spoken_name: of the input, for the message.
+        spoken_name: name of the input, for the message.
 
     Returns:
         The cores, ascending.
@@ -350,7 +350,7 @@ class SearchError:
     """The error of a search (RFC 9693 section 6 reports it): the most by which upper and lower bound may differ.
 
     Attributes:
-        share: of the upper bound, or None; 1e-6 to 0.5.
+        share: share of the upper bound, or None; 1e-6 to 0.5.
         rate: in frames/s, or None; at least 1. Exactly one of the two is given.
     """
 
@@ -385,7 +385,7 @@ class SearchError:
         return self.rate if self.rate is not None else (self.share or 0.0) * upper
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """Return the error in the form that `parse` accepts."""
         if self.rate is None:
             return Share().write(self.share)
         return _plain(self.rate)

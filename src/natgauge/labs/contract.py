@@ -58,7 +58,7 @@ class Machine(Protocol):
     """The machine on which a device runs; it can be another one than the tester's.
 
     Attributes:
-        system: what it runs, as `uname -s` calls it, e.g. "Linux".
+        system: its `uname -s`, e.g. "Linux".
     """
 
     system: str
@@ -157,7 +157,7 @@ class Ground:
     Attributes:
         inside: the link between Initiator and device.
         outside: the link between device and Responder.
-        mtu: of the interfaces, in octets.
+        mtu: MTU of the interfaces, in octets.
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052).
         pool: outside addresses of a device that translates; None = not known.
         mapped: where a stateless translator has the Initiator's hosts, from the first one on; None = not known.
@@ -183,7 +183,7 @@ FreshTrials = Literal["new-tuples", "wait", "no-wait"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExternalDevice:
-    """How an external device forgets the connections of earlier trials, as the user states it.
+    """Method by which an external device forgets the connections of earlier trials, as the user states it.
 
     Attributes:
         timeout: seconds after which it has certainly forgotten a connection; None = not stated.
@@ -251,7 +251,7 @@ class Lab(Protocol):
             NG_WORK, NG_PORT, NG_GATEWAY_MAC, and NG_CPUS, its cores: empty = none is left for it.
         sender_cpus: the tester's sending cores.
         device_cpus: the devices' cores; empty when they are not known.
-        grace_seconds: how long frames may still be on their way after the last one was sent; an option overrides it.
+        grace_seconds: longest time from the last frame sent to the last arrival; an option overrides it.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
         emulated: whether a device runs on an emulated processor, so that its figures show only that it works.
         is_reused: whether every use has the same lab: the lab is kept up, or its device is external.

@@ -59,7 +59,7 @@ class Conditions:
         lab_kind: kind of the lab.
         lab: name of the lab.
         chosen: everything else that is recorded of the place, by name.
-        placement: of the device's work, as the lab says.
+        placement: placement of the device's work, as the lab says.
         emulated: whether the device runs on an emulated machine, as the lab says.
         sender_cpus: cores of the tester's senders.
         device_cpus: cores of the device; empty where they are not known.
@@ -102,9 +102,9 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
     """Return all that decides the cost of a gateway that is compared in slices: its traffic, its place, its device.
 
     Args:
-        bench: of the gateway.
+        bench: bench of the gateway.
         device: its version and knobs; None where it is not ours.
-        facts: of the machine, as `natgauge.host.machine.facts` returns them.
+        facts: facts of the machine, as `natgauge.host.machine.facts` returns them.
     """
     traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
     families = {"initiator": addresses.inside.family, "responder": addresses.outside.family}

@@ -170,7 +170,7 @@ def keep(measured: MeasurementResult, parameters: Parameters, store: Store, fold
         measured: by the procedure.
         parameters: all that was set.
         store: the open folder.
-        folder: as it will be called at last; None = as it is now.
+        folder: final name of the folder; None = its present name.
 
     Raises:
         UsageError: it cannot be written.

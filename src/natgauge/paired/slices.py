@@ -74,8 +74,8 @@ class CostRound:
 
     Attributes:
         blocks: in the order of time; none where a frame was lost or wrong.
-        fault: what was wrong with the frames; empty = nothing.
-        slices: of all that were visited.
+        fault: fault of the frames; empty = none.
+        slices: number of all slices.
         interrupted: slices in which the core was taken away for more than 1 ms.
         hot_spots: the functions that take most of the device's work; empty where they were not asked for, or the
             samples were too few.

@@ -2,21 +2,21 @@
 """Back-to-back frames (RFC 9004, which updates RFC 2544 section 26.4): the longest burst that loses nothing.
 
 Frames leave as fast as the tester sends them, over established connections and after a silence; the burst's length is
-searched. What a burst beyond the throughput can be long tells how much the device buffers:
+searched. The additional length of bursts faster than the throughput shows how much the device buffers:
 
 * implied buffer time = average burst / rate of the burst (RFC 9004 section 6);
 * corrected buffer time = implied * (1 - throughput / rate of the burst), as frames leave while others come.
 
-The benchmark of RFC 9004 is the mean of the repetitions. In `shared` placement nothing queues before the device, so
-there is nothing to measure. The tester is late at the start of a burst, which makes a short one slower than its rate:
-the rate that was really sent is reported. A burst too slow that passes says nothing, and neither does one that lost no
-more than the device would have forwarded while it waited for a late sender. A device that forwards as fast as the burst
-has no end to it; a note reports that.
+The benchmark of RFC 9004 is the mean of the repetitions. In `shared` placement there are no queues before the device,
+so there is nothing to measure. The tester is late at the start of a burst, so a short burst is slower than its rate;
+the result reports the actual rate. A pass of a burst that was too slow proves nothing. Neither does a burst that lost
+no more frames than the device would have forwarded while it waited for a late sender. If the device forwards as fast as
+the burst, bursts have no longest length; a note reports that.
 
-Each burst has a phase 1 of its own, which takes most of a trial's time. So the search begins where the queue before the
-device should be full, and goes on where a burst that failed says: a device returns at least the frames of it that
-the longest burst has that loses nothing. What must be known first has a share of the time, the rest is for bursts: an
-answer is a bound at least.
+Each burst has a phase 1 of its own, which takes most of a trial's time. So the search begins at the length that should
+fill the queue before the device. A failed burst gives the next length: the device returns at least the number of frames
+of the longest burst without loss. Metrics that must be measured first have a share of the time; the bursts have the
+rest. So the result is at least a bound.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[
 
     Args:
         average_burst: frames.
-        rate: of the burst, in frames/s, > 0.
+        rate: rate of the burst, in frames/s, > 0.
         throughput: in frames/s; where it is not below `rate` nothing was buffered, and the corrected time is 0.
     """
     implied = average_burst / rate

@@ -4,11 +4,11 @@
 One trial: the table is empty, the Initiator sends N frames with N different four tuples at R frames/s, and passes when
 all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search finds the highest R.
 
-That a frame was forwarded is taken as "its connection was established" (RFC 9693 section 4.6); where the device can
-tell its own count, the trial's verdict holds the two against each other.
+A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
+the verdict of the trial compares the two.
 
-A short trial flatters a device with queues before it; `kit.queues` bounds by how much. In `shared` placement the lag
-that is tolerated does the same; `kit.search.late_frames` bounds it, and refuses what would be no answer.
+A short trial favours a device with queues before it; `kit.queues` limits this effect. In `shared` placement the
+tolerated lag has the same effect; `kit.search.late_frames` limits it, and refuses trials that would be too short.
 """
 
 from __future__ import annotations

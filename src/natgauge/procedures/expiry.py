@@ -39,7 +39,7 @@ class ExpirySettings(Phase1Settings):
     """Settings of the expiry rate.
 
     Attributes:
-        repeat: of the whole measurement.
+        repeat: number of repetitions of the whole measurement.
         watch_seconds: the count is read for so long at most; longer than the device's time-outs; 1 to 86400.
         interval_seconds: between two readings; 0.01 to 60.
     """

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reset time (RFC 6201, required by RFC 8219 section 7.7): how long a restarted device forwards no frames.
 
-Both sides send at half of the throughput; meanwhile the device is restarted by its own software. Its connections are
-gone then: the Initiator's frames come through as soon as it forwards again, the Responder's only when their connection
-has been opened again by a frame of the Initiator. So there are two instants, and both are reported.
+Both sides send at half of the throughput while the device is restarted by its own software. Its connections are lost
+then. Frames of the Initiator come through as soon as the device forwards again, but frames of the Responder only after
+a frame of the Initiator has opened their connection again. So there are two instants, and both are reported.
 
-Two methods: the time stamps' (longest silence at the receiver, RFC 6201 section 3.2) and the loss's (lost frames over
-the offered rate). Where single frames are lost besides, or connections come back one by one, the second is longer.
+There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
+offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 
-Loss is what the trial is for, so its verdict is FAIL, and what is read are its counts. A device whose rules come back
-after its forwarding leaks meanwhile: frames that it did not translate are not forwarded ones, but they are reported.
+The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result. If a device restores its
+rules only after it forwards again, frames leak in between: these untranslated frames do not count as forwarded, but are
+reported.
 """
 
 from __future__ import annotations

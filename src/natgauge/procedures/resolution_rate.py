@@ -47,7 +47,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         frame_timeout_seconds: an answer that comes later than this after its query was sent is none.
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 8219 section 9.2 wants 60.
         query: type of record that is asked for.
-        far_side: who answers: "tester", or the name of a real server behind the device.
+        far_side: responder: "tester", or the name of a real server behind the device.
         stateless: no phase 1; for routing and stateless translation.
     """
 

@@ -44,7 +44,7 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
 
     Attributes:
         overload: rate of the overload as a share of the throughput, 1.01 to 10.
-        after_seconds: how long the device is watched afterwards, 0.1 to 3600.
+        after_seconds: seconds for which the device is observed afterwards, 0.1 to 3600.
     """
 
     overload: float = field(

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connection tracking table capacity (RFC 9693 section 4.9): the most connections that are all kept.
+"""Connection tracking table capacity (RFC 9693 section 4.9): the largest number of connections that are all kept.
 
-Validation (section 4.6) decides whether C connections fit: they are established and afterwards each is asked once. So
-it does not matter what a full device does, whether it refuses the new, throws out the least recently used or the
-oldest: one of the C does not answer. A device that slows down at its limit is found by the rate: C is safe while its
-validated connection rate R has not dropped below a share of the last safe one.
+Validation (section 4.6) decides whether C connections fit: they are established, and then each is queried once. So the
+behaviour of a full device does not matter: whether it refuses new connections or removes the least recently used or the
+oldest ones, one of the C does not answer. The rate reveals a device that slows down at its limit: C is safe while its
+validated connection rate R is at least a set share of the last safe one.
 
-1. C0 surely fits; its rate R0 is searched.
+1. C0 certainly fits; its rate R0 is searched.
 2. Exponential search: C doubles until R < beta * R of the last safe C, or the device collapses.
 3. Binary search between the last safe and the first unsafe C, with gamma in place of beta, until they are at most
    `capacity_error` apart. The answer is the highest safe C, a number of connections that really was kept.
 
-Where this leaves the standard's pseudo code: the interval ends the search at `<=` E, because whole numbers are never
-nearer than 1; the last safe rate is itself tried first, since a search that never tries its upper end lowers it a bit
-with each step. `method` "quick" decides each C with a trial or two at a rate that it must not fall below, instead of
-a search for its rate; the rates that these shares refer to stay those that were fully searched.
+Differences from the standard's pseudo code: the interval ends the search at `<=` E, because whole numbers are never
+closer than 1. The last safe rate itself is tried first, because a search that never tries its upper end reduces it a
+bit with each step. `method` "quick" decides each C with one or two trials at a minimum rate instead of a search for its
+rate; the shares then refer to the last rate that was fully searched.
 
-A few connections pass at any rate where a queue before the device takes them up, so shares refer to the rate that the
-device surely does (`kit.queues`), and in the exponential search the rate is searched again until that is near the one
-found. Connections that are not kept are opened again, much slower, before they are held against the table.
+A few connections pass at any rate where a queue before the device accepts them. So shares refer to the rate that the
+device certainly reaches (`kit.queues`), and the exponential search repeats the search for the rate until that rate is
+close to the one found. Connections that are not kept are opened again, much slower, before the table is blamed.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class TableCapacitySettings(validation.ValidationSettings):
     """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples.
 
     Attributes:
-        repeat: of the whole measurement.
+        repeat: number of repetitions of the whole measurement.
         safe_connections: C0, surely below the capacity; None = 1/64 of the connections, at least 1.
         method: "quick" decides a C with one trial, "full" searches its rate as the standard does.
         beta: a rate below this share of the last safe one is an unacceptable drop, in the exponential search.
-        gamma: the same in the final binary search; both 0.01 to 0.99.
+        gamma: this share in the final binary search; both 0.01 to 0.99.
         capacity_error: E, the most by which the highest safe and the lowest unsafe C may differ, at least 1.
         rate_error: e, error of the searched rates as a share, 0.001 to 0.5.
     """

@@ -38,7 +38,7 @@ class TearDownRateSettings(Phase1Settings):
     """Settings of the tear-down rate.
 
     Attributes:
-        repeat: of the whole measurement; each has a sample of its own.
+        repeat: number of repetitions of the whole measurement; each has a sample of its own.
         sample: how often a full table, and an empty one, is emptied in each; 2 to 1000.
     """
 

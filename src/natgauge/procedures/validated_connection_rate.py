@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validated connection rate (RFC 9693 section 4.6): highest rate at which connections are actually established.
 
-As the connection rate, but after phase 1 the Responder sends one frame through every connection that it learned. In the
-standard r = alpha * R. Where the throughput from the Responder is known, r stays at a safe share of it, because
-otherwise that throughput is what is measured. A failure is repeated once with r halved, which tells r too high from
-R too high; where that trial passes, all following ones of the repetition ask no faster. Each repetition starts afresh,
-so one frame lost by chance does not slow down all that follows, and the alpha reported is the one of the answer's
-trial.
+Like the connection rate, but after phase 1 the Responder sends one frame through every connection that it learned. In
+the standard r = alpha * R. Where the throughput from the Responder is known, r stays at a safe share of it, because
+otherwise the trial would measure that throughput. A failure is repeated once with r halved, to distinguish an excessive
+r from an excessive R. If that trial passes, all following trials of the repetition query no faster. Each repetition
+starts with the original alpha, so a frame lost by chance does not slow down all later ones. The result reports the
+alpha of its own trial.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class MachineDescription(_Model):
     """Hardware and software of the measurements of tables.
 
     Attributes:
-        hardware: of device and tester.
+        hardware: hardware of device and tester.
         device: the device's operating system.
         tester: that sent and judged the frames.
     """
@@ -77,7 +77,7 @@ class Quantity(_Model):
     Attributes:
         device: with its version, where it was published.
         metric: natgauge's name of the metric, if it has the metric.
-        unit: of the figures.
+        unit: unit of the figures.
         times: factor of the printed figures; a printed 1 is `times` of the unit.
         directions: directions that a rate counts.
     """
@@ -147,7 +147,7 @@ class Missing(_Model):
     Attributes:
         row: label of the row that has the requirement.
         needs: the requirement, in words.
-        lacks: who does not meet it: natgauge, or this host.
+        lacks: what does not meet it: natgauge, or this host.
     """
 
     row: Text

@@ -17,7 +17,7 @@ from natgauge.published.cells import Printed
 from natgauge.published.model import Derived, Figure, Kind, PublishedRow, Table
 
 #: "same": to the last printed digit; "rounding": the roundings of what it follows from explain the last digit; "slip":
-#: differs as printed, and not once the known slips of the table are put right; "differs": nobody knows why.
+#: differs as printed, but not once the known printing errors are corrected; "differs": the reason is unknown.
 Agreement = Literal["same", "rounding", "slip", "differs"]
 
 #: Names of quantities that have a meaning in a formula.

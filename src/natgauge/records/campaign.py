@@ -16,7 +16,7 @@ class CampaignMeasurement(RecordPart):
     """A measurement of a cell.
 
     Attributes:
-        name: of the measurement, unique within its cell.
+        name: name of the measurement, unique within its cell.
         repetitions: number of repetitions, at most.
         estimated_seconds: time that all repetitions take, in s, as estimated when the campaign began.
     """
@@ -30,10 +30,10 @@ class CampaignCell(RecordPart):
     """A cell of a campaign: one device at one point of the series.
 
     Attributes:
-        name: of the cell.
+        name: name of the cell.
         device: name of the device.
         values: the point, by the name of what varies.
-        measurements: of the cell, in their order.
+        measurements: measurements of the cell, in their order.
     """
 
     name: str

@@ -163,11 +163,11 @@ class ComparisonRecord(Record):
 
     Attributes:
         schema_name: name and version of this schema; the field `schema` in JSON.
-        by: how the gateways were compared.
+        by: method of the comparison.
         gateways: the baseline first, then the others in their order, the A/A control last.
-        estimates: of each compared gateway and quantity.
-        control: the same of the A/A control; its true ratios are 1.
-        baseline_costs: of each quantity.
+        estimates: estimates of each compared gateway and quantity.
+        control: estimates of the A/A control; its true ratios are 1.
+        baseline_costs: baseline costs of each quantity.
         forwarding_nanoseconds: work of plain forwarding for a frame by quantity, which is what one more device in a
             chain costs at least; empty by rates.
         decided: whether every question is answered.
@@ -176,9 +176,9 @@ class ComparisonRecord(Record):
         fail_above: share by which a gateway may cost more than the baseline; None = not asked.
         seconds: length of all rounds.
         rounds: number of rounds, each in labs of its own.
-        seed: of all pseudorandom choices.
+        seed: seed of all pseudorandom choices.
         slices: None by rates.
-        notes: what a reader must know.
+        notes: facts that a reader must know.
         results: folder of the evidence, as it was called when it was made.
     """
 

@@ -52,14 +52,14 @@ class Result(Record):
     Attributes:
         schema_name: name and version of this schema; the field `schema` in JSON.
         metric: the procedure's name.
-        unit: of all values.
-        median: of the repetitions' values, as are the six after it.
-        standard_deviation: of the sample; None for a single repetition.
+        unit: unit of all values.
+        median: median of the repetitions' values, as are the six after it.
+        standard_deviation: standard deviation of the sample; None for a single repetition.
         median_interval: that of the population's median; None for a single repetition.
         error: the largest of a repetition; None where one has no upper bound.
-        limited_by: what limited most repetitions.
-        doubts: what a reader must know before the figure is trusted.
-        trials: how many trials of all repetitions ended with each verdict.
+        limited_by: cause that limited most repetitions.
+        doubts: facts that a reader must know before using the figure.
+        trials: number of trials of all repetitions by verdict.
         disturbed: trials in which stalls or stolen time were seen, whatever their verdict.
         figures: median of each further figure.
         repetitions: each one, in the order they were measured.

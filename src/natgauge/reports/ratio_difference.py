@@ -31,7 +31,7 @@ class JudgedChange:
     """A change and what it means.
 
     Attributes:
-        change: of one gateway and quantity.
+        change: change of one gateway and quantity.
         outcome: "better" where the gateway costs less than before, "worse" where it costs more.
         reason: why nothing is concluded, as a word; "" otherwise.
         why: the same as a sentence; empty otherwise.

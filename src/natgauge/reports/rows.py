@@ -47,8 +47,8 @@ class ResultRow:
     """A row with its cells.
 
     Attributes:
-        label: of the row.
-        unit: of the cells; empty where they have none, or different units.
+        label: label of the row.
+        unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
         text: formats a value for people.
         found: whether the values were measured; otherwise they were set.

@@ -70,7 +70,7 @@ def below(results: Sequence[Result], called: Callable[[int, Result], str] = colu
     """Return the sentences below the table: doubts and findings of each result, and its references.
 
     Args:
-        results: of the table.
+        results: results of the table.
         called: returns the name of a result in the table, from its number, from 1.
     """
     derived, said = derived_rows(results), []

@@ -102,11 +102,11 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     Args:
         initiator: the tester's port.
         responder: the tester's port.
-        family: of both sides.
+        family: address family of both sides.
         frame_size: octets with FCS.
         connections: N; over all source ports, then destination ports from 1 on, then source addresses.
-        phase1: of the request.
-        phase2: of the request.
+        phase1: phase 1 of the request.
+        phase2: phase 2 of the request.
         sender_cpus: the tester's.
         record_delays: time every frame.
         record_variation: record differences between the delays of consecutive frames.
@@ -173,7 +173,7 @@ class CableFigures:
     """The tester's figures on the cable.
 
     Attributes:
-        family: of both ends.
+        family: address family of both ends.
         frame_size: octets with FCS.
         delays: whether every frame was timed.
         frames_per_second: highest rate of phase 2, one direction: median over repeats of offered frames / sending time.

@@ -77,7 +77,7 @@ class Host:
 
     Attributes:
         root: folder in place of "/".
-        release: of the kernel.
+        release: release of the kernel.
         prove: sends frames over a cable; None = not tried.
         find: returns the path of a program as devices find it; None = it is not installed.
         has: whether the kernel has a module, or could load it.

@@ -40,11 +40,11 @@ class _Run:
     """A cell run that Dask has.
 
     Attributes:
-        key: of Dask's task.
+        key: key of Dask's task.
         point: the cell.
         round_number: from 1.
-        future: of its end.
-        starts: how often a worker has begun it.
+        future: future of its end.
+        starts: number of times that a worker has begun it.
         worker: name of the one that began it last; empty = none yet.
         patience: longest wait for the transfer of the lines when the run has ended, s. No message is handled meanwhile.
     """

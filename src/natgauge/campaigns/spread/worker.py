@@ -126,7 +126,7 @@ class CellTask:
     """A cell run for a worker.
 
     Attributes:
-        plan: of the campaign, with the seed.
+        plan: plan of the campaign, with the seed.
         cell: name of the cell.
         recipe: SHA-256 of the recipe that the campaign began with.
         round_number: from 1.
@@ -148,7 +148,7 @@ class EndedRun(NamedTuple):
     """A cell run that has ended.
 
     Attributes:
-        lines: of the journal, in order; after an error those up to the last whole repetition.
+        lines: lines of the journal, in order; after an error those up to the last whole repetition.
         error: that ended the run early: this host cannot measure, or a lab cannot be made; None = it ended by itself.
     """
 

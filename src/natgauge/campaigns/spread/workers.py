@@ -63,11 +63,11 @@ class Workers:
     """The workers of natgauge at a scheduler.
 
     Attributes:
-        client: of the scheduler.
+        client: Dask client of the scheduler.
         text: name of the scheduler in messages.
         host_name: whether results contain the workers' host names.
-        machines: facts of their machines, without those that are alike; empty until cells are planned.
-        plan: of the campaign; absent until cells are planned.
+        machines: facts of the workers' machines, without duplicates; empty until cells are planned.
+        plan: plan of the campaign; absent until cells are planned.
         needs: resources of each cell, by the cell's name; empty until cells are planned.
     """
 
@@ -97,7 +97,7 @@ class Workers:
         """The result of a task that has ended.
 
         Args:
-            future: of the task.
+            future: future of the task.
             worker: name of the one that ran it.
             seconds: the longest wait for the transfer of the result; at most `ANSWER_SECONDS` count.
 
@@ -112,7 +112,8 @@ class Workers:
         except NatgaugeError as error:
             raise of_worker(error, worker) from error
         except CancelledError as error:
-            # Nobody asks for a result that was cancelled here; the client cancels all when it loses its connection.
+            # The result of a task that was cancelled here is not needed; the client cancels all when it loses its
+            # connection.
             raise self.gone(error) from error
 
     def _ask(self, request: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
@@ -132,7 +133,7 @@ class Workers:
         return found
 
     def _every(self) -> dict[str, dict[str, Any]]:
-        """What the scheduler knows of each worker, by address; workers of other programs are left out."""
+        """Return the scheduler's information on each worker, by address; workers of other programs are left out."""
         scheduler: Any = self.client.scheduler
         every = self._ask(lambda: scheduler.identity(n_workers=-1))["workers"]
         return {address: one for address, one in every.items() if resources.is_ours(one["resources"])}
@@ -183,7 +184,7 @@ class Workers:
                 self.machines.append(view.facts)
         self.plan = plan
         self.needs = {name: needs for view in reversed(views) for name, needs in view.needs.items()}
-        # The order of the cells, and the faults, are those of the worker that can measure most of them.
+        # The order of the cells, and the faults, come from the worker that can measure the most cells.
         best = max(views, key=lambda view: len(view.needs))
         good = {name: cell for view in views for name, cell in view.tried if isinstance(cell, PlannedCell)}
         cells = whole([(name, good.get(name, cell)) for name, cell in best.tried], where)
@@ -193,7 +194,7 @@ class Workers:
         return cells
 
     def _views(self, plan: Plan, where: str) -> list[PlanView]:
-        """The plan as each worker sees it; a worker that dies meanwhile is left out."""
+        """Return the plan as planned by each worker; a worker that dies during planning is left out."""
         workers = self._every()
         run: Any = self.client.run
         options = {"host_name": self.host_name, "workers": list(workers), "on_error": "return"}
@@ -222,11 +223,11 @@ class Workers:
 
 
 def of_worker(error: NatgaugeError, worker: str) -> NatgaugeError:
-    """The same error with the worker's name."""
+    """Return the same error with the worker's name."""
     return type(error)(f"worker {worker}: {error}")
 
 
 def _version(package: str, packages: Mapping[str, Any]) -> str:
-    """Of Python the first two numbers: they decide what the other side can unpickle."""
+    """Return a package's version; for Python only two numbers, which decide whether the other side can unpickle."""
     found = str(packages.get(package))
     return ".".join(found.split(".")[:2]) if package == "python" else found

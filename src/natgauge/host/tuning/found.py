@@ -27,7 +27,7 @@ class Changed:
 
     Attributes:
         knob: name of the knob.
-        key: of the knob's setting.
+        key: key of the knob's setting.
         found: value before the change.
         set: value after the change.
     """

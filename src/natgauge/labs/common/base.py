@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What labs made of network namespaces have in common: a register, and a way up and down."""
+"""Base of labs made of network namespaces: a register, and the steps that make and undo a lab."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class MadeLab(ABC):
 
     @property
     def is_reused(self) -> bool:
-        """Whether it was kept up when it was taken."""
+        """Whether the lab was kept up before this process took it."""
         return self._adopts
 
     @abstractmethod
@@ -85,13 +85,13 @@ class MadeLab(ABC):
         return tuple(self._cables())
 
     def _prepare(self) -> None:  # noqa: B027 - most labs have nothing to choose
-        """What is left to choose when the lab is about to be made."""
+        """Make the remaining choices just before the lab is made."""
 
     def _finish(self) -> None:  # noqa: B027 - most labs have nothing left to do
-        """What is left to do once all cables lie."""
+        """Do the remaining steps once all cables are connected."""
 
     def _fit(self) -> None:  # noqa: B027 - most labs fit whatever is done in them
-        """What depends on the use that is made of the lab, each time."""
+        """Adapt the lab to its present use; called for each use."""
 
     def up(self) -> Self:
         """Make the lab, or take the kept one; when that fails half way, it is undone.

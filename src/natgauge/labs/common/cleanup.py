@@ -33,12 +33,12 @@ class LabStatus:
     """One lab of this machine.
 
     Attributes:
-        name: its name.
+        name: name of the lab.
         kind: "netns", "cable", "ssh" or "vm".
         state: used by a live process, kept on purpose, or left behind by a killed one.
-        pid: the process using it, else None.
-        namespaces: network namespaces it made.
-        changed: global settings it changed, with the values they had before.
+        pid: process that uses it, else None.
+        namespaces: network namespaces that it made.
+        changed: global settings that it changed, with their previous values.
     """
 
     name: str
@@ -102,7 +102,7 @@ def clean(only: Collection[str] | None = None) -> list[str]:
 def undo_left_behind() -> list[str]:
     """Undo the labs and locks that killed runs left on this machine, and wait until their engines have ended.
 
-    Labs in use and kept labs stay. Namespaces that no register names stay, too: they may be somebody else's.
+    Labs in use and kept labs remain. Namespaces without a register remain, too: other programs may have made them.
 
     Returns:
         What was done, one sentence each; empty when there was nothing.

@@ -31,8 +31,8 @@ class NamespaceDevice:
 
     Attributes:
         netns: the namespace's name.
-        machine: what it runs on: ours.
-        nice: of what its snippets start, and of what that leaves running, -20 (first) to 19.
+        machine: machine that it runs on: this one.
+        nice: priority of its snippets and of their processes, -20 (highest) to 19.
     """
 
     name: str

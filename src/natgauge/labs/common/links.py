@@ -32,9 +32,9 @@ class End:
     """One end of a cable.
 
     Attributes:
-        netns: namespace it is in.
-        interface: its name there.
-        mac: its address, "02:...".
+        netns: namespace that contains it.
+        interface: name of its interface in that namespace.
+        mac: its MAC address, "02:...".
         addresses: IP addresses with prefix lengths; a tester port has none.
     """
 
@@ -67,7 +67,7 @@ def prepare_namespace(*, forwards: bool) -> None:
     """Set the calling thread's namespace, still empty, so that interfaces made in it never speak by themselves.
 
     Args:
-        forwards: whether it is a device's.
+        forwards: whether it belongs to a device.
     """
     write_sysctls(
         {
@@ -125,10 +125,10 @@ def _configure(end: End) -> None:
 
 
 def _neighbours(end: End) -> Mapping[str, int]:
-    """Let an end ask for a neighbour at once, and then be sure of it for a day.
+    """Let an end ask for a neighbour at once, and then rely on the answer for a day.
 
-    The kernel has a shorter way to neighbours that it is sure of. Left alone it waits for 5 s before it asks for one
-    that was announced to it, and again every half a minute: routing took 9 % longer for a frame meanwhile.
+    The kernel has a faster path to confirmed neighbours. By default it waits 5 s before it confirms an announced
+    neighbour, and confirms it again every 30 s; until then routing took 9 % longer per frame.
     """
     families = ("ipv4", "ipv6") if end.speaks_ipv6 else ("ipv4",)
     return {

@@ -30,7 +30,7 @@ def check_name(name: str) -> str:
 
 
 def directory_of(name: str) -> Path:
-    """Where the devices of a lab have their private directories."""
+    """Return the parent of the private directories of a lab's devices."""
     return RUN / name
 
 
@@ -41,8 +41,8 @@ class Lock:
         """Name the lock.
 
         Args:
-            name: of its file.
-            what: how messages call what it protects; default: the lab of this name.
+            name: name of its file.
+            what: name in messages of the protected thing; default: the lab of this name.
         """
         self._what = what or f"lab {name}"
         self._path = RUN / f"{name}.lock"
@@ -65,7 +65,7 @@ class Lock:
             time.sleep(0.02)
 
     def try_take(self) -> bool:
-        """Take the lock if nobody holds it."""
+        """Take the lock if no other process holds it."""
         try:
             RUN.mkdir(parents=True, exist_ok=True)
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 def path_of(name: str) -> Path:
-    """Where a namespace is kept."""
+    """Return the file of a namespace."""
     return _RUN / name
 
 
@@ -89,7 +89,7 @@ def inside(name: str | None, function: Callable[[], _T]) -> _T:
 
 
 def refuse_existing(name: str) -> None:
-    """Refuse to make what somebody else made.
+    """Refuse a name whose namespace exists already: another program may have made it.
 
     Raises:
         HostError: a namespace of this name exists.
@@ -121,7 +121,7 @@ def _create(name: str) -> None:
 def write_sysctls(values: Mapping[str, int]) -> None:
     """Write sysctls, by their names below /proc/sys, in the namespace of the calling thread.
 
-    Those this kernel does not have are left out: it cannot do then what they would prevent.
+    Sysctls that this kernel lacks are left out: it also lacks the features that they control.
 
     Raises:
         HostError: a value is refused.
@@ -142,7 +142,7 @@ def processes(name: str) -> tuple[int, ...]:
 
 
 def within(name: str, pids: Iterable[int]) -> tuple[int, ...]:
-    """Those of the processes whose network namespace this is."""
+    """Return the processes whose network namespace is `name`."""
     try:
         wanted = path_of(name).stat()
     except OSError:
@@ -171,10 +171,10 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]
         patience: seconds from SIGTERM to SIGKILL.
 
     Returns:
-        Those that had not ended before.
+        Processes that had not ended before the call.
 
     Raises:
-        BrokenError: one is still there another 5 seconds later.
+        BrokenError: a process still exists 5 seconds after SIGKILL.
     """
     handles = {}
     for pid in pids:

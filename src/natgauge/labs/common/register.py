@@ -30,13 +30,13 @@ Item = dict[str, Any]
 
 
 class Register:
-    """One lab's list of what it made, kept in step with its file.
+    """One lab's list of its changes, always equal to its file.
 
     Attributes:
-        name: the lab's.
+        name: name of the lab.
         kind: "netns", "cable", "ssh" or "vm".
-        settings: what the lab was made from, so that a later process can use a kept lab.
-        kept: whether the lab stays up when the process that made it ends.
+        settings: inputs of the lab, so that a later process can use a kept lab.
+        kept: whether the lab remains when the process that made it ends.
     """
 
     def __init__(self, name: str, kind: str, settings: Mapping[str, Any], *, lock: Lock) -> None:
@@ -98,7 +98,7 @@ class Register:
 
     @property
     def directory(self) -> Path:
-        """Where the lab's devices have their private directories."""
+        """Parent of the private directories of the lab's devices."""
         return directory_of(self.name)
 
     def record(self, what: str, **values: str) -> None:
@@ -135,7 +135,7 @@ class Register:
 
     @property
     def length(self) -> int:
-        """How many things are written down."""
+        """Number of recorded changes."""
         return len(self._items)
 
     def keep(self) -> None:
@@ -188,13 +188,13 @@ class Register:
         return done
 
     def undo_since(self, length: int) -> list[str]:
-        """Undo what was written down after the first `length` things, last first; those stay.
+        """Undo all recorded changes after the first `length` ones, last change first.
 
         Returns:
-            What was done, one sentence each.
+            The changes undone, one sentence each.
 
         Raises:
-            BrokenError: something could not be undone; it stays written down, all else is undone.
+            BrokenError: a change could not be undone. Its record remains; all other changes are undone.
         """
         done: list[str] = []
         failed: list[Item] = []
@@ -214,7 +214,7 @@ class Register:
         return done
 
     def _last_step(self, length: int) -> list[Item]:
-        """The last item, with those of the same kind before it: namespaces go together, which is much faster."""
+        """Return the last item, with earlier items of the same kind: namespaces are deleted together, much faster."""
         last = len(self._items) - 1
         while last > length and self._items[last - 1]["what"] == self._items[-1]["what"]:
             last -= 1
@@ -283,7 +283,7 @@ _UNDO: Final[Mapping[str, Callable[[Register, list[Item]], list[str]]]] = {
 
 @contextmanager
 def _globals_locked() -> Iterator[None]:
-    """One process at a time may remember or restore global settings."""
+    """Hold the lock of global settings: one process at a time may record or restore them."""
     locks.RUN.mkdir(parents=True, exist_ok=True)
     handle = os.open(locks.RUN, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -327,7 +327,7 @@ def read(name: str) -> Mapping[str, Any] | None:
 
 
 def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
-    """What a lab of this kind was made from that somebody keeps up under this name; None = there is none.
+    """Return the inputs of a kept lab of this kind and name; None = there is none.
 
     Raises:
         HostError: the register is damaged or of another version.

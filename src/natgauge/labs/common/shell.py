@@ -20,11 +20,11 @@ _KEPT_OCTETS = 4 * 1024 * 1024
 
 
 def run_shell(start: Callable[[IO[bytes], IO[bytes]], subprocess.Popen[bytes]], timeout: float) -> CommandResult | None:
-    """What a command left; None when it did not end in time, and was killed.
+    """Return the result of a command; None when it did not end in time and was killed.
 
     Args:
-        start: starts it in a session of its own, with these files for its output and its errors.
-        timeout: seconds, > 0.
+        start: starts the command in a session of its own, with these files for its output and its errors.
+        timeout: time limit in seconds, > 0.
     """
     # Files, not pipes: a daemon started by the command would hold a pipe open for ever.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

@@ -67,9 +67,9 @@ class RemoteLab:
 
         Args:
             name: 1 to 32 of a-z, 0-9 and "-".
-            need: what is to happen in it.
+            need: requirements on the lab.
             host: the machine.
-            interfaces: of the machine, towards the Initiator and the Responder.
+            interfaces: interfaces of the machine, towards the Initiator and the Responder.
             ports: the tester's: interface, and the namespace that holds it.
             sender_cpus: cores of the tester's senders; default: the first usable one.
             allow_addresses: whether the tester's ports may carry IP addresses, see `WireLab`.

@@ -35,8 +35,8 @@ class Layout:
     """A chain on another machine.
 
     Attributes:
-        names: of its devices, from the Initiator to the Responder.
-        ends: of each device, towards the Initiator and the Responder, with its namespace over there.
+        names: names of its devices, from the Initiator to the Responder.
+        ends: ends of each device, towards the Initiator and the Responder, with its namespace over there.
         interfaces: the machine's own at both ends of the chain.
     """
 
@@ -93,9 +93,9 @@ def layout(lab: str, names: Sequence[str], cables: Sequence[VethCable], interfac
 
     Args:
         lab: its name.
-        names: of the devices.
-        cables: of the lab of namespaces, with their addresses.
-        interfaces: of the machine, towards the Initiator and the Responder.
+        names: names of the devices.
+        cables: cables of the lab of namespaces, with their addresses.
+        interfaces: interfaces of the machine, towards the Initiator and the Responder.
     """
     homes = [f"{PREFIX}{lab}-{name}" for name in names]
     ends = [

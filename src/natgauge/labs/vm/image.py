@@ -42,7 +42,7 @@ class Image:
     Attributes:
         kernel: its kernel.
         initrd: its file system, which it has in memory.
-        release: of the kernel.
+        release: release of the kernel.
     """
 
     kernel: Path

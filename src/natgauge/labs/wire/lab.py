@@ -34,7 +34,7 @@ class WireLab:
 
     Attributes:
         remarks: remarks on the ports that a reader of the result should see; none before the `with` block.
-        media: of the Initiator's and the Responder's port; not known before the `with` block.
+        media: media of the Initiator's and the Responder's port; not known before the `with` block.
         tuning: queues, flow hash, coalescing and interrupts of both ports; not known before the `with` block.
     """
 
@@ -64,13 +64,13 @@ class WireLab:
         Args:
             initiator: the port on the Initiator's side, with the device's MAC or IP address there.
             responder: the port on the Responder's side, likewise.
-            name: how results call the lab.
+            name: name of the lab in results.
             families: on the Initiator's and on the Responder's side.
             sender_cpus: cores of the tester's senders; default: the first usable one.
             allow_addresses: whether ports may carry IP addresses. Their packets would mix with the test's frames,
                 and while a trial runs the host does not get the packets sent to them.
             pool: outside addresses of the device; None = not known.
-            external: what the user says about the device's table.
+            external: the user's statements about the device's table.
 
         Raises:
             UsageError: both ports are the same one, a port's gateway is missing, or a core cannot be used.

@@ -34,13 +34,13 @@ class Procedure(Generic[SettingsT]):
 
     Attributes:
         metric: its name, as on the command line.
-        unit: of its values.
+        unit: unit of its values.
         summary: one line.
-        source: where the standards define it.
+        source: section of the standard that defines it.
         settings: the type of its settings.
         start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
             class. Raises NatgaugeError when nothing can be measured.
-        profiles: what the metric wants otherwise than the common defaults of a profile.
+        profiles: values that differ from the common defaults of a profile.
         traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
         better: which values are better; None where neither is, and a change is only a change.
     """
@@ -79,10 +79,10 @@ class Procedure(Generic[SettingsT]):
         Args:
             asked: the metric's own settings by name.
             connections: N, 1 to 2**31.
-            placement: where the device's work is done.
+            placement: place of the device's work.
             own_processes: whether the device works in processes of its own.
-            order: how phase 1 enumerates the four tuples.
-            four_tuples: how many there are, for metrics that want to know.
+            order: order in which phase 1 enumerates the four tuples.
+            four_tuples: number of four tuples, for metrics that use it.
 
         Raises:
             UsageError: the metric has no such setting, or its value is refused.

@@ -29,7 +29,7 @@ class Repetitions(ABC, Generic[SettingsT]):
 
     Attributes:
         runner: passes trials to the measurer.
-        settings: as run.
+        settings: settings of the measurement as run.
     """
 
     def __init__(self, runner: TrialRunner, settings: SettingsT) -> None:
@@ -142,7 +142,7 @@ def join(
         singles: at least one, each of one repetition, in the order they were measured.
         settings: with the repetitions that were asked for.
         single: with which each one was measured.
-        notes: of the whole.
+        notes: notes of the whole measurement.
     """
     kept = [singles[at] for at in counted(singles)]
     notes = list(notes)

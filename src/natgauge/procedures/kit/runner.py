@@ -71,9 +71,9 @@ class TrialRunner:
         """Run one trial.
 
         Args:
-            plan: of the trial.
-            load: what the trial is about.
-            bounds: of the search.
+            plan: plan of the trial.
+            load: load of the trial.
+            bounds: bounds of the search.
             judged: the outcome by the procedure's own rules, which the observer is shown.
 
         Returns:

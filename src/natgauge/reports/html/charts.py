@@ -39,7 +39,7 @@ class ChartAxis:
         title: with its unit.
         log: whether equal distances are equal ratios.
         ticks: values with labels; empty = automatic.
-        lowest: where a log axis begins; None = at the lowest value.
+        lowest: beginning of a log axis; None = the lowest value.
         form: number format of the labels; SI prefixes by default.
         domain: first and last drawn value; None = automatic.
     """
@@ -65,7 +65,7 @@ def drawn(spec: Row, name: str) -> str:
 
     Args:
         spec: Vega-Lite.
-        name: of the drawing; no other one of the page may have it.
+        name: name of the drawing, unique in its page.
 
     Raises:
         HostError: vl-convert is not installed.
@@ -83,8 +83,8 @@ def strip(points: Sequence[Row], medians: Sequence[Row], limits: Sequence[Row], 
         points: `label`, `value` and `tip` of each repetition.
         medians: the same of each result.
         limits: the same of each result that has one.
-        axis: of the values.
-        width: of the whole drawing.
+        axis: axis of the values.
+        width: width of the whole drawing.
     """
     y = _labelled(medians, width)
     shown = _near(limits, "value", max((row["value"] for row in points), default=0))
@@ -108,8 +108,8 @@ def curve(
         points: `x`, `y`, `series` and `tip` of each repetition.
         medians: the same of each result.
         limits: the same, and `what` it is, where the tester's limit, or the highest rate tried, is known.
-        axes: of x and y.
-        width: of the whole drawing.
+        axes: axes of x and y.
+        width: width of the whole drawing.
     """
     names = list(dict.fromkeys(row["series"] for row in medians))
     colour = {**_series(names), "legend": _legend(names, width)}
@@ -142,8 +142,8 @@ def lines(rows: Sequence[Row], upright: Sequence[ChartLine], axes: tuple[ChartAx
     Args:
         rows: `x`, `y`, `series` and `line`, in the order in which they are joined; a `tip` is shown on hover.
         upright: values of x.
-        axes: of x and y.
-        width: of the whole drawing.
+        axes: axes of x and y.
+        width: width of the whole drawing.
     """
     names = list(dict.fromkeys(row["series"] for row in rows))
     colour = {**_series(names), "legend": _legend(names, width)}
@@ -185,8 +185,8 @@ def intervals(rows: Sequence[Row], limits: Sequence[Row], same: float, axis: Cha
         rows: `label`, `value`, `lower`, `upper` and `tip`.
         limits: `label` and `value` that the tester allows, with `tip`.
         same: the value where nothing differs.
-        axis: of the values.
-        width: of the whole drawing.
+        axis: axis of the values.
+        width: width of the whole drawing.
     """
     y = _labelled(rows, width)
     x = {"field": "value", "type": "quantitative", **_scale(axis, width)}
@@ -214,8 +214,8 @@ def forest(rows: Sequence[Row], upright: Sequence[ChartLine], axis: ChartAxis, w
         rows: `label`, `lower`, `upper`, `control` and `tip`; `value` where the ratio is known; `open_low` and
             `open_high` where that end of the interval is not known and the stroke ends at the edge.
         upright: values that ratios are compared with, such as 1.
-        axis: of the ratios, with its domain.
-        width: of the whole drawing.
+        axis: axis of the ratios, with its domain.
+        width: width of the whole drawing.
     """
     y = _labelled(rows, width)
     x = {"field": "value", "type": "quantitative", **_scale(axis, width)}

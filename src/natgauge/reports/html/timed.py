@@ -21,7 +21,7 @@ class Timed:
     """A trial's delays in one direction.
 
     Attributes:
-        rate: of the frames in this direction, frames/s.
+        rate: rate of the frames in this direction, frames/s.
         direction: sender of the frames, "initiator" or "responder".
         frames: number of timed frames.
         points: the share of frames that took longer, over the delay.

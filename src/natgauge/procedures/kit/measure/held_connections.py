@@ -79,8 +79,8 @@ class HeldConnections(Repetitions[Phase1T]):
         """Try a plan until a trial speaks of the device; None (and a note) when none does.
 
         Args:
-            rate: what the trial is about, frames/s of each direction.
-            plan: of the trial; its phase 1 is slowed down where needed.
+            rate: rate of the trial, frames/s of each direction.
+            plan: plan of the trial; its phase 1 is slowed down where needed.
             trials_left: this one and all after it.
 
         Raises:
@@ -112,7 +112,7 @@ class HeldConnections(Repetitions[Phase1T]):
 
         Args:
             judged: what `trial` returned.
-            found: what takes its place in the attempts.
+            found: outcome that replaces it in the attempts.
         """
         self._attempts = [replace(one, outcome=found) if one.outcome is judged else one for one in self._attempts]
 
@@ -178,7 +178,7 @@ def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answer
 
     Args:
         rough: the connection rate that was measured first.
-        figures: of the answer 0.
+        figures: figures of the answer 0.
     """
     note = Note("phase 1", "phase 1 could not establish the connections at any rate, so phase 2 was not tried")
     return Answered(replace(rough.measurements[0], figures=figures), [note, *rough.notes])
@@ -188,7 +188,7 @@ class HeldRate(SearchedRate[SearchT]):
     """The highest rate of phase 2, in frames/s of each active direction.
 
     Attributes:
-        preparation: of phase 1.
+        preparation: preparation of phase 1.
         judged: the trials of the repetition that runs.
     """
 

@@ -92,8 +92,8 @@ class Preparation:
     """The rate of phase 1, how often it failed in a row, and whether a slower one would help.
 
     Attributes:
-        rate: of phase 1, in connections/s.
-        connection_rate: what it was derived from.
+        rate: rate of phase 1, in connections/s.
+        connection_rate: connection rate that it was derived from.
         failures: failed ones in a row.
         hopeless: a slower phase 1 would fail, too.
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
@@ -150,9 +150,9 @@ def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None =
     """Find a safe rate of phase 1; 0 when the device establishes no connections at any rate.
 
     Args:
-        runner: of the measurement.
-        settings: of the measurement.
-        share: of the time that is left, where a lower bound suffices; None = the search must be done.
+        runner: runner of the measurement.
+        settings: settings of the measurement.
+        share: share of the time that is left, where a lower bound suffices; None = the search must be done.
 
     Raises:
         NatgaugeError: a trial could not be run at all.

@@ -34,7 +34,7 @@ class Phase2Settings(TrialSettings):
 
     Attributes:
         trial_seconds: nominal length of phase 2, 0.01 to 3600; RFC 2544 section 24 wants 60.
-        directions: who sends in phase 2: both, up (Initiator only) or down (Responder only).
+        directions: senders of phase 2: both, up (Initiator only) or down (Responder only).
         reading_order: how the Responder reads its state table: pseudorandom, or increasing, which is round robin
             (RFC 9693 section 4.10).
         stateless: no phase 1; for routing and stateless translation.

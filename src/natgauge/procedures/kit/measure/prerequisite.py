@@ -28,9 +28,9 @@ def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> Setting
     """Settings of a measurement that another one needs first: measured once, in trials of at most 2 s, with `rfc` 60 s.
 
     Args:
-        kind: of the inner measurement.
-        settings: of the one that needs it.
-        own: what is the inner measurement's alone.
+        kind: settings class of the inner measurement.
+        settings: settings of the measurement that needs it.
+        own: settings of the inner measurement alone.
 
     Raises:
         UsageError: a value of `own` is refused.

@@ -48,9 +48,9 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
     """The throughput in frames/s of each direction, over connections that a safe phase 1 is known for.
 
     Args:
-        held: of the measurement that needs it.
-        settings: of the same.
-        share: of the time that is left, where a lower bound suffices; None = the search must be done.
+        held: measurement that needs the throughput.
+        settings: settings of that measurement.
+        share: share of the time that is left, where a lower bound suffices; None = the search must be done.
 
     Raises:
         BrokenError: the device forwards nothing without loss.

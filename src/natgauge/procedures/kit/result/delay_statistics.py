@@ -74,8 +74,8 @@ def without_slowest(delays: Delays, frames: int) -> Delays | None:
     what is left and that of all.
 
     Args:
-        delays: as recorded.
-        frames: how many to leave out, >= 0.
+        delays: recorded delays.
+        frames: number of frames to leave out, >= 0.
     """
     left = _trimmed(delays.buckets, frames)
     if frames == 0 or not left:

@@ -30,10 +30,10 @@ class Summary:
         minimum: smallest value.
         maximum: largest value.
         mean: arithmetic mean.
-        standard_deviation: of the sample (n - 1); None for a single value.
+        standard_deviation: standard deviation of the sample (n - 1); None for a single value.
         repetitions: the values in the order they were measured.
         interval: distribution-free confidence interval of the median; None for a single value.
-        notes: what a reader must know to read the figures rightly.
+        notes: facts that a reader must know to interpret the figures.
     """
 
     median: float
@@ -136,11 +136,11 @@ class MeasurementResult:
 
     Attributes:
         metric: the procedure's name.
-        unit: of the values.
+        unit: unit of the values.
         parameters: the settings as run.
         measurements: the repetitions.
-        summary: of their values.
-        notes: of the whole measurement, each once.
+        summary: summary of their values.
+        notes: notes of the whole measurement, each once.
         first: results that were measured first, and that the rates of this measurement rest on. They keep their own
             doubts.
     """

@@ -21,15 +21,15 @@ class Patience:
     """The most repeats of one trial.
 
     Attributes:
-        disturbed: where the host disturbed it, or its phase 1 failed.
-        slow_tester: where the tester was too slow.
+        disturbed: most repeats after a disturbance by the host or a failed phase 1.
+        slow_tester: most repeats after a trial in which the tester was too slow.
     """
 
     disturbed: int
     slow_tester: int
 
     def repeats(self, outcome: TrialOutcome) -> int:
-        """The most repeats, going by how the last trial ended."""
+        """Return the most repeats, by the outcome of the last trial."""
         return self.slow_tester if outcome.limited_by == "tester" else self.disturbed
 
 
@@ -48,8 +48,8 @@ class Tried:
     """A trial and its repeats.
 
     Attributes:
-        outcome: of the last one.
-        trials: how many there were, the last one included.
+        outcome: outcome of the last trial.
+        trials: number of trials, the last one included.
         decided: whether the last one says something about the device.
     """
 

@@ -83,8 +83,8 @@ def refuse_short(seconds: float, rate: float, error: SearchError, length: Length
     Args:
         seconds: length of the shortest phase whose lateness decided, > 0.
         rate: the highest that passed, > 0.
-        error: of the search.
-        length: what decides the length of the trials.
+        error: error of the search.
+        length: setting that decides the length of the trials.
 
     Raises:
         ShortTrialsError: the rate is one.

@@ -93,17 +93,17 @@ class PermanentLoss:
     """A share of the frames that is bad at every rate.
 
     Attributes:
-        kind: in which way, as `Counts` calls it.
-        share: of the frames, 0 < share <= 1.
-        lowest: rate at which that was seen.
-        highest: the same.
+        kind: kind of bad frames, a name of `Counts`.
+        share: share of the frames, 0 < share <= 1.
+        lowest: lowest rate with this share.
+        highest: highest rate with this share.
         passed: whether trials passed that had too few frames to show it.
-        phase1: whether it was seen while connections were established.
+        phase1: whether phase 1 has the bad frames.
         kept: the fewest frames of a trial that were not bad.
-        frames: of the trial of which fewest were not bad.
-        reason: why, as far as fewer connections have shown it.
-        checked: connections of the last trial of fewer.
-        bad_of_checked: the share of them that was bad.
+        frames: frames of the trial with the fewest frames that were not bad.
+        reason: reason, as far as trials with fewer connections have shown it.
+        checked: connections of the last trial with fewer connections.
+        bad_of_checked: share of bad frames in that trial.
     """
 
     kind: str

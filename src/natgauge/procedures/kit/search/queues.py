@@ -39,7 +39,7 @@ def wait_limit(seconds: float | None = None, error: SearchError | None = None) -
 
     Args:
         seconds: length of the trials that decide, where it is known beforehand.
-        error: of the search; one that is no share asks for nothing.
+        error: error of the search; only a share has an effect.
     """
     if seconds is None or error is None or error.share is None:
         return LONGEST_WAIT_SECONDS

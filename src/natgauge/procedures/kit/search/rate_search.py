@@ -100,7 +100,7 @@ def establishing_span(measurer: Measurer, connections: int, expected: float | No
     Args:
         measurer: performs the trials.
         connections: N.
-        expected: where the search should end, connections/s; None = nothing is known.
+        expected: expected end of the search, connections/s; None = nothing is known.
 
     Raises:
         BrokenError: the tester's highest rate is not known.
@@ -119,8 +119,8 @@ def search_plan(settings: SearchSettings, span: Span, known: float | None, *, sh
     """The search's limits, with start and floor moved between the ends where they lie outside.
 
     Args:
-        settings: of the procedure.
-        span: where to search.
+        settings: settings of the procedure.
+        span: range of the search.
         known: answer of an earlier repetition; where slices showed what to expect, that is expected again.
         short_probes: whether the bracket may be found with short trials.
     """

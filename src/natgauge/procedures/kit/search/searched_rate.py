@@ -68,7 +68,7 @@ def most_too_high(found: Measurement, settings: SearchSettings) -> float:
 
     Args:
         found: with the figure `queues.TRIAL_SECONDS`; without it nothing passed, and the share is 0.
-        settings: of the search.
+        settings: settings of the search.
     """
     seconds = found.figures.get(queues.TRIAL_SECONDS)
     if seconds is None:
