@@ -164,7 +164,6 @@ LAB_OPTIONS: dict[str, dict[str, Any]] = {
         "responder_port": "ngnone1",
         "allow_addresses": True,
     },
-    "vm": {},
 }
 #: What is chosen of traffic and device, because it is recorded only where it is chosen.
 CHOSEN = {"subscribers": 10, "table_size": 1 << 20, "hash_size": 1 << 18, "udp_timeout": 300}
@@ -188,7 +187,9 @@ def recorded(dut: str, choices: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("kind", kinds.kinds())
 def test_every_input_of_a_lab_that_moves_figures_is_recorded(kind: str) -> None:
     options = inputs_of(kinds.get(kind).options, "place")
-    missing = moving([*options, *inputs_of_part("lab")]) - recorded(RECIPE.name, {"lab": kind, **LAB_OPTIONS[kind]})
+    missing = moving([*options, *inputs_of_part("lab")]) - recorded(
+        RECIPE.name, {"lab": kind, **LAB_OPTIONS.get(kind, {})}
+    )
     assert not missing
 
 

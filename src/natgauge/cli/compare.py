@@ -56,7 +56,7 @@ def _options() -> dict[str, list[click.Option]]:
 )
 @click.argument("gateways", nargs=-1, metavar="BASELINE GATEWAY...", type=GATEWAY)
 def command(gateways: tuple[str, ...], results: Path, form: str, as_json: bool, **choices: Any) -> int:
-    """Compare the costs of gateways that run at the same time, each with the costs of BASELINE.
+    """Compare the costs of gateways, each with the costs of BASELINE.
 
     Gateways in the kernel are timed in short slices that alternate on one core. Gateways with processes, or behind a
     wire, are compared by their highest rates, which are searched in turn.

@@ -50,7 +50,7 @@ def run(
     Args:
         request: the trial.
         progress: called with every progress event, in this thread.
-        engine: path of `natgauge-engine`; found by `labs.programs` when absent.
+        engine: path of `natgauge-engine`; found by `host.programs` when absent.
         seconds: wall time after which the engine is stopped; by default twice the trial's nominal length and a minute.
 
     Raises:
