@@ -28,6 +28,8 @@ CONNECTIONS = 3000
 FRAMES = 10_007
 #: Divides neither number, so that the last chosen frame always has a successor.
 EVERY = 7
+#: Octet of the UDP checksum that a calibrator damages, counted from the start of the payload.
+LAST_OF_CHECKSUM = -1
 RATE = 50_000.0
 ATTEMPTS = 3
 CPUS = sorted(os.sched_getaffinity(0))
@@ -242,7 +244,7 @@ def test_what_the_device_did_is_found_to_the_frame(lab: NetnsLab, mode: Mode, wh
         pytest.param(12, 0x80, id="sender"),
         pytest.param(17, 0x80, id="sending time"),
         pytest.param(18, 0x01, id="padding"),
-        pytest.param(-1, 0x01, id="UDP checksum"),
+        pytest.param(LAST_OF_CHECKSUM, 0x01, id="UDP checksum"),
         pytest.param(-7, 0x01, id="source port"),
         pytest.param(-5, 0x01, id="destination port"),
     ],
@@ -252,7 +254,12 @@ def test_damage_is_found_wherever_it_is(lab: NetnsLab, octet: int, bits: int) ->
     choices: dict[str, Any] = {"every": EVERY, "offset": CONNECTIONS, "octet": octet, "bits": bits}
     result, done = trial(lab, partial(calibrator, device.netns, device.outside, "damage", **choices))
     assert done.acted == FRAMES // EVERY
-    assert all_streams(result) == UNTOUCHED | {"initiator": Counted(FRAMES - done.acted, damaged=done.acted)}
+    found = all_streams(result)
+    # Over IPv4 a checksum of 1 that loses its last bit means "no checksum" (RFC 768): 1 of 65,536 frames is then valid.
+    may_be_valid = 1 if octet == LAST_OF_CHECKSUM and lab.families[1] == "ipv4" else 0
+    valid = done.acted - found["initiator"].damaged
+    assert 0 <= valid <= may_be_valid
+    assert found == UNTOUCHED | {"initiator": Counted(FRAMES - done.acted + valid, damaged=done.acted - valid)}
 
 
 @pytest.mark.parametrize("every", [2, 3, 100, FRAMES])
