@@ -23,7 +23,7 @@ from tests.labs.rough import decided, settings_of, slow_tester
 from tests.labs.trying import passing
 
 import natgauge
-from natgauge.bench import asking
+from natgauge.bench import command_retries
 from natgauge.bench.bench import Bench
 from natgauge.bench.question import ask
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
@@ -207,7 +207,7 @@ def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_clean
 ) -> None:
     """Its sshd is killed while frames flow, with every connection to it, and comes back later."""
     # The machine stays away: each command is tried twice, not four times.
-    monkeypatch.setattr(asking, "PAUSES", (0.1,))
+    monkeypatch.setattr(command_retries, "PAUSES", (0.1,))
     watch = Cutting(far.cut)
     try:
         with pytest.raises(NatgaugeError) as caught:
