@@ -28,7 +28,6 @@ from natgauge.labs.contract import Addresses, Device
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.words import Address
 
-pytestmark = pytest.mark.calm
 HERE = Path(__file__).parent
 FILES = (HERE.parents[1] / "src" / "natgauge" / "duts" / "recipes").glob("*.toml")
 #: Chains have tests of their own; what this machine's kernel or disk has not is tried in a guest, or by whoever has it.
@@ -226,6 +225,7 @@ def test_settings_tell_what_runs_and_how_it_is_set(bench: Bench) -> None:
     assert settings["files"]["nf_conntrack_udp_timeout_stream"] >= settings["files"]["nf_conntrack_udp_timeout"]
 
 
+@pytest.mark.alone  # other labs rely on what it changes for the whole machine
 def test_global_knobs_are_raised_for_the_plan_and_put_back() -> None:
     found = TABLE_SIZE.read_text(), HASH_SIZE.read_text()
     connections = max(int(value) for value in found) + 1
