@@ -81,16 +81,16 @@ class MeasureKeywords(TypedDict, total=False):
     sender_cores: str | int | Sequence[int] | None
     server_cores: str | int | Sequence[int] | None
     ring: int | None
-    ssh_host: str | None
-    ssh_config: str | None
-    ssh_netns: str | None
-    device_inside: str | None
-    device_outside: str | None
     initiator_port: str | None
     initiator_netns: str | None
     responder_port: str | None
     responder_netns: str | None
     allow_addresses: bool | None
+    ssh_host: str | None
+    ssh_config: str | None
+    ssh_netns: str | None
+    device_inside: str | None
+    device_outside: str | None
     guest_cores: int | None
     guest_memory: int | None
     guest_accelerator: Literal["kvm", "tcg"] | None
@@ -133,16 +133,16 @@ class CompareKeywords(TypedDict, total=False):
     sender_cores: str | int | Sequence[int] | None
     server_cores: str | int | Sequence[int] | None
     ring: int | None
-    ssh_host: str | None
-    ssh_config: str | None
-    ssh_netns: str | None
-    device_inside: str | None
-    device_outside: str | None
     initiator_port: str | None
     initiator_netns: str | None
     responder_port: str | None
     responder_netns: str | None
     allow_addresses: bool | None
+    ssh_host: str | None
+    ssh_config: str | None
+    ssh_netns: str | None
+    device_inside: str | None
+    device_outside: str | None
     guest_cores: int | None
     guest_memory: int | None
     guest_accelerator: Literal["kvm", "tcg"] | None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
-from natgauge.inputs.types import CoreList, Text
+from natgauge.inputs.types import Text
+from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SshOptions:
-    """Options of the lab: the machine, its two interfaces, and the two ports here that they are cabled to.
+class SshOptions(PortOptions):
+    """Options of the lab: the machine, and its two interfaces. They are cabled to the two ports of `PortOptions`.
 
     Attributes:
         ssh_host: destination for `ssh`; the login must be root.
@@ -27,12 +28,6 @@ class SshOptions:
         ssh_netns: local namespace from which the machine is reached; None = the caller's own.
         device_inside: the machine's interface towards the Initiator.
         device_outside: the machine's interface towards the Responder.
-        initiator_port: interface here on the Initiator's side.
-        initiator_netns: namespace that holds the port; None = the caller's own.
-        responder_port: as for the Initiator.
-        responder_netns: as for the Initiator.
-        sender_cores: cores of the tester's senders; None = the first usable one.
-        allow_addresses: the tester's ports may carry IP addresses.
     """
 
     ssh_host: str | None = field(
@@ -63,29 +58,6 @@ class SshOptions:
             "Interface of the device's machine towards the Responder", type=Text("IFACE"), moves_figures=False
         ),
     )
-    initiator_port: str | None = field(
-        default=None,
-        metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves_figures=False),
-    )
-    initiator_netns: str | None = field(
-        default=None,
-        metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves_figures=False),
-    )
-    responder_port: str | None = field(
-        default=None,
-        metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves_figures=False),
-    )
-    responder_netns: str | None = field(
-        default=None,
-        metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves_figures=False),
-    )
-    sender_cores: tuple[int, ...] | None = field(
-        default=None,
-        metadata=described(
-            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves_figures=False
-        ),
-    )
-    allow_addresses: bool = field(default=False, metadata=described("Accept ports that have IP addresses"))
 
 
 def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:

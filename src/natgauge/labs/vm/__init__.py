@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from natgauge.inputs.input import described
-from natgauge.inputs.types import CoreList
+from natgauge.labs.common.port_options import SenderOptions
 from natgauge.labs.contract import Kind, LabNeeds
 from natgauge.labs.ssh import undo
 
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VmOptions:
+class VmOptions(SenderOptions):
     """Options of the guest.
 
     Attributes:
         guest_cores: number of processors, 1 to 64.
         guest_memory: memory in MiB, 384 to 1048576.
         guest_accelerator: "kvm" or emulation of its processors; None = KVM where it works, else emulation.
-        sender_cores: cores of the tester's senders; None = the first usable one.
     """
 
     guest_cores: int = field(
@@ -38,12 +37,6 @@ class VmOptions:
             "Virtualization of the guest's CPUs: by hardware (kvm), or emulation (tcg)",
             label="accelerator of the guest",
             default="kvm if available",
-        ),
-    )
-    sender_cores: tuple[int, ...] | None = field(
-        default=None,
-        metadata=described(
-            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves_figures=False
         ),
     )
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
-from natgauge.inputs.types import CoreList, Text
+from natgauge.inputs.types import Text
+from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Addresses, ExternalDevice, FreshTrials, Kind, LabNeeds, Port
 from natgauge.words import Family
 
@@ -24,18 +25,12 @@ LONGEST_TIMEOUT: Final = 86_400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WireOptions:
-    """Options of the lab: both ports, the device's MAC or IP address on each link, and facts about the device.
+class WireOptions(PortOptions):
+    """Options of the lab: the device's MAC or IP address on the link of each port, and facts about the device.
 
     Attributes:
-        initiator_port: interface on the Initiator's side.
-        initiator_gateway: MAC or IP address of the device on that link.
-        initiator_netns: namespace that holds the port; None = the caller's own.
-        responder_port: as for the Initiator.
-        responder_gateway: as for the Initiator.
-        responder_netns: as for the Initiator.
-        sender_cores: cores of the tester's senders; None = the first usable one.
-        allow_addresses: the ports may carry IP addresses.
+        initiator_gateway: MAC or IP address of the device on the Initiator's link.
+        responder_gateway: MAC or IP address of the device on the Responder's link.
         pool: outside addresses of the device, "A" or "A-B"; None = not checked.
         device_timeout: seconds after which the device has certainly forgotten a UDP connection, 1 to 86400.
         fresh_trials: see `ExternalDevice`.
@@ -43,37 +38,14 @@ class WireOptions:
         count_command: see `ExternalDevice`.
     """
 
-    initiator_port: str | None = field(
-        default=None,
-        metadata=described("Port of the tester on the Initiator's side", type=Text("IFACE"), moves_figures=False),
-    )
     initiator_gateway: str | None = field(
         default=None,
         metadata=described("Address of the device on the Initiator's link", type=Text("MAC|IP"), moves_figures=False),
-    )
-    initiator_netns: str | None = field(
-        default=None,
-        metadata=described("Network namespace of the Initiator port", type=Text("NETNS"), moves_figures=False),
-    )
-    responder_port: str | None = field(
-        default=None,
-        metadata=described("Port of the tester on the Responder's side", type=Text("IFACE"), moves_figures=False),
     )
     responder_gateway: str | None = field(
         default=None,
         metadata=described("Address of the device on the Responder's link", type=Text("MAC|IP"), moves_figures=False),
     )
-    responder_netns: str | None = field(
-        default=None,
-        metadata=described("Network namespace of the Responder port", type=Text("NETNS"), moves_figures=False),
-    )
-    sender_cores: tuple[int, ...] | None = field(
-        default=None,
-        metadata=described(
-            "Cores of the tester", type=CoreList(), label="sender CPUs", parameter="sender_cpus", moves_figures=False
-        ),
-    )
-    allow_addresses: bool = field(default=False, metadata=described("Accept ports that have IP addresses"))
     pool: str | None = field(
         default=None, metadata=described("Outside addresses of the device", type=Text("A-B"), moves_figures=False)
     )
