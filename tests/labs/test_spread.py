@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from contextlib import suppress
@@ -72,7 +73,8 @@ def test_a_cell_that_kills_whoever_visits_it_is_broken_and_others_go_on(tmp_path
         spread_out(tmp_path, plan=plan, bench=deadly)
     found = {(one.cell[:3], one.done): one.broken for one in status(tmp_path / "out").measurements}
     assert found["lin", 1] == ""
-    assert found["nft", 0].startswith("the worker died in 2 tries, the last one was local-")
+    # Three tries where the message that the first one began died with its worker: the coordinator saw one of two.
+    assert re.fullmatch(r"the worker died in [23] tries, the last one was local-[01]", found["nft", 0])
     assert "nft" not in [one["cell"][:3] for one in entries(tmp_path / "out") if one["event"] == "repetition"]
 
 
